@@ -1,0 +1,1 @@
+"""Large-margin learning by cutting planes, with a certificate of optimality."""

@@ -1,0 +1,88 @@
+"""Where w lives: the inner products and combinations that the bundle needs.
+
+The bundle never sees how w is stored. A space keeps the cuts' vectors in
+slots and offers: the products of a new vector with all kept ones (a column of
+the Gram matrix), combinations, and inner products.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..exec import Executor
+from ..loops import vectors
+
+SLAB_ROWS = 16
+CHUNK_COLUMNS = 1 << 14
+
+
+class VectorSpace:
+    """Dense vectors of one length.
+
+    Vectors lie in slabs of a few rows, so that growing copies nothing, and the
+    slots of dropped vectors are used again. Long vectors are worked on in
+    chunks of columns, whose partial sums are added in order.
+    """
+
+    def __init__(self, dimension: int, executor: Executor) -> None:
+        self._dimension = dimension
+        self._executor = executor
+        self._slabs: list[np.ndarray] = []
+        self._slots: list[int] = []  # of the kept vectors, in the bundle's order
+        self._free: list[int] = []
+
+    def append(self, vector: np.ndarray) -> np.ndarray:
+        """Keep a vector; returns its products with all kept vectors, itself last."""
+        if not self._free:
+            first = len(self._slabs) * SLAB_ROWS
+            self._slabs.append(np.zeros((SLAB_ROWS, self._dimension)))
+            self._free = list(range(first + SLAB_ROWS - 1, first - 1, -1))
+        slot = self._free.pop()
+        self._slabs[slot // SLAB_ROWS][slot % SLAB_ROWS] = vector
+        self._slots.append(slot)
+
+        def chunk(k: int) -> np.ndarray:
+            first, last = self._chunk(k)
+            out = np.zeros((len(self._slabs), SLAB_ROWS))
+            for slab, part in zip(self._slabs, out, strict=True):
+                vectors.add_dots(slab, vector, first, last, part)
+            return out.reshape(-1)
+
+        return sum(self._executor.run(chunk, self._chunks))[self._slots]
+
+    def keep(self, positions: np.ndarray) -> None:
+        """Forget all vectors but those at these positions."""
+        kept = [self._slots[p] for p in positions]
+        self._free += sorted(set(self._slots) - set(kept), reverse=True)
+        self._slots = kept
+
+    def combine(self, coef: np.ndarray) -> np.ndarray:
+        """Σ_j coef[j]·vector_j."""
+        by_slot = np.zeros(len(self._slabs) * SLAB_ROWS)
+        by_slot[self._slots] = coef
+        out = np.zeros(self._dimension)
+
+        def chunk(k: int) -> None:
+            first, last = self._chunk(k)
+            for s, slab in enumerate(self._slabs):
+                part = by_slot[s * SLAB_ROWS : (s + 1) * SLAB_ROWS]
+                vectors.add_combination(slab, part, first, last, out)
+
+        self._executor.run(chunk, self._chunks)
+        return out
+
+    def dot(self, u: np.ndarray, v: np.ndarray) -> float:
+        """<u, v>."""
+        u, v = u.reshape(-1), v.reshape(-1)
+        return sum(
+            float(np.einsum("i,i->", u[first:last], v[first:last]))
+            for first, last in map(self._chunk, range(self._chunks))
+        )
+
+    @property
+    def _chunks(self) -> int:
+        return max(1, -(-self._dimension // CHUNK_COLUMNS))
+
+    def _chunk(self, k: int) -> tuple[int, int]:
+        first = k * CHUNK_COLUMNS
+        return first, min(first + CHUNK_COLUMNS, self._dimension)

@@ -1,0 +1,1 @@
+"""Compiled kernels on flat arrays. They import numpy and numba only."""

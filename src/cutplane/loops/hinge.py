@@ -1,0 +1,110 @@
+"""Hinge loss max(0, 1 − y(s + b)) on a block of rows.
+
+``scores`` s, ``labels`` y ∈ {−1, +1}, ``weights`` ≥ 0, all (rows,); ``bias`` b
+is one number. A row is active for y = +1 while b < y − s and for y = −1 while
+b > y − s: that form makes "exactly at the kink" an equality of two numbers
+that were computed the same way wherever it is tested.
+"""
+
+from __future__ import annotations
+
+from .._jit import jit
+
+
+@jit
+def value(scores, bias, labels, weights):
+    """Σ weight·loss."""
+    total = 0.0
+    for i in range(scores.shape[0]):
+        loss = 1.0 - labels[i] * (scores[i] + bias)
+        if loss > 0.0:
+            total += weights[i] * loss
+    return total
+
+
+@jit
+def coefficients(scores, bias, labels, weights, tied_positive, tied_negative, coef):
+    """coef = weight·(a subgradient of the loss); rows at the kink get a part of it."""
+    for i in range(scores.shape[0]):
+        y = labels[i]
+        kink = y - scores[i]
+        part = 0.0
+        if kink == bias:
+            part = tied_positive if y > 0.0 else tied_negative
+        elif (kink > bias) == (y > 0.0):
+            part = 1.0
+        coef[i] = -y * part * weights[i]
+
+
+@jit
+def active_weights(scores, bias, labels, weights, sums):
+    """Add to sums: active +, active −, at the kink +, at the kink −."""
+    for i in range(scores.shape[0]):
+        y = labels[i]
+        kink = y - scores[i]
+        side = 0 if y > 0.0 else 1
+        if kink == bias:
+            sums[2 + side] += weights[i]
+        elif (kink > bias) == (y > 0.0):
+            sums[side] += weights[i]
+
+
+@jit
+def bias_steps(scores, labels, weights, positions, jumps):
+    """Steps of d/db Σ weight·loss; returns the derivative at b = −∞."""
+    lowest = 0.0
+    for i in range(scores.shape[0]):
+        positions[i] = labels[i] - scores[i]
+        jumps[i] = weights[i]
+        if labels[i] > 0.0:
+            lowest -= weights[i]
+    return lowest
+
+
+@jit
+def line_steps(start, start_bias, end, end_bias, labels, weights, positions, jumps):
+    """Steps of d/dk Σ weight·loss at start + k(end − start), for k > 0.
+
+    Returns the number of steps and the derivative at 0+.
+    """
+    count = 0
+    slope = 0.0
+    for i in range(start.shape[0]):
+        y = labels[i]
+        here = start[i] + start_bias
+        loss = 1.0 - y * here
+        fall = y * (end[i] + end_bias - here)  # how fast the loss falls with k
+        if fall != 0.0:
+            if loss > 0.0 or (loss == 0.0 and fall < 0.0):
+                slope -= weights[i] * fall
+            if (loss > 0.0) == (fall > 0.0) and loss != 0.0:
+                k = loss / fall
+                if k < 1e300:  # not for falls so small that the quotient overflows
+                    positions[count] = k
+                    jumps[count] = weights[i] * abs(fall)
+                    count += 1
+    return count, slope
+
+
+@jit
+def line_value(start, start_bias, end, end_bias, k, labels, weights):
+    """Value and derivative at start + k(end − start)."""
+    total = 0.0
+    slope = 0.0
+    for i in range(start.shape[0]):
+        here = start[i] + start_bias
+        change = end[i] + end_bias - here
+        loss = 1.0 - labels[i] * (here + k * change)
+        if loss > 0.0:
+            total += weights[i] * loss
+            slope -= weights[i] * labels[i] * change
+    return total, slope
+
+
+@jit
+def offset(coef):
+    """Σ −weight·(conjugate of the loss) for coefficients in its domain: Σ |coef|."""
+    total = 0.0
+    for i in range(coef.shape[0]):
+        total += abs(coef[i])
+    return total

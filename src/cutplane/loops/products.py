@@ -1,0 +1,180 @@
+"""Products of a block of rows with vectors: X·w and Xᵀ·coef.
+
+Shapes: a block has ``rows`` rows and ``n`` features. ``w`` is ``(n,)`` for one
+output, ``(n, K)`` in row-major order for K outputs; scores and coefficients
+are ``(rows,)`` and ``(rows, K)`` likewise. CSR blocks come as ``values``,
+unsigned ``indices`` and ``starts`` (int64, ``rows + 1``): unsigned indices
+spare the wrap-around check that signed ones pay on every access.
+
+Sums run in float64 whatever the type of the data. The loops over sparse rows
+are unrolled by hand, because vectorised gathers lose on short rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._jit import jit
+
+
+@jit
+def csr_scores(values, indices, starts, w, scores):
+    """scores[i] = Σ_p values[p]·w[indices[p]] over the non-zeros p of row i."""
+    for i in range(scores.shape[0]):
+        p = np.uint64(starts[i])
+        stop = np.uint64(starts[i + 1])
+        s0 = 0.0
+        s1 = 0.0
+        s2 = 0.0
+        s3 = 0.0
+        four = np.uint64(4)
+        one = np.uint64(1)
+        while p + four <= stop:
+            s0 += values[p] * w[indices[p]]
+            s1 += values[p + one] * w[indices[p + one]]
+            s2 += values[p + np.uint64(2)] * w[indices[p + np.uint64(2)]]
+            s3 += values[p + np.uint64(3)] * w[indices[p + np.uint64(3)]]
+            p += four
+        while p < stop:
+            s0 += values[p] * w[indices[p]]
+            p += one
+        scores[i] = (s0 + s1) + (s2 + s3)
+
+
+@jit
+def csr_add_gradient(values, indices, starts, coef, gradient):
+    """gradient += Σ_i coef[i]·x_i; rows with a zero coefficient are not read."""
+    one = np.uint64(1)
+    two = np.uint64(2)
+    for i in range(coef.shape[0]):
+        c = coef[i]
+        if c != 0.0:
+            p = np.uint64(starts[i])
+            stop = np.uint64(starts[i + 1])
+            while p + two <= stop:
+                gradient[indices[p]] += c * values[p]
+                gradient[indices[p + one]] += c * values[p + one]
+                p += two
+            if p < stop:
+                gradient[indices[p]] += c * values[p]
+
+
+@jit
+def csr_scores_multi(values, indices, starts, w, scores):
+    """scores[i, :] = Σ_p values[p]·w[indices[p], :]."""
+    outputs = scores.shape[1]
+    for i in range(scores.shape[0]):
+        for c in range(outputs):
+            scores[i, c] = 0.0
+        for p in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
+            j = indices[p]
+            v = np.float64(values[p])
+            for c in range(outputs):
+                scores[i, c] += v * w[j, c]
+
+
+@jit
+def csr_add_gradient_multi(values, indices, starts, coef, gradient):
+    """gradient[:, c] += Σ_i coef[i, c]·x_i; zero coefficients are skipped."""
+    outputs = coef.shape[1]
+    for i in range(coef.shape[0]):
+        for c in range(outputs):
+            k = coef[i, c]
+            if k != 0.0:
+                for p in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
+                    gradient[indices[p], c] += k * values[p]
+
+
+@jit(reassociate=True)
+def dense_scores(x, w, scores):
+    """scores[i] = <x[i], w> for a row-major block."""
+    for i in range(x.shape[0]):
+        s = 0.0
+        for j in range(x.shape[1]):
+            s += x[i, j] * w[j]
+        scores[i] = s
+
+
+@jit
+def dense_add_gradient(x, coef, gradient):
+    """gradient += Σ_i coef[i]·x[i] for a row-major block."""
+    for i in range(x.shape[0]):
+        c = coef[i]
+        if c != 0.0:
+            for j in range(x.shape[1]):
+                gradient[j] += c * x[i, j]
+
+
+@jit
+def dense_scores_multi(x, w, scores):
+    """scores[i, :] = x[i]·w for a row-major block and K outputs."""
+    outputs = scores.shape[1]
+    for i in range(x.shape[0]):
+        for c in range(outputs):
+            scores[i, c] = 0.0
+        for j in range(x.shape[1]):
+            v = np.float64(x[i, j])
+            if v != 0.0:
+                for c in range(outputs):
+                    scores[i, c] += v * w[j, c]
+
+
+@jit
+def dense_add_gradient_multi(x, coef, gradient):
+    """gradient[:, c] += Σ_i coef[i, c]·x[i] for a row-major block."""
+    outputs = coef.shape[1]
+    for i in range(x.shape[0]):
+        for c in range(outputs):
+            k = coef[i, c]
+            if k != 0.0:
+                for j in range(x.shape[1]):
+                    gradient[j, c] += k * x[i, j]
+
+
+@jit
+def column_scores(xt, first, w, scores):
+    """As ``dense_scores`` for rows first.. of a column-major array, given as its transpose."""
+    rows = scores.shape[0]
+    for i in range(rows):
+        scores[i] = 0.0
+    for j in range(xt.shape[0]):
+        v = w[j]
+        if v != 0.0:
+            for i in range(rows):
+                scores[i] += v * xt[j, first + i]
+
+
+@jit(reassociate=True)
+def column_add_gradient(xt, first, coef, gradient):
+    """As ``dense_add_gradient`` for rows first.. of a column-major array."""
+    for j in range(xt.shape[0]):
+        s = 0.0
+        for i in range(coef.shape[0]):
+            s += coef[i] * xt[j, first + i]
+        gradient[j] += s
+
+
+@jit
+def column_scores_multi(xt, first, w, scores):
+    """As ``dense_scores_multi`` for rows first.. of a column-major array."""
+    outputs = scores.shape[1]
+    for i in range(scores.shape[0]):
+        for c in range(outputs):
+            scores[i, c] = 0.0
+    for j in range(xt.shape[0]):
+        for i in range(scores.shape[0]):
+            v = np.float64(xt[j, first + i])
+            for c in range(outputs):
+                scores[i, c] += v * w[j, c]
+
+
+@jit
+def column_add_gradient_multi(xt, first, coef, gradient):
+    """As ``dense_add_gradient_multi`` for rows first.. of a column-major array."""
+    outputs = coef.shape[1]
+    for j in range(xt.shape[0]):
+        for i in range(coef.shape[0]):
+            v = np.float64(xt[j, first + i])
+            if v != 0.0:
+                for c in range(outputs):
+                    gradient[j, c] += coef[i, c] * v

@@ -1,0 +1,66 @@
+"""Squared hinge loss max(0, 1 − y(s + b))² on a block of rows.
+
+Symbols as in ``hinge.py``. The conjugate at −u·y is u²/4 − u for u ≥ 0.
+"""
+
+from __future__ import annotations
+
+from .._jit import jit
+
+
+@jit
+def value(scores, bias, labels, weights):
+    """Σ weight·loss."""
+    total = 0.0
+    for i in range(scores.shape[0]):
+        margin = 1.0 - labels[i] * (scores[i] + bias)
+        if margin > 0.0:
+            total += weights[i] * margin * margin
+    return total
+
+
+@jit
+def coefficients(scores, bias, labels, weights, coef):
+    """coef = weight·d loss/d score."""
+    for i in range(scores.shape[0]):
+        margin = 1.0 - labels[i] * (scores[i] + bias)
+        coef[i] = -2.0 * labels[i] * weights[i] * margin if margin > 0.0 else 0.0
+
+
+@jit
+def bias_derivatives(scores, bias, labels, weights):
+    """First and second derivative of Σ weight·loss in the bias."""
+    slope = 0.0
+    curvature = 0.0
+    for i in range(scores.shape[0]):
+        margin = 1.0 - labels[i] * (scores[i] + bias)
+        if margin > 0.0:
+            slope -= 2.0 * weights[i] * labels[i] * margin
+            curvature += 2.0 * weights[i]
+    return slope, curvature
+
+
+@jit
+def line_value(start, start_bias, end, end_bias, k, labels, weights):
+    """Value and derivative at start + k(end − start)."""
+    total = 0.0
+    slope = 0.0
+    for i in range(start.shape[0]):
+        here = start[i] + start_bias
+        change = end[i] + end_bias - here
+        margin = 1.0 - labels[i] * (here + k * change)
+        if margin > 0.0:
+            total += weights[i] * margin * margin
+            slope -= 2.0 * weights[i] * labels[i] * margin * change
+    return total, slope
+
+
+@jit
+def offset(coef, weights):
+    """Σ −weight·conjugate(coef/weight)."""
+    total = 0.0
+    for i in range(coef.shape[0]):
+        if coef[i] != 0.0:
+            u = abs(coef[i])
+            total += u - 0.25 * u * u / weights[i]
+    return total

@@ -1,0 +1,36 @@
+"""Dense vectors of the bundle: products with many rows, combinations, blends.
+
+``rows`` is (t, n); the functions work on columns first..last so that wide
+vectors can be shared among threads.
+"""
+
+from __future__ import annotations
+
+from .._jit import jit
+
+
+@jit(reassociate=True)
+def add_dots(rows, vector, first, last, out):
+    """out[j] += <rows[j], vector> over the columns first..last."""
+    for j in range(rows.shape[0]):
+        s = 0.0
+        for i in range(first, last):
+            s += rows[j, i] * vector[i]
+        out[j] += s
+
+
+@jit
+def add_combination(rows, coef, first, last, out):
+    """out += Σ_j coef[j]·rows[j] over the columns first..last."""
+    for j in range(rows.shape[0]):
+        c = coef[j]
+        if c != 0.0:
+            for i in range(first, last):
+                out[i] += c * rows[j, i]
+
+
+@jit
+def blend(start, end, k, out):
+    """out = start + k(end − start), for flat arrays; out may be one of them."""
+    for i in range(start.shape[0]):
+        out[i] = start[i] + k * (end[i] - start[i])

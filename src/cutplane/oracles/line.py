@@ -1,0 +1,72 @@
+"""Minimising ½A k² + B k + R(k) over k ≥ 0 along a line of points.
+
+``minimise_convex`` serves every risk from values and derivatives; the hinge's
+exact search by selection is in ``linear.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+MOST_EVALUATIONS = 30
+
+
+def minimise_convex(
+    evaluate: Callable[[float], tuple[float, float]],
+    start: tuple[float, float],
+    guess: float,
+    tolerance: float,
+) -> float:
+    """The minimiser over k ≥ 0 of a convex function of one variable.
+
+    Keeps a bracket whose ends have derivatives of opposite sign. Each end's
+    tangent lies below the function, so the value at which the two meet bounds
+    the minimum: the search stops once the better end is within ``tolerance``
+    of that bound.
+
+    Parameters
+    ----------
+    evaluate : callable
+        k → (value, derivative).
+    start : (float, float)
+        Value and derivative at 0.
+    guess : float
+        First k to try, positive.
+    tolerance : float
+        Acceptable distance to the minimum.
+    """
+    value, slope = start
+    if slope >= 0.0:
+        return 0.0
+    low, low_value, low_slope = 0.0, value, slope
+    high = high_value = high_slope = None
+    k = guess
+    for evaluation in range(MOST_EVALUATIONS):
+        value, slope = evaluate(k)
+        if slope == 0.0:
+            return k
+        if slope < 0.0:
+            low, low_value, low_slope = k, value, slope
+        else:
+            high, high_value, high_slope = k, value, slope
+        if high is None:
+            k *= 4.0
+            continue
+        width = high - low
+        # where the tangents meet, and how high
+        meet = (low_value - high_value + high_slope * width) / (high_slope - low_slope)
+        bound = low_value + low_slope * min(max(meet, 0.0), width)
+        if min(low_value, high_value) - bound <= tolerance:
+            break
+        # The derivative's secant is right for smooth functions, the tangents'
+        # meeting point for kinks: take turns, and halve if the bracket stays wide.
+        secant = -low_slope / (high_slope - low_slope) * width
+        inner = secant if evaluation % 2 == 0 else meet
+        if evaluation % 5 == 4:
+            inner = 0.5 * width
+        k = low + min(max(inner, 0.02 * width), 0.98 * width)
+        if k <= low or k >= high:
+            break
+    if high is None:
+        return low
+    return low if low_value <= high_value else high

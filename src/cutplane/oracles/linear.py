@@ -1,0 +1,339 @@
+"""The linear oracle: turns a point w into a cut of the risk, and a line into its minimum.
+
+    R(w) = min_b (1/W) Σ_i weight_i·loss(<w, x_i> + c·w_0 + b, y_i)
+
+over blocks of rows. c·w_0 is the regularised bias of the papers (a constant
+feature that is never stored), b the unregularised one; either may be absent.
+
+A cut of R at w is (a, offset) with a = (1/W) Σ coef_i·x_i and offset from the
+conjugate of the loss (see ``risks.base``). With an unregularised bias it is a
+cut only if Σ coef_i = 0: at the minimising b such coefficients exist, and
+where rounding leaves a remainder the heavier class is scaled down, which
+keeps the cut valid and costs that much of its height.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..data import BlockedMatrix
+from ..exec import Executor
+from ..loops import vectors
+from ..risks import HingeRisk, Risk, Scores, SmoothRisk, Targets
+from .line import minimise_convex
+from .selection import crossing
+
+
+@dataclass(frozen=True)
+class Cut:
+    """R(v) ≥ <a, v> + offset for all v."""
+
+    a: np.ndarray
+    offset: float
+
+
+@dataclass
+class Point:
+    """A point with all that was computed there. Its buffers are reused.
+
+    ``scores`` are without the bias b, which is kept apart.
+    """
+
+    w: np.ndarray
+    scores: np.ndarray
+    bias: float = 0.0
+    risk: float = np.inf
+
+    def view(self) -> Scores:
+        return Scores(self.scores, self.bias)
+
+
+class LinearOracle:
+    """Cuts and lines for a linear model.
+
+    Parameters
+    ----------
+    matrix : BlockedMatrix
+    targets : Targets
+    risk : Risk
+    executor : Executor
+    constant : float, default=0
+        Value of the constant feature behind the regularised bias; 0 for none.
+    free_bias : bool, default=False
+        Minimise over an unregularised bias.
+    """
+
+    def __init__(
+        self,
+        matrix: BlockedMatrix,
+        targets: Targets,
+        risk: Risk,
+        executor: Executor,
+        *,
+        constant: float = 0.0,
+        free_bias: bool = False,
+    ) -> None:
+        if free_bias and not risk.has_bias:
+            raise ValueError(f"{type(risk).__name__} has no exact unregularised bias")
+        self.matrix = matrix
+        self.targets = targets
+        self.risk = risk
+        self.executor = executor
+        self.constant = constant
+        self.free_bias = free_bias
+        rows, features = matrix.shape
+        tail = () if risk.outputs is None else (risk.outputs,)
+        self._w_shape = (features + (constant != 0.0), *tail)
+        self._scores_shape = (rows, *tail)
+        self._slices = [matrix.slice(k) for k in range(len(matrix.blocks))]
+        self._targets = [
+            Targets(targets.labels[s], targets.weights[s], targets.total) for s in self._slices
+        ]
+        self._coef = np.empty(self._scores_shape)
+        self._partials = np.empty((len(matrix.blocks), *self._w_shape))
+        stepped = isinstance(risk, HingeRisk)
+        self._positions = np.empty(rows if stepped else 0)
+        self._jumps = np.empty(rows if stepped else 0)
+        self._step_guess = 1.0
+
+    @property
+    def dimension(self) -> int:
+        """Length of w as a flat vector."""
+        return int(np.prod(self._w_shape))
+
+    # -- points ---------------------------------------------------------------
+
+    def new_point(self) -> Point:
+        """The point w = 0, not evaluated."""
+        return Point(np.zeros(self._w_shape), np.zeros(self._scores_shape))
+
+    def evaluate(self, w: np.ndarray, into: Point) -> None:
+        """Move ``into`` to w: one product X·w."""
+        shaped = w.reshape(self._w_shape)
+        into.w = shaped
+
+        def block(k: int) -> None:
+            out = into.scores[self._slices[k]]
+            self.matrix.blocks[k].scores(shaped, out)
+            if self.constant:
+                out += self.constant * shaped[-1]
+
+        self._run(block)
+        self._settle(into)
+
+    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
+        """Move ``into`` to start + k(end − start), without reading the data."""
+        into.w = start.w + k * (end.w - start.w)
+        into.bias = start.bias + k * (end.bias - start.bias)
+
+        def block(b: int) -> None:
+            rows = self._slices[b]
+            vectors.blend(
+                start.scores[rows].reshape(-1),
+                end.scores[rows].reshape(-1),
+                k,
+                into.scores[rows].reshape(-1),
+            )
+
+        self._run(block)
+        self._settle(into)
+
+    def _settle(self, point: Point) -> None:
+        """Minimise over the bias, then evaluate the risk."""
+        if self.free_bias:
+            point.bias = self._best_bias(point)
+        view = point.view()
+        losses = self._run(lambda k: self.risk.value(view[self._slices[k]], self._targets[k]))
+        point.risk = sum(losses) / self.targets.total
+
+    # -- cuts -----------------------------------------------------------------
+
+    def cut(self, point: Point) -> Cut:
+        """The cut at a point: one product Xᵀ·coef."""
+        coefficients = self._coefficients_at(point)
+
+        def block(k: int) -> None:
+            coefficients(k, self._coef[self._slices[k]])
+
+        self._run(block)
+        return self._cut_from_buffer()
+
+    def dual_cut(self, coef: np.ndarray) -> Cut:
+        """The cut from any dual point.
+
+        Parameters
+        ----------
+        coef : ndarray, shape of the scores
+            Per row, weight times a number in the domain of the loss's
+            conjugate; for the hinge −y·weight·π with 0 ≤ π ≤ 1.
+        """
+        self._coef[...] = coef
+        return self._cut_from_buffer()
+
+    def _coefficients_at(self, point: Point) -> Callable[[int, np.ndarray], None]:
+        view = point.view()
+        risk = self.risk
+        if isinstance(risk, HingeRisk) and self.free_bias:
+            # Share out the rows at the kink so that both classes weigh the same.
+            positive, negative, tied_positive, tied_negative = sum(
+                self._run(lambda k: risk.active_weights(view[self._slices[k]], self._targets[k]))
+            )
+            lack = positive - negative
+            part_positive = min(1.0, -lack / tied_positive) if lack < 0 < tied_positive else 0.0
+            part_negative = min(1.0, lack / tied_negative) if lack > 0 < tied_negative else 0.0
+            return lambda k, out: risk.split_coefficients(
+                view[self._slices[k]], self._targets[k], part_positive, part_negative, out
+            )
+        return lambda k, out: risk.coefficients(view[self._slices[k]], self._targets[k], out)
+
+    def _cut_from_buffer(self) -> Cut:
+        """The cut of the coefficients in ``self._coef``."""
+        if self.free_bias:
+            self._balance()
+
+        def block(k: int) -> float:
+            coef = self._coef[self._slices[k]]
+            partial = self._partials[k]
+            partial[...] = 0.0
+            self.matrix.blocks[k].add_gradient(coef, partial)
+            if self.constant:
+                partial[-1] = self.constant * coef.sum(axis=0)
+            return self.risk.offset(coef, self._targets[k])
+
+        offset = sum(self._run(block))
+        gradient = self._partials.sum(axis=0)
+        return Cut(gradient.reshape(-1) / self.targets.total, offset / self.targets.total)
+
+    def _balance(self) -> None:
+        """Scale the heavier class down until the coefficients sum to zero."""
+
+        def weigh(k: int) -> np.ndarray:
+            coef = self._coef[self._slices[k]]
+            negative = np.minimum(coef, 0.0).sum()
+            return np.array([coef.sum() - negative, -negative])
+
+        above, below = sum(self._run(weigh))
+        if above == below:
+            return
+        heavier, factor = (1.0, below / above) if above > below else (-1.0, above / below)
+
+        def scale(k: int) -> None:
+            coef = self._coef[self._slices[k]]
+            coef[coef * heavier > 0.0] *= factor
+
+        self._run(scale)
+
+    # -- the bias -------------------------------------------------------------
+
+    def _best_bias(self, point: Point) -> float:
+        if isinstance(self.risk, HingeRisk):
+            return self._bias_by_selection(point, self.risk)
+        assert isinstance(self.risk, SmoothRisk)
+        return self._bias_by_newton(point, self.risk)
+
+    def _bias_by_selection(self, point: Point, risk: HingeRisk) -> float:
+        view = point.view()
+        positions, jumps, lowest = self._steps(
+            lambda k, at, by: risk.bias_steps(view[self._slices[k]], self._targets[k], at, by)
+        )
+        low, high = point.bias - 1.0, point.bias + 1.0
+        return crossing(positions, jumps, 0.0, lowest, low, high, self.executor)
+
+    def _bias_by_newton(self, point: Point, risk: SmoothRisk) -> float:
+        low, high = -np.inf, np.inf
+        bias = point.bias
+        for _ in range(100):
+            at = Scores(point.scores, bias)
+            parts = self._run(
+                lambda k, at=at: np.array(
+                    risk.bias_derivatives(at[self._slices[k]], self._targets[k])
+                )
+            )
+            slope, curvature = sum(parts)
+            if abs(slope) <= 1e-14 * self.targets.total:
+                break
+            if slope < 0:
+                low = bias
+            else:
+                high = bias
+            step = -slope / curvature if curvature > 0 else -np.sign(slope)
+            new = bias + min(max(step, -10.0), 10.0)
+            if not low < new < high:
+                new = 0.5 * (low + high)
+            if new == bias:
+                break
+            bias = new
+        return float(bias)
+
+    # -- lines ----------------------------------------------------------------
+
+    def minimise_line(
+        self, start: Point, end: Point, curvature: float, slope: float, tolerance: float
+    ) -> float:
+        """argmin over k ≥ 0 of ½·curvature·k² + slope·k + R(start + k(end − start)).
+
+        The hinge's minimum is exact; others stop within ``tolerance`` of it.
+        """
+        a, b = start.view(), end.view()
+        if isinstance(self.risk, HingeRisk):
+            k = self._line_by_selection(a, b, curvature, slope, self.risk)
+        else:
+            k = self._line_by_search(a, b, curvature, slope, tolerance)
+        if k > 0.0:
+            self._step_guess = k
+        return k
+
+    def _line_by_selection(
+        self, a: Scores, b: Scores, curvature: float, slope: float, risk: HingeRisk
+    ) -> float:
+        def block(k: int, at: np.ndarray, by: np.ndarray) -> tuple[int, float]:
+            rows = self._slices[k]
+            return risk.line_steps(a[rows], b[rows], self._targets[k], at, by)
+
+        positions, jumps, first = self._steps(block)
+        total = self.targets.total
+        begin = total * slope + first
+        if begin >= 0.0:
+            return 0.0
+        high = 2.0 * self._step_guess
+        return crossing(positions, jumps, total * curvature, begin, 0.0, high, self.executor)
+
+    def _line_by_search(
+        self, a: Scores, b: Scores, curvature: float, slope: float, tolerance: float
+    ) -> float:
+        def evaluate(k: float) -> tuple[float, float]:
+            parts = self._run(
+                lambda block: np.array(
+                    self.risk.line(
+                        a[self._slices[block]], b[self._slices[block]], k, self._targets[block]
+                    )
+                )
+            )
+            value, derivative = sum(parts) / self.targets.total
+            return (
+                0.5 * curvature * k * k + slope * k + value,
+                curvature * k + slope + derivative,
+            )
+
+        return minimise_convex(evaluate, evaluate(0.0), self._step_guess, tolerance)
+
+    # -- helpers --------------------------------------------------------------
+
+    def _run(self, function: Callable[[int], Any]) -> list[Any]:
+        return self.executor.run(function, len(self._slices))
+
+    def _steps(
+        self, fill: Callable[[int, np.ndarray, np.ndarray], tuple[int, float]]
+    ) -> tuple[list[np.ndarray], list[np.ndarray], float]:
+        """Let every block list its steps; returns positions, jumps, and the sum of the starts."""
+        at = [self._positions[rows] for rows in self._slices]
+        by = [self._jumps[rows] for rows in self._slices]
+        parts = self._run(lambda k: fill(k, at[k], by[k]))
+        counts = [count for count, _ in parts]
+        positions = [a[:count] for a, count in zip(at, counts, strict=True)]
+        jumps = [b[:count] for b, count in zip(by, counts, strict=True)]
+        return positions, jumps, sum(start for _, start in parts)

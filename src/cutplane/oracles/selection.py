@@ -1,0 +1,83 @@
+"""The zero of an increasing function given by its slope and its steps, in O(rows).
+
+    h(k) = start + slope·k + Σ_{positions ≤ k} jumps,   slope ≥ 0, jumps ≥ 0.
+
+This is the derivative of a convex piecewise quadratic function: its zero is the
+exact minimum of the hinge risk along a line, and over the bias. Sorting would
+take O(rows·log rows) and a copy. Here a histogram round locates the crossing
+within one of ``BINS`` intervals, a collecting round fetches the steps in that
+interval, and only those are sorted. Both rounds are sums over blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..exec import Executor, SerialExecutor
+from ..loops import selection as loops
+
+BINS = 256
+# Below this number of steps a sort is cheaper than another round.
+SORT_BELOW = 4096
+
+
+def crossing(
+    positions: Sequence[np.ndarray],
+    jumps: Sequence[np.ndarray],
+    slope: float,
+    start: float,
+    low: float,
+    high: float,
+    executor: Executor,
+) -> float:
+    """The smallest k with h(k) ≥ 0.
+
+    Parameters
+    ----------
+    positions, jumps : sequences of arrays
+        The steps, one array per block.
+    slope, start : float
+        Of h, before any step.
+    low, high : float
+        Where the zero is expected; it may be elsewhere, at the price of a round.
+    executor : Executor
+        Runs over the blocks.
+    """
+    scale = BINS / (high - low)
+    if not np.isfinite(scale):
+        scale = 0.0
+
+    def histogram(block: int) -> np.ndarray:
+        bins = np.zeros(BINS + 2)
+        loops.add_histogram(positions[block], jumps[block], low, scale, bins)
+        return bins
+
+    bins = np.zeros(BINS + 2)
+    for part in executor.run(histogram, len(positions)):
+        bins += part
+    levels = start + np.cumsum(bins)
+    edges = low + np.arange(BINS + 1) * ((high - low) / BINS)
+    above = np.flatnonzero(slope * edges + levels[:-1] >= 0.0)
+    wanted = int(above[0]) if len(above) else BINS + 1
+
+    def collect(block: int) -> tuple[np.ndarray, np.ndarray]:
+        k, step = np.empty_like(positions[block]), np.empty_like(jumps[block])
+        count = loops.collect_bin(positions[block], jumps[block], low, scale, BINS, wanted, k, step)
+        return k[:count].copy(), step[:count].copy()
+
+    parts = executor.run(collect, len(positions))
+    inside = np.concatenate([part[0] for part in parts])
+    steps = np.concatenate([part[1] for part in parts])
+    level = float(levels[wanted - 1]) if wanted > 0 else start
+    if len(inside) > SORT_BELOW:
+        lowest, highest = float(inside.min()), float(inside.max())
+        if highest > lowest:
+            return crossing([inside], [steps], slope, level, lowest, highest, SerialExecutor())
+    order = np.argsort(inside, kind="stable")
+    k, found = loops.walk_steps(inside[order], steps[order], slope, level)
+    if found:
+        return k
+    # A flat function that rounding kept just below zero: its last step is the answer.
+    return float(inside.max()) if len(inside) else high

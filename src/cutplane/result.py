@@ -1,0 +1,157 @@
+"""What a solver returns: a point, how it ended, and how far it is from the optimum.
+
+All objectives here are the user's own, ½|w|² + C·Σ loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+
+class Status(Enum):
+    """How a solver ended."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter"
+    TIME_LIMIT = "time_limit"
+    INTERRUPTED = "interrupted"
+    NUMERICALLY_LIMITED = "numerically_limited"
+    STOPPED = "stopped"
+
+    @property
+    def reason(self) -> str:
+        """The end of the sentence "the solver ..."."""
+        return _REASONS[self]
+
+
+_REASONS = {
+    Status.CONVERGED: "converged",
+    Status.MAX_ITER: "reached max_iter",
+    Status.TIME_LIMIT: "reached time_limit",
+    Status.INTERRUPTED: "was interrupted",
+    Status.NUMERICALLY_LIMITED: "reached the limit of floating point precision",
+    Status.STOPPED: "was stopped by a callback",
+}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far an answer is from the optimum, at most.
+
+    The optimal objective lies between ``dual`` and ``primal``, so the answer is
+    at most ``gap`` above it.
+
+    Attributes
+    ----------
+    primal : float
+        Objective of the returned model.
+    dual : float
+        Lower bound on the optimal objective.
+    kind : {'exact', 'estimated'}
+        'exact' if the bound holds always, 'estimated' if with high probability.
+    """
+
+    primal: float
+    dual: float
+    kind: str = "exact"
+
+    @property
+    def gap(self) -> float:
+        """``primal − dual``."""
+        return max(0.0, self.primal - self.dual)
+
+    @property
+    def relative_gap(self) -> float:
+        """``gap / primal``; 0 where the primal is 0."""
+        return self.gap / self.primal if self.primal > 0 else 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"primal {self.primal:.8g}, dual {self.dual:.8g}, "
+            f"gap {self.gap:.2e} ({100 * self.relative_gap:.2g} %)"
+        )
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One iteration of a solver, as callbacks and the trace see it.
+
+    Attributes
+    ----------
+    number : int
+        Counts from 1.
+    primal, dual : float
+        Best objective so far, and best lower bound so far.
+    trial : float
+        Objective of the reduced problem's solution, before the line search.
+    step : float
+        Length of the step from the best point to that solution.
+    cuts : int
+        Cutting planes kept.
+    seconds : float
+        Since the solver started.
+    """
+
+    number: int
+    primal: float
+    dual: float
+    trial: float
+    step: float
+    cuts: int
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        return max(0.0, self.primal - self.dual)
+
+    @property
+    def relative_gap(self) -> float:
+        return self.gap / self.primal if self.primal > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class SolveResult:
+    """The answer of a solver.
+
+    Attributes
+    ----------
+    w : ndarray
+        The best point found, shape (features,) or (features, outputs).
+    bias : float
+        Its unregularised bias; 0 if the problem has none.
+    status : Status
+    certificate : Certificate
+    n_iter : int
+    trace : tuple of Iteration
+    timings : dict of str to float
+        Seconds per phase.
+    """
+
+    w: np.ndarray
+    bias: float
+    status: Status
+    certificate: Certificate
+    n_iter: int
+    trace: tuple[Iteration, ...] = field(repr=False)
+    timings: dict[str, float] = field(repr=False)
+
+    def column(self, name: str) -> np.ndarray:
+        """A quantity of every iteration as an array, e.g. ``result.column('gap')``."""
+        return np.array([getattr(record, name) for record in self.trace])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the point, in JSON's types."""
+        return {
+            "status": self.status.value,
+            "n_iter": self.n_iter,
+            "primal": self.certificate.primal,
+            "dual": self.certificate.dual,
+            "gap": self.certificate.gap,
+            "relative_gap": self.certificate.relative_gap,
+            "kind": self.certificate.kind,
+            "timings": dict(self.timings),
+        }

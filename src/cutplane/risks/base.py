@@ -1,0 +1,90 @@
+"""A risk is a function of scores: R(s) = (1/W) Σ_i weight_i·loss(s_i, y_i), W = Σ weight_i.
+
+Risks see one block of scores at a time, never the data and never w. They
+return sums over the block; the oracle adds these up and divides by W.
+
+Every loss here is convex, so its conjugate gives a lower bound from *any*
+coefficients in the conjugate's domain:
+
+    loss(s) ≥ u·s − conjugate(u),
+
+and Σ_i coef_i·s_i + offset(coef) ≤ Σ_i weight_i·loss(s_i) is a cut, whether coef
+is the derivative at some point, an average of derivatives, or the dual point of
+another solver.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Labels and weights of all rows.
+
+    Attributes
+    ----------
+    labels : ndarray, shape (rows,)
+        ±1 in float64 for binary risks, class numbers in int64 for multiclass.
+    weights : ndarray of float64, shape (rows,)
+    total : float
+        Sum of the weights.
+    """
+
+    labels: np.ndarray
+    weights: np.ndarray
+    total: float
+
+    @classmethod
+    def make(cls, labels: np.ndarray, weights: np.ndarray | None = None) -> Targets:
+        """Targets with unit weights unless given."""
+        if weights is None:
+            weights = np.ones(len(labels))
+        return cls(labels, weights, float(np.sum(weights)))
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of some rows at a point: ``values + bias``."""
+
+    values: np.ndarray
+    bias: float
+
+    def __getitem__(self, rows: slice) -> Scores:
+        return Scores(self.values[rows], self.bias)
+
+
+class Risk(ABC):
+    """A sum of losses over rows. Methods take the targets of the same rows as the scores."""
+
+    #: Scores per row: None for one number, else the number of outputs.
+    outputs: int | None = None
+    #: Whether an unregularised bias can be minimised exactly.
+    has_bias: bool = True
+
+    @abstractmethod
+    def value(self, scores: Scores, targets: Targets) -> float:
+        """Σ weight·loss."""
+
+    @abstractmethod
+    def coefficients(self, scores: Scores, targets: Targets, out: np.ndarray) -> None:
+        """out = weight·(a subgradient of the loss in the score)."""
+
+    @abstractmethod
+    def offset(self, coef: np.ndarray, targets: Targets) -> float:
+        """Σ −weight·conjugate(coef/weight)."""
+
+    @abstractmethod
+    def line(self, start: Scores, end: Scores, k: float, targets: Targets) -> tuple[float, float]:
+        """Value and derivative in k of Σ weight·loss at start + k(end − start)."""
+
+
+class SmoothRisk(Risk):
+    """A risk whose bias can be found by Newton's method."""
+
+    @abstractmethod
+    def bias_derivatives(self, scores: Scores, targets: Targets) -> tuple[float, float]:
+        """First and second derivative of Σ weight·loss in the bias."""

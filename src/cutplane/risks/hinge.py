@@ -1,0 +1,71 @@
+"""Hinge loss: mean of max(0, 1 − y s)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..loops import hinge as loops
+from .base import Risk, Scores, Targets
+
+
+class HingeRisk(Risk):
+    """The soft-margin SVM's risk, an upper bound on the error rate.
+
+    It is piecewise linear, so minima along a line and over the bias are found
+    exactly among its kinks: ``line_steps`` and ``bias_steps`` list them.
+    """
+
+    def value(self, scores: Scores, targets: Targets) -> float:
+        return loops.value(scores.values, scores.bias, targets.labels, targets.weights)
+
+    def coefficients(self, scores: Scores, targets: Targets, out: np.ndarray) -> None:
+        self.split_coefficients(scores, targets, 1.0, 1.0, out)
+
+    def split_coefficients(
+        self, scores: Scores, targets: Targets, positive: float, negative: float, out: np.ndarray
+    ) -> None:
+        """Coefficients where rows at the kink count only in part, by class."""
+        loops.coefficients(
+            scores.values, scores.bias, targets.labels, targets.weights, positive, negative, out
+        )
+
+    def offset(self, coef: np.ndarray, targets: Targets) -> float:
+        return loops.offset(coef)
+
+    def line(self, start: Scores, end: Scores, k: float, targets: Targets) -> tuple[float, float]:
+        return loops.line_value(
+            start.values, start.bias, end.values, end.bias, k, targets.labels, targets.weights
+        )
+
+    def line_steps(
+        self,
+        start: Scores,
+        end: Scores,
+        targets: Targets,
+        positions: np.ndarray,
+        jumps: np.ndarray,
+    ) -> tuple[int, float]:
+        """Where and by how much the derivative along a line jumps; (count, derivative at 0+)."""
+        return loops.line_steps(
+            start.values,
+            start.bias,
+            end.values,
+            end.bias,
+            targets.labels,
+            targets.weights,
+            positions,
+            jumps,
+        )
+
+    def bias_steps(
+        self, scores: Scores, targets: Targets, positions: np.ndarray, jumps: np.ndarray
+    ) -> tuple[int, float]:
+        """Where and by how much the derivative in the bias jumps; (count, derivative at −∞)."""
+        lowest = loops.bias_steps(scores.values, targets.labels, targets.weights, positions, jumps)
+        return len(scores.values), lowest
+
+    def active_weights(self, scores: Scores, targets: Targets) -> np.ndarray:
+        """Weights of the rows inside the margin (+, −) and at the kink (+, −)."""
+        sums = np.zeros(4)
+        loops.active_weights(scores.values, scores.bias, targets.labels, targets.weights, sums)
+        return sums

@@ -1,0 +1,47 @@
+"""Squared hinge and logistic loss."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+
+from ..loops import logistic, squared_hinge
+from .base import Scores, SmoothRisk, Targets
+
+
+class _KernelRisk(SmoothRisk):
+    """A smooth risk whose kernels are the functions of one module of ``loops``."""
+
+    loops: ModuleType
+
+    def value(self, scores: Scores, targets: Targets) -> float:
+        return self.loops.value(scores.values, scores.bias, targets.labels, targets.weights)
+
+    def coefficients(self, scores: Scores, targets: Targets, out: np.ndarray) -> None:
+        self.loops.coefficients(scores.values, scores.bias, targets.labels, targets.weights, out)
+
+    def bias_derivatives(self, scores: Scores, targets: Targets) -> tuple[float, float]:
+        return self.loops.bias_derivatives(
+            scores.values, scores.bias, targets.labels, targets.weights
+        )
+
+    def line(self, start: Scores, end: Scores, k: float, targets: Targets) -> tuple[float, float]:
+        return self.loops.line_value(
+            start.values, start.bias, end.values, end.bias, k, targets.labels, targets.weights
+        )
+
+    def offset(self, coef: np.ndarray, targets: Targets) -> float:
+        return self.loops.offset(coef, targets.weights)
+
+
+class SquaredHingeRisk(_KernelRisk):
+    """Mean of max(0, 1 − y s)²."""
+
+    loops = squared_hinge
+
+
+class LogisticRisk(_KernelRisk):
+    """Mean of log(1 + exp(−y s))."""
+
+    loops = logistic
