@@ -1,1 +1,51 @@
-"""Large-margin learning by cutting planes, with a certificate of optimality."""
+"""Large-margin learning by cutting planes, with a certificate of optimality.
+
+Estimators follow scikit-learn's conventions. Every fit returns a
+:class:`Certificate`: the objective it reached, a lower bound on the best
+possible one, and the gap between them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .estimators import LinearSVC
+    from .report import plot_convergence
+    from .result import Certificate, Iteration, SolveResult, Status
+
+__version__ = "0.1.0.dev0"
+
+# Importing the package takes milliseconds; scikit-learn and numba are loaded
+# with the first name that needs them.
+_WHERE = {
+    "LinearSVC": ".estimators",
+    "Certificate": ".result",
+    "Iteration": ".result",
+    "SolveResult": ".result",
+    "Status": ".result",
+    "plot_convergence": ".report",
+}
+
+__all__ = [
+    "Certificate",
+    "Iteration",
+    "LinearSVC",
+    "SolveResult",
+    "Status",
+    "__version__",
+    "plot_convergence",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        value = getattr(importlib.import_module(_WHERE[name], __name__), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

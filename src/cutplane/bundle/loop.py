@@ -61,7 +61,8 @@ class StopRule:
 
     def converged(self, primal: float, dual: float, C: float) -> bool:
         """Whether the gap is small enough."""
-        return primal - dual <= max(self.relative * primal, self.absolute, self.epsilon * C)
+        enough = max(self.relative * primal, self.absolute, self.epsilon * C)
+        return np.isfinite(primal) and primal - dual <= enough
 
 
 @dataclass(frozen=True)
@@ -127,19 +128,27 @@ class BundleSolver:
         self.dual = 0.0  # R ≥ 0
         self.point = oracle.new_point()
         self.trial = oracle.new_point()
-        self.centre = oracle.new_point() if position else self.trial
-        self.best: Best | None = None
+        self._best: Best | None = None
+
+    @property
+    def best(self) -> Best:
+        """The best point so far; there is none before the first evaluation."""
+        assert self._best is not None
+        return self._best
+
+    def active_cuts(self) -> tuple[Cut, ...]:
+        """The cuts that support the lower bound."""
+        return tuple(Cut(a, offset) for a, offset in self.bundle.active())
 
     def run(self, start: np.ndarray | None = None, cuts: tuple[Cut, ...] = ()) -> SolveResult:
         """Minimise, from ``start`` (default 0) and any cuts known beforehand."""
         try:
             status = self._iterate(start, cuts)
         except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-            if self.best is None:  # not even the first point is known
+            if self._best is None:  # not even the first point is known
                 raise
+            status = Status.INTERRUPTED
         best = self.best
-        assert best is not None
         # Rounding may lift the bound above the objective when both are equal.
         certificate = Certificate(best.primal, min(self.dual, best.primal))
         return SolveResult(
@@ -158,7 +167,7 @@ class BundleSolver:
         self._record_best()
         for cut in cuts:
             self.bundle.add(cut.a, cut.offset)
-        self._add_cut(self.point)
+        self._add_cut(None)
         while True:
             with self.watch.phase("qp"):
                 solution = self.bundle.solve(self.C)
@@ -172,11 +181,7 @@ class BundleSolver:
             status = self._status(record, stopped)
             if status is not None:
                 return status
-            if self.position is not None:
-                with self.watch.phase("line_search"):
-                    position = self.position.next(record, self.trace)
-                    self.oracle.blend(self.point, self.trial, position, self.centre)
-            self._add_cut(self.centre)
+            self._add_cut(record)
             self.bundle.drop_idle()
 
     def _move_best(self, solution: ReducedSolution) -> float:
@@ -199,14 +204,21 @@ class BundleSolver:
         return step
 
     def _record_best(self) -> None:
-        self.best = Best(self.point.w, self.point.bias, self._objective(self.point))
+        self._best = Best(self.point.w, self.point.bias, self._objective(self.point))
 
     def _objective(self, point: Point) -> float:
         return 0.5 * self.space.dot(point.w, point.w) + self.C * point.risk
 
-    def _add_cut(self, point: Point) -> None:
+    def _add_cut(self, record: Iteration | None) -> None:
+        """Add a cut: at the start, at the trial point, or on the way to it."""
         with self.watch.phase("cut"):
-            cut = self.oracle.cut(point)
+            if record is None:
+                cut = self.oracle.cut(self.point)
+            elif self.position is None:
+                cut = self.oracle.cut(self.trial)
+            else:
+                position = self.position.next(record, self.trace)
+                cut = self.oracle.cut(self.point, self.trial, position)
         with self.watch.phase("gram"):
             self.bundle.add(cut.a, cut.offset)
 

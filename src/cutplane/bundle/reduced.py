@@ -53,22 +53,20 @@ class Bundle:
         self._beta[0] = 1.0
 
     def _allocate(self, capacity: int) -> None:
-        old = getattr(self, "_count", 0)
-
-        def grown(name: str, shape: tuple[int, ...], dtype: type = float) -> None:
-            array = np.zeros(shape, dtype)
-            if old:
-                part = (slice(old),) * len(shape)
-                array[part] = getattr(self, name)[part]
-            setattr(self, name, array)
-
-        grown("_gram", (capacity, capacity))
-        for name in ("_offsets", "_beta"):
-            grown(name, (capacity,))
-        grown("_idle", (capacity,), int)
+        self._gram = np.zeros((capacity, capacity))
+        self._offsets = np.zeros(capacity)
+        self._beta = np.zeros(capacity)
+        self._idle = np.zeros(capacity, dtype=np.int64)
         self._factor = np.zeros((capacity + 1, capacity + 1))
-        self._work = np.zeros((3, capacity + 1))
         self._support = np.zeros(capacity + 1, dtype=np.int64)
+        self._work = np.zeros((3, capacity + 1))
+
+    def _grow(self) -> None:
+        t = self._count
+        old = self._gram, self._offsets, self._beta, self._idle
+        self._allocate(2 * t)
+        self._gram[:t, :t] = old[0]
+        self._offsets[:t], self._beta[:t], self._idle[:t] = old[1:]
 
     def __len__(self) -> int:
         """Cuts kept, not counting the zero cut."""
@@ -77,7 +75,7 @@ class Bundle:
     def add(self, a: np.ndarray, offset: float) -> None:
         """Add the cut <a, w> + offset."""
         if self._count == len(self._offsets):
-            self._allocate(2 * self._count)
+            self._grow()
         new = self._count
         column = self._space.append(a)
         self._gram[new, 1 : new + 1] = column
@@ -108,6 +106,14 @@ class Bundle:
         dual = C * float(self._offsets[:t] @ beta) - 0.5 * squared_norm
         self._idle[:t] = np.where(beta > 0.0, 0, self._idle[:t] + 1)
         return ReducedSolution(w, squared_norm, dual)
+
+    def active(self) -> list[tuple[np.ndarray, float]]:
+        """The cuts (a, offset) that carry weight in the last solution."""
+        return [
+            (self._space.vector(j - 1).copy(), float(self._offsets[j]))
+            for j in range(1, self._count)
+            if self._beta[j] > 0.0
+        ]
 
     def drop_idle(self) -> None:
         """Forget cuts that have not mattered for long; the last solution stays feasible."""

@@ -48,7 +48,12 @@ class VectorSpace:
                 vectors.add_dots(slab, vector, first, last, part)
             return out.reshape(-1)
 
-        return sum(self._executor.run(chunk, self._chunks))[self._slots]
+        return np.sum(self._executor.run(chunk, self._chunks), axis=0)[self._slots]
+
+    def vector(self, position: int) -> np.ndarray:
+        """A kept vector."""
+        slot = self._slots[position]
+        return self._slabs[slot // SLAB_ROWS][slot % SLAB_ROWS]
 
     def keep(self, positions: np.ndarray) -> None:
         """Forget all vectors but those at these positions."""

@@ -14,6 +14,8 @@ into 16 or 32 bits where they are 64 bits wide; row starts become int64.
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +51,9 @@ class CSRBlock:
     def rows(self) -> int:
         return len(self.starts) - 1
 
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return self.values, self.indices, self.starts
+
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
         kernel = products.csr_scores if w.ndim == 1 else products.csr_scores_multi
         kernel(self.values, self.indices, self.starts, w, out)
@@ -68,6 +73,9 @@ class RowMajorBlock:
     def rows(self) -> int:
         return len(self.x)
 
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return (self.x,)
+
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
         kernel = products.dense_scores if w.ndim == 1 else products.dense_scores_multi
         kernel(self.x, w, out)
@@ -86,6 +94,9 @@ class ColumnMajorBlock:
     xt: np.ndarray
     first: int
     rows: int
+
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return (self.xt,) if self.first == 0 else ()  # the blocks share one array
 
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
         kernel = products.column_scores if w.ndim == 1 else products.column_scores_multi
@@ -122,9 +133,22 @@ class BlockedMatrix:
     shape: tuple[int, int]
     numbers: int
 
+    def __len__(self) -> int:
+        """Number of rows."""
+        return self.shape[0]
+
     def slice(self, k: int) -> slice:
         """The rows of block k."""
         return slice(self.bounds[k], self.bounds[k + 1])
+
+    def digest(self) -> bytes:
+        """A fingerprint of the stored numbers and their layout."""
+        digest = hashlib.blake2b(repr(self.shape).encode(), digest_size=16)
+        for block in self.blocks:
+            for array in block.arrays():
+                digest.update(array.dtype.str.encode())
+                digest.update(array.data)
+        return digest.digest()
 
 
 def _bounds(starts: np.ndarray, features: int, block_numbers: int | None) -> np.ndarray:
@@ -151,7 +175,7 @@ def _csr_matrix(X: Any, block_numbers: int | None) -> BlockedMatrix:
     values = _read_only(X.data)
     bounds = _bounds(starts, X.shape[1], block_numbers)
     blocks = []
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, last in itertools.pairwise(bounds):
         numbers = slice(starts[first], starts[last])
         relative = starts[first : last + 1] - starts[first]
         blocks.append(CSRBlock(values[numbers], indices[numbers], _read_only(relative)))

@@ -74,15 +74,14 @@ def line_steps(start, start_bias, end, end_bias, labels, weights, positions, jum
         here = start[i] + start_bias
         loss = 1.0 - y * here
         fall = y * (end[i] + end_bias - here)  # how fast the loss falls with k
-        if fall != 0.0:
-            if loss > 0.0 or (loss == 0.0 and fall < 0.0):
-                slope -= weights[i] * fall
-            if (loss > 0.0) == (fall > 0.0) and loss != 0.0:
-                k = loss / fall
-                if k < 1e300:  # not for falls so small that the quotient overflows
-                    positions[count] = k
-                    jumps[count] = weights[i] * abs(fall)
-                    count += 1
+        rate = weights[i] * fall
+        slope -= rate if loss > 0.0 or (loss == 0.0 and fall < 0.0) else 0.0
+        # Write always and count if it was a step: cheaper than a branch that is
+        # taken half of the time. A fall that is tiny or zero has no step.
+        k = loss / fall
+        positions[count] = k
+        jumps[count] = abs(rate)
+        count += 1 if 0.0 < k < 1e300 else 0
     return count, slope
 
 

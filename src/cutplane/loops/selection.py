@@ -33,7 +33,10 @@ def add_histogram(positions, jumps, low, scale, bins):
 
 @jit
 def collect_bin(positions, jumps, low, scale, inner, wanted, out_positions, out_jumps):
-    """Copy the steps of one bin to the front of the outputs; returns their number."""
+    """Copy the steps of one bin to the front of the outputs, which may be the inputs.
+
+    Returns their number.
+    """
     count = 0
     for i in range(positions.shape[0]):
         if _bin_of(positions[i], low, scale, inner) == wanted:

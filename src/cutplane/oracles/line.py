@@ -39,21 +39,20 @@ def minimise_convex(
     if slope >= 0.0:
         return 0.0
     low, low_value, low_slope = 0.0, value, slope
-    high = high_value = high_slope = None
     k = guess
-    for evaluation in range(MOST_EVALUATIONS):
+    for _ in range(MOST_EVALUATIONS):  # until the slope turns
         value, slope = evaluate(k)
-        if slope == 0.0:
-            return k
-        if slope < 0.0:
-            low, low_value, low_slope = k, value, slope
-        else:
-            high, high_value, high_slope = k, value, slope
-        if high is None:
-            k *= 4.0
-            continue
+        if slope >= 0.0:
+            break
+        low, low_value, low_slope = k, value, slope
+        k *= 4.0
+    else:
+        return low
+    high, high_value, high_slope = k, value, slope
+    for evaluation in range(MOST_EVALUATIONS):
+        if high_slope == 0.0:
+            return high
         width = high - low
-        # where the tangents meet, and how high
         meet = (low_value - high_value + high_slope * width) / (high_slope - low_slope)
         bound = low_value + low_slope * min(max(meet, 0.0), width)
         if min(low_value, high_value) - bound <= tolerance:
@@ -61,12 +60,13 @@ def minimise_convex(
         # The derivative's secant is right for smooth functions, the tangents'
         # meeting point for kinks: take turns, and halve if the bracket stays wide.
         secant = -low_slope / (high_slope - low_slope) * width
-        inner = secant if evaluation % 2 == 0 else meet
-        if evaluation % 5 == 4:
-            inner = 0.5 * width
+        inner = (secant, meet, secant, meet, 0.5 * width)[evaluation % 5]
         k = low + min(max(inner, 0.02 * width), 0.98 * width)
-        if k <= low or k >= high:
+        if not low < k < high:
             break
-    if high is None:
-        return low
+        value, slope = evaluate(k)
+        if slope < 0.0:
+            low, low_value, low_slope = k, value, slope
+        else:
+            high, high_value, high_slope = k, value, slope
     return low if low_value <= high_value else high

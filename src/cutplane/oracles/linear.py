@@ -28,6 +28,10 @@ from .line import minimise_convex
 from .selection import crossing
 
 
+def _nothing(block: int) -> None:
+    """Fill nothing: the buffer is up to date."""
+
+
 @dataclass(frozen=True)
 class Cut:
     """R(v) ≥ <a, v> + offset for all v."""
@@ -99,6 +103,7 @@ class LinearOracle:
         self._positions = np.empty(rows if stepped else 0)
         self._jumps = np.empty(rows if stepped else 0)
         self._step_guess = 1.0
+        self._centre: Point | None = None
 
     @property
     def dimension(self) -> int:
@@ -116,19 +121,22 @@ class LinearOracle:
         shaped = w.reshape(self._w_shape)
         into.w = shaped
 
-        def block(k: int) -> None:
+        def scores(k: int) -> None:
             out = into.scores[self._slices[k]]
             self.matrix.blocks[k].scores(shaped, out)
             if self.constant:
                 out += self.constant * shaped[-1]
 
-        self._run(block)
-        self._settle(into)
+        self._settle(into, scores)
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
         """Move ``into`` to start + k(end − start), without reading the data."""
         into.w = start.w + k * (end.w - start.w)
         into.bias = start.bias + k * (end.bias - start.bias)
+        self._settle(into, self._blending(start, end, k, into))
+
+    def _blending(self, start: Point, end: Point, k: float, into: Point) -> Callable[[int], None]:
+        """A function that blends the scores of a block."""
 
         def block(b: int) -> None:
             rows = self._slices[b]
@@ -139,28 +147,38 @@ class LinearOracle:
                 into.scores[rows].reshape(-1),
             )
 
-        self._run(block)
-        self._settle(into)
+        return block
 
-    def _settle(self, point: Point) -> None:
-        """Minimise over the bias, then evaluate the risk."""
+    def _settle(self, point: Point, fill: Callable[[int], None]) -> None:
+        """Fill the scores of a point, minimise over the bias, evaluate the risk."""
         if self.free_bias:
+            self._run(fill)
+            fill = _nothing
             point.bias = self._best_bias(point)
         view = point.view()
-        losses = self._run(lambda k: self.risk.value(view[self._slices[k]], self._targets[k]))
-        point.risk = sum(losses) / self.targets.total
+
+        def block(k: int) -> float:  # one round, while the block's scores are in cache
+            fill(k)
+            return self.risk.value(view[self._slices[k]], self._targets[k])
+
+        point.risk = sum(self._run(block)) / self.targets.total
 
     # -- cuts -----------------------------------------------------------------
 
-    def cut(self, point: Point) -> Cut:
-        """The cut at a point: one product Xᵀ·coef."""
+    def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
+        """The cut at start, or at start + k(end − start): one product Xᵀ·coef."""
+        point = start if end is None else self._between(start, end, k)
         coefficients = self._coefficients_at(point)
+        return self._cut_from_buffer(lambda b: coefficients(b, self._coef[self._slices[b]]))
 
-        def block(k: int) -> None:
-            coefficients(k, self._coef[self._slices[k]])
-
-        self._run(block)
-        return self._cut_from_buffer()
+    def _between(self, start: Point, end: Point, k: float) -> Point:
+        """The point start + k(end − start) in a buffer of its own; its risk is not computed."""
+        point = self._centre = self._centre or self.new_point()
+        point.bias = start.bias + k * (end.bias - start.bias)
+        self._run(self._blending(start, end, k, point))
+        if self.free_bias:
+            point.bias = self._best_bias(point)
+        return point
 
     def dual_cut(self, coef: np.ndarray) -> Cut:
         """The cut from any dual point.
@@ -172,7 +190,7 @@ class LinearOracle:
             conjugate; for the hinge −y·weight·π with 0 ≤ π ≤ 1.
         """
         self._coef[...] = coef
-        return self._cut_from_buffer()
+        return self._cut_from_buffer(_nothing)
 
     def _coefficients_at(self, point: Point) -> Callable[[int, np.ndarray], None]:
         view = point.view()
@@ -190,12 +208,15 @@ class LinearOracle:
             )
         return lambda k, out: risk.coefficients(view[self._slices[k]], self._targets[k], out)
 
-    def _cut_from_buffer(self) -> Cut:
-        """The cut of the coefficients in ``self._coef``."""
+    def _cut_from_buffer(self, fill: Callable[[int], None]) -> Cut:
+        """The cut of the coefficients in ``self._coef``, which ``fill`` writes."""
         if self.free_bias:
+            self._run(fill)
+            fill = _nothing
             self._balance()
 
         def block(k: int) -> float:
+            fill(k)
             coef = self._coef[self._slices[k]]
             partial = self._partials[k]
             partial[...] = 0.0
@@ -248,12 +269,11 @@ class LinearOracle:
         bias = point.bias
         for _ in range(100):
             at = Scores(point.scores, bias)
-            parts = self._run(
-                lambda k, at=at: np.array(
-                    risk.bias_derivatives(at[self._slices[k]], self._targets[k])
-                )
-            )
-            slope, curvature = sum(parts)
+
+            def derivatives(k: int, at: Scores = at) -> np.ndarray:
+                return np.array(risk.bias_derivatives(at[self._slices[k]], self._targets[k]))
+
+            slope, curvature = sum(self._run(derivatives))
             if abs(slope) <= 1e-14 * self.targets.total:
                 break
             if slope < 0:
@@ -261,12 +281,10 @@ class LinearOracle:
             else:
                 high = bias
             step = -slope / curvature if curvature > 0 else -np.sign(slope)
-            new = bias + min(max(step, -10.0), 10.0)
-            if not low < new < high:
-                new = 0.5 * (low + high)
-            if new == bias:
+            if abs(step) <= 1e-15 * abs(bias):
                 break
-            bias = new
+            new = bias + min(max(step, -10.0), 10.0)
+            bias = new if low < new < high else 0.5 * (low + high)
         return float(bias)
 
     # -- lines ----------------------------------------------------------------
@@ -278,14 +296,53 @@ class LinearOracle:
 
         The hinge's minimum is exact; others stop within ``tolerance`` of it.
         """
-        a, b = start.view(), end.view()
         if isinstance(self.risk, HingeRisk):
-            k = self._line_by_selection(a, b, curvature, slope, self.risk)
+            k = self._line_by_selection(start.view(), end.view(), curvature, slope, self.risk)
+            if self.free_bias:
+                k = self._line_with_bias(start, end, curvature, slope, tolerance, k)
         else:
-            k = self._line_by_search(a, b, curvature, slope, tolerance)
+            k = self._line_by_search(start.view(), end.view(), curvature, slope, tolerance)
         if k > 0.0:
             self._step_guess = k
         return k
+
+    def _line_with_bias(
+        self, start: Point, end: Point, curvature: float, slope: float, tolerance: float, k: float
+    ) -> float:
+        """Mend the minimum k along the line on which w and the bias move together.
+
+        Most of the time minimising over the bias once there is as good as
+        minimising over both. But where kinks meet neither w nor the bias may be
+        able to move without the other. If k brings too little, the line of
+        min_b R is searched, whose values and derivatives are exact.
+        """
+
+        def evaluate(k: float) -> tuple[float, float]:
+            value, derivative = self._profile(start, end, k)
+            return (
+                0.5 * curvature * k * k + slope * k + value,
+                curvature * k + slope + derivative,
+            )
+
+        if k > 0.0 and start.risk - evaluate(k)[0] >= tolerance:
+            return k
+        return minimise_convex(evaluate, evaluate(0.0), k or self._step_guess, tolerance)
+
+    def _profile(self, start: Point, end: Point, k: float) -> tuple[float, float]:
+        """Value and derivative of min_b R at start + k(end − start)."""
+        point = self._between(start, end, k)
+        coefficients = self._coefficients_at(point)
+        view = point.view()
+
+        def block(b: int) -> np.ndarray:
+            rows = self._slices[b]
+            coef = self._coef[rows]
+            coefficients(b, coef)
+            change = np.einsum("i,i->", coef, end.scores[rows] - start.scores[rows])
+            return np.array([self.risk.value(view[rows], self._targets[b]), change])
+
+        value, derivative = sum(self._run(block)) / self.targets.total
+        return float(value), float(derivative)
 
     def _line_by_selection(
         self, a: Scores, b: Scores, curvature: float, slope: float, risk: HingeRisk

@@ -37,7 +37,7 @@ def crossing(
     Parameters
     ----------
     positions, jumps : sequences of arrays
-        The steps, one array per block.
+        The steps, one array per block. They are overwritten.
     slope, start : float
         Of h, before any step.
     low, high : float
@@ -63,9 +63,9 @@ def crossing(
     wanted = int(above[0]) if len(above) else BINS + 1
 
     def collect(block: int) -> tuple[np.ndarray, np.ndarray]:
-        k, step = np.empty_like(positions[block]), np.empty_like(jumps[block])
-        count = loops.collect_bin(positions[block], jumps[block], low, scale, BINS, wanted, k, step)
-        return k[:count].copy(), step[:count].copy()
+        at, by = positions[block], jumps[block]  # they are not needed any more
+        count = loops.collect_bin(at, by, low, scale, BINS, wanted, at, by)
+        return at[:count], by[:count]
 
     parts = executor.run(collect, len(positions))
     inside = np.concatenate([part[0] for part in parts])

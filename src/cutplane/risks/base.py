@@ -81,6 +81,10 @@ class Risk(ABC):
     def line(self, start: Scores, end: Scores, k: float, targets: Targets) -> tuple[float, float]:
         """Value and derivative in k of Σ weight·loss at start + k(end − start)."""
 
+    def clip_dual(self, u: np.ndarray, targets: Targets) -> np.ndarray:
+        """The nearest u with −y·u in the domain of the conjugate, for binary risks."""
+        return np.clip(u, 0.0, targets.weights)
+
 
 class SmoothRisk(Risk):
     """A risk whose bias can be found by Newton's method."""

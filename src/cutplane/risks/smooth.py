@@ -40,6 +40,9 @@ class SquaredHingeRisk(_KernelRisk):
 
     loops = squared_hinge
 
+    def clip_dual(self, u: np.ndarray, targets: Targets) -> np.ndarray:
+        return np.where(targets.weights > 0.0, np.maximum(u, 0.0), 0.0)
+
 
 class LogisticRisk(_KernelRisk):
     """Mean of log(1 + exp(−y s))."""

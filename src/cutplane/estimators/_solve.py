@@ -1,0 +1,215 @@
+"""From a problem on blocks to a result: what all linear estimators share.
+
+A fit is a ``Session``: one data set, one executor, one or more problems on it
+that share the time limit and react to the same interrupt.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ..bundle import BundleSolver, FixedPosition, Observer, StopRule
+from ..data import BlockedMatrix
+from ..exec import Executor
+from ..oracles import Cut, LinearOracle
+from ..report import progress
+from ..result import Iteration, SolveResult, Status
+from ..risks import Risk, Targets
+
+logger = logging.getLogger("cutplane")
+
+SOLVERS = ("ocas", "cpa", "sgd", "pegasos")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One risk on the session's data.
+
+    Attributes
+    ----------
+    label : str
+        For progress and logs.
+    targets : Targets
+    risk : Risk
+    constant : float
+        Value of the constant feature behind a regularised bias; 0 for none.
+    free_bias : bool
+        Whether there is an unregularised bias.
+    """
+
+    label: str
+    targets: Targets
+    risk: Risk
+    constant: float
+    free_bias: bool
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a warm start keeps of a problem.
+
+    Attributes
+    ----------
+    w : ndarray
+        The solution: a start for any data of the same shape.
+    cuts : tuple of Cut
+        Those active at the solution. They hold for the same risk on the same data only.
+    digest : bytes
+        Of that risk and data.
+    """
+
+    w: np.ndarray
+    cuts: tuple[Cut, ...]
+    digest: bytes
+
+
+class Session:
+    """Solves problems on one data set.
+
+    Parameters
+    ----------
+    matrix, executor
+        The data, and who runs over them.
+    C : float
+        Multiplies the sum of the losses.
+    solver : str
+        One of SOLVERS.
+    stop : StopRule
+        Its time limit is for all problems together.
+    random_state : int, RandomState or None
+    verbose : int
+    callback : callable or None
+        The user's, called after every iteration.
+    keep_cuts : bool
+        Whether memories are wanted.
+    """
+
+    def __init__(
+        self,
+        matrix: BlockedMatrix,
+        executor: Executor,
+        *,
+        C: float,
+        solver: str,
+        stop: StopRule,
+        random_state: Any,
+        verbose: int,
+        callback: Callable[[Iteration], bool | None] | None,
+        keep_cuts: bool,
+    ) -> None:
+        self._matrix = matrix
+        self._executor = executor
+        self._C = C
+        self._solver = solver
+        self._stop = stop
+        self._rng = check_random_state(random_state) if solver in ("sgd", "pegasos") else None
+        self._verbose = verbose
+        self._callback = callback
+        self._keep_cuts = keep_cuts
+        self._matrix_digest = matrix.digest() if keep_cuts else b""
+        self._seconds = 0.0
+        self._interrupted = False
+
+    def solve(
+        self,
+        problem: Problem,
+        *,
+        memory: Memory | None = None,
+        dual_point: np.ndarray | None = None,
+        on_iteration: Callable[[np.ndarray, float], bool] | None = None,
+    ) -> tuple[SolveResult, Memory]:
+        """Solve a problem.
+
+        After an interrupt, or beyond the time limit, the remaining problems get a
+        single iteration each, so that the model is complete.
+
+        Parameters
+        ----------
+        problem : Problem
+        memory : Memory, optional
+            Of an earlier solution.
+        dual_point : ndarray, optional
+            Coefficients of a cut to start with (see ``LinearOracle.dual_cut``).
+        on_iteration : callable, optional
+            Gets the best point so far, (w, bias); a true answer stops the solver.
+        """
+        oracle = LinearOracle(
+            self._matrix,
+            problem.targets,
+            problem.risk,
+            self._executor,
+            constant=problem.constant,
+            free_bias=problem.free_bias,
+        )
+        limit = 0.0 if self._interrupted else max(0.0, self._stop.time_limit - self._seconds)
+        stop = dataclasses.replace(self._stop, time_limit=limit)
+        with progress(self._verbose, problem.label, target=stop.relative or None) as show:
+
+            def observe(record: Iteration) -> bool:
+                show(record)
+                wants_stop = self._callback is not None and bool(self._callback(record))
+                if on_iteration is not None:
+                    wants_stop |= on_iteration(solver.best.w, solver.best.bias)
+                return wants_stop
+
+            solver = self._make_solver(oracle, self._C * problem.targets.total, stop, observe)
+            digest = self._digest(problem)
+            result = solver.run(*self._beginning(oracle, memory, dual_point, digest))
+        self._seconds += result.timings["total"]
+        if self._interrupted or result.status is Status.INTERRUPTED:
+            self._interrupted = True
+            result = dataclasses.replace(result, status=Status.INTERRUPTED)
+        logger.info(
+            "%s: %s after %d iterations and %.2f s, %s",
+            problem.label,
+            result.status.reason,
+            result.n_iter,
+            result.timings["total"],
+            result.certificate,
+        )
+        cuts = solver.active_cuts() if self._keep_cuts else ()
+        return result, Memory(result.w, cuts, digest)
+
+    def _make_solver(
+        self, oracle: LinearOracle, C: float, stop: StopRule, observer: Observer
+    ) -> Any:
+        if self._solver in ("ocas", "cpa"):
+            position = FixedPosition(0.05) if self._solver == "ocas" else None
+            return BundleSolver(oracle, C, stop, position, observer)
+        raise ValueError(self._solver)
+
+    def _beginning(
+        self,
+        oracle: LinearOracle,
+        memory: Memory | None,
+        dual_point: np.ndarray | None,
+        digest: bytes,
+    ) -> tuple[np.ndarray | None, tuple[Cut, ...]]:
+        """Where the solver starts, and the cuts it starts with."""
+        start: np.ndarray | None = None
+        cuts: tuple[Cut, ...] = ()
+        if memory is not None and memory.w.size == oracle.dimension:
+            start = memory.w
+            if memory.digest == digest:
+                cuts = memory.cuts
+        if dual_point is not None:
+            cuts = (*cuts, oracle.dual_cut(dual_point))
+        return start, cuts
+
+    def _digest(self, problem: Problem) -> bytes:
+        if not self._keep_cuts:
+            return b""
+        digest = hashlib.blake2b(self._matrix_digest, digest_size=16)
+        kind = type(problem.risk).__name__, problem.constant, problem.free_bias
+        digest.update(repr(kind).encode())
+        digest.update(problem.targets.labels.data)
+        digest.update(problem.targets.weights.data)
+        return digest.digest()

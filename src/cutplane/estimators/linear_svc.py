@@ -1,0 +1,450 @@
+"""Linear support vector classification."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..bundle import StopRule
+from ..data import BlockedMatrix, as_blocks
+from ..exec import make_executor
+from ..result import Iteration, SolveResult, Status
+from ..risks import CrammerSingerRisk, HingeRisk, LogisticRisk, Risk, SquaredHingeRisk, Targets
+from ._callbacks import WARN_LEVEL, CallbackSupportMixin, FitTasks, with_callbacks
+from ._checks import check_choice, check_integer, check_n_jobs, check_number, check_weights
+from ._solve import SOLVERS, Memory, Problem, Session
+
+LOSSES: dict[str, Callable[[], Risk]] = {
+    "hinge": HingeRisk,
+    "squared_hinge": SquaredHingeRisk,
+    "logistic": LogisticRisk,
+}
+STOPPING = ("relative", "absolute", "epsilon")
+MULTI_CLASS = ("ovr", "crammer_singer")
+
+
+class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Linear support vector classifier with a certificate of optimality.
+
+    Minimises ½|w|² + C·Σ_i weight_i·loss(y_i(<w, x_i> + b)) by cutting planes and
+    returns, with the model, a proof of how far its objective is from the
+    optimum at most. Parameters are those of scikit-learn's ``LinearSVC`` where
+    they mean the same.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the regulariser: multiplies their *sum*,
+        as in scikit-learn and liblinear.
+    loss : {'hinge', 'squared_hinge', 'logistic'}, default='hinge'
+        ``hinge`` is the SVM, ``logistic`` gives logistic regression.
+    solver : {'ocas', 'cpa', 'sgd', 'pegasos'}, default='ocas'
+        ``ocas`` is the optimised cutting plane algorithm, ``cpa`` the plain one
+        of SVM-perf and BMRM. ``sgd`` (Bottou) and ``pegasos`` are stochastic:
+        quick, rough, and measured by the same certificate.
+    tol : float, default=1e-3
+        Gap at which to stop, in the unit of ``stopping``.
+    stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
+        ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
+        gap ≤ C·(sum of weights)·tol, SVM-perf's rule.
+    fit_intercept : bool, default=True
+        Fit a bias b. It is not regularised unless ``intercept_scaling`` is given.
+    intercept_scaling : float or None, default=None
+        None for a true bias. A number s appends a constant feature of value s,
+        whose weight is regularised: the papers' and liblinear's way. With
+        ``multi_class='crammer_singer'`` None means 1, because that loss has no
+        exact free bias.
+    class_weight : dict or 'balanced', optional
+        Factors on C by class, as in scikit-learn.
+    multi_class : {'ovr', 'crammer_singer'}, default='ovr'
+        For more than two classes: one problem per class, or one joint problem.
+    max_iter : int, default=100000
+        Iterations per problem; epochs for the stochastic solvers, where the
+        default means their own.
+    time_limit : float or None, default=None
+        Seconds per fit.
+    n_jobs : int or None, default=None
+        Threads; None for all cores that the process may use. The result does not
+        depend on it, to the last bit.
+    warm_start : bool, default=False
+        Start from the previous solution and, if the data are the same, from the
+        cuts that were active there.
+    random_state : int, RandomState or None, default=None
+        Used by the stochastic solvers only.
+    verbose : int, default=0
+        1 shows a line of progress in a terminal or notebook and writes records to
+        the ``cutplane`` logger elsewhere.
+    callback : callable or None, default=None
+        Called with an :class:`~cutplane.result.Iteration` after every
+        iteration; a true answer stops the fit.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
+    intercept_ : ndarray, shape (1,) or (n_classes,)
+    classes_ : ndarray, shape (n_classes,)
+    n_iter_ : int
+        Iterations; the most of any class for one-vs-rest.
+    certificate_ : Certificate or list of Certificate
+        ``primal, dual, gap, relative_gap, kind`` in the objective above; one per
+        class for one-vs-rest with more than two classes.
+    result_ : SolveResult or list of SolveResult
+        The same with status, trace and timings.
+    n_features_in_ : int
+    feature_names_in_ : ndarray, shape (n_features_in_,)
+        If X had string column names.
+
+    Notes
+    -----
+    Values of X are not copied if they are float32 or float64 in CSR, C or
+    Fortran order. 64-bit sparse indices are copied into 16 or 32 bits. Other
+    layouts are converted to CSR once.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from cutplane import LinearSVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LinearSVC(C=0.1).fit(StandardScaler().fit_transform(X), y)
+    >>> model.certificate_.relative_gap <= 1e-3
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "hinge",
+        solver: str = "ocas",
+        tol: float = 1e-3,
+        stopping: str = "relative",
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        class_weight: dict[Any, float] | str | None = None,
+        multi_class: str = "ovr",
+        max_iter: int = 100_000,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callable[[Iteration], bool | None] | None = None,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.stopping = stopping
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    # -- fitting --------------------------------------------------------------
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, dual_init: Any = None) -> LinearSVC:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            Class labels.
+        sample_weight : array-like, shape (n_samples,), optional
+            Factors on C by row; rows of weight 0 do not count.
+        dual_init : array-like, shape (n_samples,) or (n_problems, n_samples), optional
+            A dual point to start from, as other solvers return it: numbers
+            between 0 and C·weight per row. It is clipped to its bounds and gives
+            the first cut.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        matrix, encoded, weights = self._check_data(X, y, sample_weight)
+        problems = self._problems(encoded, weights)
+        dual_points = self._check_dual_init(dual_init, problems)
+        memories: list[Memory] = getattr(self, "_memories", None) or []
+        tasks = FitTasks(self, X, y, len(problems))
+        results: list[SolveResult] = []
+        kept: list[Memory] = []
+        with make_executor(self.n_jobs, matrix.numbers) as executor:
+            session = Session(
+                matrix,
+                executor,
+                C=float(self.C),
+                solver=self.solver,
+                stop=self._stop_rule(),
+                random_state=self.random_state,
+                verbose=self.verbose,
+                callback=self.callback,
+                keep_cuts=self.warm_start,
+            )
+            for k, problem in enumerate(problems):
+                tasks.begin_problem(problem.label)
+
+                def on_iteration(w: np.ndarray, bias: float) -> bool:
+                    return tasks.iteration(
+                        lambda: self._partial_attributes(problems, results, w, bias)
+                    )
+
+                result, memory = session.solve(
+                    problem,
+                    memory=memories[k] if self.warm_start and k < len(memories) else None,
+                    dual_point=dual_points[k],
+                    on_iteration=on_iteration,
+                )
+                results.append(result)
+                kept.append(memory)
+                tasks.end_problem()
+        self._memories = kept if self.warm_start else None
+        self._store(problems, results)
+        tasks.end()
+        self._warn(results)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_number("C", self.C, above=0.0)
+        check_choice("loss", self.loss, LOSSES)
+        check_choice("solver", self.solver, SOLVERS)
+        check_choice("stopping", self.stopping, STOPPING)
+        check_choice("multi_class", self.multi_class, MULTI_CLASS)
+        check_number("tol", self.tol, at_least=0.0)
+        check_integer("max_iter", self.max_iter, at_least=1)
+        check_n_jobs(self.n_jobs)
+        if self.time_limit is not None:
+            check_number("time_limit", self.time_limit, above=0.0, finite=False)
+        if self.intercept_scaling is not None:
+            check_number("intercept_scaling", self.intercept_scaling, above=0.0)
+
+    def _check_data(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[BlockedMatrix, np.ndarray, np.ndarray]:
+        """The data in blocks, labels as class numbers, and the weights of the rows."""
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            dtype=[np.float64, np.float32],
+        )
+        check_classification_targets(y)
+        weights = check_weights(sample_weight, X)
+        self.classes_, encoded = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two"
+            )
+        if self.class_weight is not None:
+            counted = weights > 0
+            factors = compute_class_weight(
+                self.class_weight,
+                classes=self.classes_,
+                y=y[counted],
+                **_balancing(weights[counted]),
+            )
+            weights = weights * factors[encoded]
+        mass = np.bincount(encoded, weights, minlength=len(self.classes_))
+        if np.count_nonzero(mass) < 2:
+            raise ValueError(
+                "only one class has rows of positive weight; a classifier needs at least two"
+            )
+        return as_blocks(X), encoded, weights
+
+    def _problems(self, encoded: np.ndarray, weights: np.ndarray) -> list[Problem]:
+        joint = self.multi_class == "crammer_singer" and len(self.classes_) > 2
+        constant, free_bias = 0.0, False
+        if self.fit_intercept:
+            if self.intercept_scaling is not None:
+                constant = float(self.intercept_scaling)
+            elif joint:
+                constant = 1.0
+            else:
+                free_bias = True
+        if joint:
+            if self.loss != "hinge" or self.solver not in ("ocas", "cpa"):
+                raise ValueError(
+                    "multi_class='crammer_singer' takes loss='hinge' and solver='ocas' or 'cpa', "
+                    f"got loss={self.loss!r}, solver={self.solver!r}"
+                )
+            targets = Targets.make(encoded.astype(np.int64), weights)
+            risk = CrammerSingerRisk(len(self.classes_))
+            return [Problem("all classes", targets, risk, constant, free_bias)]
+        chosen = range(len(self.classes_)) if len(self.classes_) > 2 else [1]
+        return [
+            Problem(
+                f"class {self.classes_[k]}",
+                Targets.make(np.where(encoded == k, 1.0, -1.0), weights),
+                LOSSES[self.loss](),
+                constant,
+                free_bias,
+            )
+            for k in chosen
+        ]
+
+    def _check_dual_init(self, dual_init: Any, problems: list[Problem]) -> list[np.ndarray | None]:
+        """Per problem the coefficients of a cut, from a dual point in the user's scaling."""
+        if dual_init is None:
+            return [None] * len(problems)
+        dual = np.atleast_2d(np.asarray(dual_init, dtype=np.float64))
+        rows = len(problems[0].targets.labels)
+        if dual.shape != (len(problems), rows) or not np.all(np.isfinite(dual)):
+            raise ValueError(
+                f"dual_init must hold finite numbers in shape ({len(problems)}, {rows}) or "
+                f"({rows},) for a single problem, got shape {np.shape(dual_init)}"
+            )
+        if problems[0].risk.outputs is not None:
+            raise ValueError("dual_init is not available for multi_class='crammer_singer'")
+        return [
+            -p.targets.labels * p.risk.clip_dual(alpha / self.C, p.targets)
+            for p, alpha in zip(problems, dual, strict=True)
+        ]
+
+    def _stop_rule(self) -> StopRule:
+        return StopRule(
+            **{self.stopping: float(self.tol)},
+            max_iter=int(self.max_iter),
+            time_limit=np.inf if self.time_limit is None else float(self.time_limit),
+        )
+
+    # -- what is stored -------------------------------------------------------
+
+    def _partial_attributes(
+        self,
+        problems: list[Problem],
+        done: list[SolveResult],
+        w: np.ndarray,
+        bias: float,
+    ) -> dict[str, Any]:
+        """Fitted attributes as if the fit had stopped now: classes not yet fitted score 0."""
+        points = [(r.w, r.bias) for r in done] + [(w, bias)]
+        points += [(np.zeros_like(w), 0.0)] * (len(problems) - len(points))
+        coef, intercept = _linear_model(problems, points)
+        return {"coef_": coef, "intercept_": intercept, "classes_": self.classes_}
+
+    def _store(self, problems: list[Problem], results: list[SolveResult]) -> None:
+        self.coef_, self.intercept_ = _linear_model(problems, [(r.w, r.bias) for r in results])
+        self.n_iter_ = max(result.n_iter for result in results)
+        one = len(results) == 1
+        self.result_ = results[0] if one else results
+        self.certificate_ = (
+            results[0].certificate if one else [result.certificate for result in results]
+        )
+
+    def _warn(self, results: list[SolveResult]) -> None:
+        worst = max(
+            (r for r in results if r.status is not Status.CONVERGED),
+            key=lambda r: r.certificate.relative_gap,
+            default=None,
+        )
+        if worst is None:
+            return
+        advice = {
+            Status.MAX_ITER: " Raise max_iter, or tol if this is close enough.",
+            Status.TIME_LIMIT: " Raise time_limit, or tol if this is close enough.",
+            Status.NUMERICALLY_LIMITED: " Bring the features to similar scales, or lower C.",
+        }.get(worst.status, "")
+        certificate = worst.certificate
+        warnings.warn(
+            f"LinearSVC {worst.status.reason} after {worst.n_iter} iterations, above tol: the "
+            f"objective {certificate.primal:.6g} is at most {certificate.gap:.3g} "
+            f"({100 * certificate.relative_gap:.2g} %) above the optimum.{advice}",
+            ConvergenceWarning,
+            stacklevel=WARN_LEVEL,
+        )
+
+    # -- prediction -----------------------------------------------------------
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed distance to the separating hyperplanes, times |w|.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray, shape (n_samples,) or (n_samples, n_classes)
+            For two classes positive means ``classes_[1]``.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=[np.float64, np.float32])
+        matrix = as_blocks(X)
+        binary = len(self.coef_) == 1
+        w = self.coef_[0] if binary else np.ascontiguousarray(self.coef_.T)
+        scores = np.empty((len(matrix),) if binary else (len(matrix), len(self.coef_)))
+        with make_executor(self.n_jobs, matrix.numbers) as executor:
+            executor.run(
+                lambda k: matrix.blocks[k].scores(w, scores[matrix.slice(k)]), len(matrix.blocks)
+            )
+        scores += self.intercept_[0] if binary else self.intercept_
+        return scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray, shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[best]
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input is welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Cuts kept for a warm start are large and bound to the data: not pickled."""
+        state = super().__getstate__()
+        return {key: value for key, value in state.items() if key != "_memories"}
+
+
+def _balancing(weights: np.ndarray) -> dict[str, Any]:
+    """'balanced' counts weighted rows, where scikit-learn can."""
+    import inspect
+
+    takes = "sample_weight" in inspect.signature(compute_class_weight).parameters
+    return {"sample_weight": weights} if takes else {}
+
+
+def _linear_model(
+    problems: list[Problem], points: list[tuple[np.ndarray, float]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """``coef_`` and ``intercept_`` of solved problems."""
+    coefs, intercepts = [], []
+    for problem, (w, bias) in zip(problems, points, strict=True):
+        rows = w.T.reshape(-1, w.shape[0])  # one row per output
+        if problem.constant:
+            intercepts.append(problem.constant * rows[:, -1])
+            rows = rows[:, :-1]
+        else:
+            intercepts.append(np.full(len(rows), bias))
+        coefs.append(rows)
+    return np.ascontiguousarray(np.vstack(coefs)), np.concatenate(intercepts)
