@@ -187,20 +187,18 @@ class BundleSolver:
     def _move_best(self, solution: ReducedSolution) -> float:
         """Move the best point towards the trial point; returns the step."""
         if self.position is None:
-            if self._objective(self.trial) >= self.best.primal:
-                return 0.0
-            step = 1.0
+            step = float(self._objective(self.trial) < self.best.primal)
+            if step:
+                self.oracle.blend(self.point, self.trial, step, self.point)
         else:
             here = self.space.dot(self.point.w, self.point.w)
             across = self.space.dot(self.point.w, self.trial.w)
             curvature = max(0.0, here - 2.0 * across + solution.squared_norm) / self.C
             slope = (across - here) / self.C
             tolerance = 0.01 * max(0.0, self.best.primal - self.dual) / self.C
-            step = self.oracle.minimise_line(self.point, self.trial, curvature, slope, tolerance)
-            if step == 0.0:
-                return 0.0
-        self.oracle.blend(self.point, self.trial, step, self.point)
-        self._record_best()
+            step = self.oracle.descend(self.point, self.trial, curvature, slope, tolerance)
+        if step > 0.0:
+            self._record_best()
         return step
 
     def _record_best(self) -> None:

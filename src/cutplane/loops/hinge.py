@@ -11,14 +11,13 @@ from __future__ import annotations
 from .._jit import jit
 
 
-@jit
+@jit(reassociate=True)
 def value(scores, bias, labels, weights):
     """Σ weight·loss."""
     total = 0.0
     for i in range(scores.shape[0]):
         loss = 1.0 - labels[i] * (scores[i] + bias)
-        if loss > 0.0:
-            total += weights[i] * loss
+        total += weights[i] * loss if loss > 0.0 else 0.0
     return total
 
 
@@ -36,17 +35,25 @@ def coefficients(scores, bias, labels, weights, tied_positive, tied_negative, co
         coef[i] = -y * part * weights[i]
 
 
-@jit
+@jit(reassociate=True)
 def active_weights(scores, bias, labels, weights, sums):
     """Add to sums: active +, active −, at the kink +, at the kink −."""
-    for i in range(scores.shape[0]):
+    positive = 0.0
+    negative = 0.0
+    tied_positive = 0.0
+    tied_negative = 0.0
+    for i in range(scores.shape[0]):  # sums of selected terms: no branch to mispredict
         y = labels[i]
+        weight = weights[i]
         kink = y - scores[i]
-        side = 0 if y > 0.0 else 1
-        if kink == bias:
-            sums[2 + side] += weights[i]
-        elif (kink > bias) == (y > 0.0):
-            sums[side] += weights[i]
+        positive += weight if y > 0.0 and kink > bias else 0.0
+        negative += weight if y < 0.0 and kink < bias else 0.0
+        tied_positive += weight if y > 0.0 and kink == bias else 0.0
+        tied_negative += weight if y < 0.0 and kink == bias else 0.0
+    sums[0] += positive
+    sums[1] += negative
+    sums[2] += tied_positive
+    sums[3] += tied_negative
 
 
 @jit
@@ -100,7 +107,7 @@ def line_value(start, start_bias, end, end_bias, k, labels, weights):
     return total, slope
 
 
-@jit
+@jit(reassociate=True)
 def offset(coef):
     """Σ −weight·(conjugate of the loss) for coefficients in its domain: Σ |coef|."""
     total = 0.0

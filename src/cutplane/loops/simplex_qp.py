@@ -1,9 +1,18 @@
 """The reduced problem: min ½ βᵀHβ − bᵀβ over the simplex β ≥ 0, Σβ = 1.
 
+Point 0 is the origin: its row of H and its entry of b are zero.
+
 A primal active-set method (Wolfe's nearest-point algorithm with a linear
-term). The support S holds affinely independent points; on its affine hull the
-minimiser solves (H + σ11ᵀ)β = b + ν1, Σβ = 1, whose matrix is positive definite
-and is kept as a Cholesky factor that grows and shrinks with S. Each round
+term). The support S holds affinely independent points. Their affine hull's
+minimiser solves
+
+- with the origin in the support, Hβ = b over the other points; the origin takes
+  the rest of the weight. Weights far below 1 keep their relative precision, which
+  large C needs;
+- without it, (H + σ11ᵀ)β = b + ν1, Σβ = 1.
+
+Both matrices are positive definite and kept as a Cholesky factor that grows and
+shrinks with S. Each round
 
 1. moves to that minimiser, or towards it until a weight becomes zero and its
    point leaves the support;
@@ -11,9 +20,9 @@ and is kept as a Cholesky factor that grows and shrinks with S. Each round
    the support gives a direction without curvature: the move along it ends where
    a weight becomes zero.
 
-The number of rounds is small with a warm start, and the answer is as exact as H,
-however close to singular H is: nothing here depends on a step size or a penalty.
-The Frank–Wolfe gap βᵀ(Hβ − b) − min_j (Hβ − b)_j bounds the error.
+The number of rounds is small with a warm start, and nothing here depends on a
+step size or a penalty: the answer is as exact as H allows. The Frank–Wolfe gap
+βᵀ(Hβ − b) − min_j (Hβ − b)_j bounds the error.
 """
 
 from __future__ import annotations
@@ -86,37 +95,89 @@ def _solve_upper(factor, size, x):
 
 
 @jit
-def _hull_minimiser(linear, support, size, factor, x, ones):
-    """x = the minimiser over the affine hull of the support."""
+def _hull_minimiser(linear, shift, support, size, factor, x, ones):
+    """x = the minimiser over the affine hull of the support; returns the origin's weight."""
     for r in range(size):
         x[r] = linear[support[r]]
-        ones[r] = 1.0
     _solve_lower(factor, size, x)
-    _solve_lower(factor, size, ones)
-    xo = 0.0
-    oo = 0.0
-    for r in range(size):
-        xo += x[r] * ones[r]
-        oo += ones[r] * ones[r]
-    nu = (1.0 - xo) / oo
-    for r in range(size):
-        x[r] += nu * ones[r]
+    if shift > 0.0:
+        for r in range(size):
+            ones[r] = 1.0
+        _solve_lower(factor, size, ones)
+        xo = 0.0
+        oo = 0.0
+        for r in range(size):
+            xo += x[r] * ones[r]
+            oo += ones[r] * ones[r]
+        nu = (1.0 - xo) / oo
+        for r in range(size):
+            x[r] += nu * ones[r]
     _solve_upper(factor, size, x)
+    rest = 1.0
+    for r in range(size):
+        rest -= x[r]
+    return 0.0 if shift > 0.0 else rest
 
 
 @jit
-def _slide_in(hessian, linear, shift, beta, support, size, factor, j, x):
-    """Let the dependent point j enter by sliding along the flat direction.
+def _settle(hessian, linear, shift, sigma, beta, support, size, factor, x, ones):
+    """Move towards the minimiser of the hull until no weight is negative.
 
-    x solves (H + σ11ᵀ) x = column j, so e_j − x changes neither Σβ nor (to rounding)
-    Hβ. Returns the new size.
+    Returns the size and the shift: σ without the origin in the support, else 0.
     """
-    slope = linear[j]
+    while True:
+        origin = _hull_minimiser(linear, shift, support, size, factor, x, ones)
+        step = 1.0
+        leaving = -1
+        for r in range(size):
+            if x[r] <= 0.0:
+                old = beta[support[r]]
+                ratio = old / (old - x[r]) if old > x[r] else 0.0
+                if leaving < 0 or ratio < step:
+                    step = ratio
+                    leaving = r
+        origin_leaves = False
+        if shift == 0.0 and origin <= 0.0:
+            ratio = beta[0] / (beta[0] - origin) if beta[0] > origin else 0.0
+            if leaving < 0 or ratio < step:
+                step = ratio
+                origin_leaves = True
+        if leaving < 0 and not origin_leaves:
+            beta[0] = origin
+            for r in range(size):
+                beta[support[r]] = x[r]
+            return size, shift
+        for r in range(size):
+            j = support[r]
+            beta[j] = max(0.0, beta[j] + step * (x[r] - beta[j]))
+        if shift == 0.0:
+            beta[0] = max(0.0, beta[0] + step * (origin - beta[0]))
+        if origin_leaves:
+            beta[0] = 0.0
+            shift = sigma
+            size = _refactor(hessian, linear, shift, beta, support, size, factor, x)
+        else:
+            beta[support[leaving]] = 0.0
+            _remove(support, size, factor, leaving)
+            size -= 1
+
+
+@jit
+def _slide(linear, beta, support, size, factor, j, x):
+    """Move weight to the dependent point j along the flat direction; returns who leaves.
+
+    x solves (H + σ11ᵀ) x = column j (H x = column j with the origin in the support), so
+    e_j − x, and the origin taking the rest, changes neither Σβ nor, to rounding, Hβ. The
+    answer is a place in the support, −1 for j itself, −2 for the origin.
+    """
     for r in range(size):
         x[r] = factor[size, r]
     _solve_upper(factor, size, x)
+    slope = linear[j]
+    rest = 1.0
     for r in range(size):
         slope -= x[r] * linear[support[r]]
+        rest -= x[r]
     sign = 1.0
     longest = np.inf
     leaving = -1
@@ -127,44 +188,57 @@ def _slide_in(hessian, linear, shift, beta, support, size, factor, j, x):
         if sign * x[r] > 0.0 and beta[support[r]] < longest * sign * x[r]:
             longest = beta[support[r]] / (sign * x[r])
             leaving = r
+    if beta[0] > 0.0 and j != 0 and sign * rest > 0.0 and beta[0] < longest * sign * rest:
+        longest = beta[0] / (sign * rest)
+        leaving = -2
+    if longest == np.inf:  # nothing blocks: rounding only
+        return -1
     for r in range(size):
         beta[support[r]] = max(0.0, beta[support[r]] - sign * longest * x[r])
-    beta[j] += sign * longest
-    if leaving < 0:
+    if beta[0] > 0.0 and j != 0:
+        beta[0] = max(0.0, beta[0] - sign * longest * rest)
+    beta[j] = max(0.0, beta[j] + sign * longest)
+    if leaving == -1:
         beta[j] = 0.0
-        return size
-    beta[support[leaving]] = 0.0
-    _remove(support, size, factor, leaving)
-    if _append(hessian, shift, support, size - 1, factor, j):
-        return size
-    beta[j] = 0.0  # rounding: leave it out, the weights are normalised at the end
-    return size - 1
+    elif leaving == -2:
+        beta[0] = 0.0
+    else:
+        beta[support[leaving]] = 0.0
+    return leaving
 
 
 @jit
-def _to_hull_minimiser(linear, beta, support, size, factor, x, ones):
-    """Move towards the minimiser of the hull until all weights are positive."""
-    while True:
-        _hull_minimiser(linear, support, size, factor, x, ones)
-        step = 1.0
-        leaving = -1
-        for r in range(size):
-            if x[r] <= 0.0:
-                old = beta[support[r]]
-                ratio = old / (old - x[r]) if old > x[r] else 0.0
-                if leaving < 0 or ratio < step:
-                    step = ratio
-                    leaving = r
-        if leaving < 0:
-            for r in range(size):
-                beta[support[r]] = x[r]
-            return size
-        for r in range(size):
-            j = support[r]
-            beta[j] = max(0.0, beta[j] + step * (x[r] - beta[j]))
-        beta[support[leaving]] = 0.0
-        _remove(support, size, factor, leaving)
-        size -= 1
+def _refactor(hessian, linear, shift, beta, support, size, factor, x):
+    """Factor the support anew, dropping dependent points; returns the size."""
+    kept = 0
+    for place in range(size):
+        j = support[place]
+        if beta[j] > 0.0 and _append(hessian, shift, support, kept, factor, j):
+            kept += 1
+        elif beta[j] > 0.0:
+            leaving = _slide(linear, beta, support, kept, factor, j, x)
+            if leaving >= 0:
+                _remove(support, kept, factor, leaving)
+                kept -= 1
+            if leaving != -1 and _append(hessian, shift, support, kept, factor, j):
+                kept += 1
+            else:
+                beta[j] = 0.0
+    return kept
+
+
+@jit
+def _normalise(shift, beta, support, size):
+    """Weights that sum to one: the origin's changes if it has any, else all are scaled."""
+    total = 0.0
+    for r in range(size):
+        total += beta[support[r]]
+    if shift == 0.0 and total < 1.0:
+        beta[0] = 1.0 - total
+        return
+    beta[0] = 0.0
+    for r in range(size):
+        beta[support[r]] /= total
 
 
 @jit
@@ -174,9 +248,9 @@ def solve(hessian, linear, beta, factor, support, x, ones, gradient, rounds):
     Parameters
     ----------
     hessian : (t, t) array
-        Positive semidefinite.
+        Positive semidefinite; row and column 0 are zero.
     linear : (t,) array
-        b.
+        b; its first entry is zero.
     beta : (t,) array
         A feasible start; on return the minimiser.
     factor, support, x, ones, gradient : work arrays
@@ -185,27 +259,23 @@ def solve(hessian, linear, beta, factor, support, x, ones, gradient, rounds):
         Most points that may enter.
     """
     t = linear.shape[0]
-    shift = 0.0
+    sigma = 0.0
     for j in range(t):
-        shift = max(shift, hessian[j, j])
-    if shift == 0.0:
-        shift = 1.0
+        sigma = max(sigma, hessian[j, j])
+    if sigma == 0.0:
+        sigma = 1.0
     size = 0
-    for j in range(t):
+    for j in range(1, t):
         if beta[j] > 0.0:
-            if _append(hessian, shift, support, size, factor, j):
-                size += 1
-            else:
-                size = _slide_in(hessian, linear, shift, beta, support, size, factor, j, x)
+            support[size] = j
+            size += 1
+    shift = 0.0 if beta[0] > 0.0 or size == 0 else sigma
+    size = _refactor(hessian, linear, shift, beta, support, size, factor, x)
     best = np.inf
     gap = np.inf
     for used in range(rounds):
-        size = _to_hull_minimiser(linear, beta, support, size, factor, x, ones)
-        total = 0.0
-        for r in range(size):
-            total += beta[support[r]]
-        for r in range(size):
-            beta[support[r]] /= total
+        size, shift = _settle(hessian, linear, shift, sigma, beta, support, size, factor, x, ones)
+        _normalise(shift, beta, support, size)
         mean = 0.0
         linear_part = 0.0
         magnitude = 0.0
@@ -233,7 +303,23 @@ def solve(hessian, linear, beta, factor, support, x, ones, gradient, rounds):
         if gap <= 1e-15 * magnitude or beta[entering] > 0.0:
             return used, gap
         if _append(hessian, shift, support, size, factor, entering):
-            size += 1
+            if entering != 0:
+                size += 1
+                continue
         else:
-            size = _slide_in(hessian, linear, shift, beta, support, size, factor, entering, x)
+            leaving = _slide(linear, beta, support, size, factor, entering, x)
+            if leaving >= 0:
+                _remove(support, size, factor, leaving)
+                size -= 1
+            elif leaving == -2:
+                shift = sigma
+                size = _refactor(hessian, linear, shift, beta, support, size, factor, x)
+            if entering != 0:
+                if leaving != -1 and _append(hessian, shift, support, size, factor, entering):
+                    size += 1
+                else:
+                    beta[entering] = 0.0
+        if entering == 0:
+            shift = 0.0
+            size = _refactor(hessian, linear, shift, beta, support, size, factor, x)
     return rounds, gap

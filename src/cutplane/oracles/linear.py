@@ -53,7 +53,13 @@ class Point:
     risk: float = np.inf
 
     def view(self) -> Scores:
+        """The scores with the bias."""
         return Scores(self.scores, self.bias)
+
+    def take(self, other: Point) -> None:
+        """Become the other point, which gets this one's buffer and becomes useless."""
+        self.scores, other.scores = other.scores, self.scores
+        self.w, self.bias, self.risk = other.w, other.bias, other.risk
 
 
 class LinearOracle:
@@ -169,7 +175,11 @@ class LinearOracle:
         """The cut at start, or at start + k(end − start): one product Xᵀ·coef."""
         point = start if end is None else self._between(start, end, k)
         coefficients = self._coefficients_at(point)
-        return self._cut_from_buffer(lambda b: coefficients(b, self._coef[self._slices[b]]))
+        # The hinge's coefficients are shared out at the kink and balance already.
+        balanced = not self.free_bias or isinstance(self.risk, HingeRisk)
+        return self._cut_from_buffer(
+            lambda b: coefficients(b, self._coef[self._slices[b]]), balanced
+        )
 
     def _between(self, start: Point, end: Point, k: float) -> Point:
         """The point start + k(end − start) in a buffer of its own; its risk is not computed."""
@@ -190,7 +200,7 @@ class LinearOracle:
             conjugate; for the hinge −y·weight·π with 0 ≤ π ≤ 1.
         """
         self._coef[...] = coef
-        return self._cut_from_buffer(_nothing)
+        return self._cut_from_buffer(_nothing, not self.free_bias)
 
     def _coefficients_at(self, point: Point) -> Callable[[int, np.ndarray], None]:
         view = point.view()
@@ -208,9 +218,9 @@ class LinearOracle:
             )
         return lambda k, out: risk.coefficients(view[self._slices[k]], self._targets[k], out)
 
-    def _cut_from_buffer(self, fill: Callable[[int], None]) -> Cut:
+    def _cut_from_buffer(self, fill: Callable[[int], None], balanced: bool) -> Cut:
         """The cut of the coefficients in ``self._coef``, which ``fill`` writes."""
-        if self.free_bias:
+        if not balanced:
             self._run(fill)
             fill = _nothing
             self._balance()
@@ -289,24 +299,27 @@ class LinearOracle:
 
     # -- lines ----------------------------------------------------------------
 
-    def minimise_line(
+    def descend(
         self, start: Point, end: Point, curvature: float, slope: float, tolerance: float
     ) -> float:
-        """argmin over k ≥ 0 of ½·curvature·k² + slope·k + R(start + k(end − start)).
+        """Move ``start`` along the line to ``end`` to the minimum of
 
-        The hinge's minimum is exact; others stop within ``tolerance`` of it.
+            ½·curvature·k² + slope·k + R(start + k(end − start))   over k ≥ 0
+
+        and return k. The hinge's minimum is exact; others stop within ``tolerance`` of it.
         """
         if isinstance(self.risk, HingeRisk):
             k = self._line_by_selection(start.view(), end.view(), curvature, slope, self.risk)
             if self.free_bias:
-                k = self._line_with_bias(start, end, curvature, slope, tolerance, k)
+                return self._descend_with_bias(start, end, curvature, slope, tolerance, k)
         else:
             k = self._line_by_search(start.view(), end.view(), curvature, slope, tolerance)
         if k > 0.0:
             self._step_guess = k
+            self.blend(start, end, k, start)
         return k
 
-    def _line_with_bias(
+    def _descend_with_bias(
         self, start: Point, end: Point, curvature: float, slope: float, tolerance: float, k: float
     ) -> float:
         """Mend the minimum k along the line on which w and the bias move together.
@@ -316,33 +329,39 @@ class LinearOracle:
         able to move without the other. If k brings too little, the line of
         min_b R is searched, whose values and derivatives are exact.
         """
+        point = self._centre = self._centre or self.new_point()
+        at = -1.0  # the k of ``point``
+
+        def value(k: float) -> float:
+            nonlocal at
+            if k != at:
+                self.blend(start, end, k, point)
+                at = k
+            return 0.5 * curvature * k * k + slope * k + point.risk
 
         def evaluate(k: float) -> tuple[float, float]:
-            value, derivative = self._profile(start, end, k)
-            return (
-                0.5 * curvature * k * k + slope * k + value,
-                curvature * k + slope + derivative,
-            )
+            height = value(k)
+            return height, curvature * k + slope + self._derivative(point, start, end)
 
-        if k > 0.0 and start.risk - evaluate(k)[0] >= tolerance:
-            return k
-        return minimise_convex(evaluate, evaluate(0.0), k or self._step_guess, tolerance)
+        if k == 0.0 or start.risk - value(k) < 0.01 * tolerance:
+            k = minimise_convex(evaluate, evaluate(0.0), k or self._step_guess, tolerance)
+        if k > 0.0:
+            value(k)
+            start.take(point)
+            self._step_guess = k
+        return k
 
-    def _profile(self, start: Point, end: Point, k: float) -> tuple[float, float]:
-        """Value and derivative of min_b R at start + k(end − start)."""
-        point = self._between(start, end, k)
+    def _derivative(self, point: Point, start: Point, end: Point) -> float:
+        """Derivative of min_b R at a point between start and end, in that direction."""
         coefficients = self._coefficients_at(point)
-        view = point.view()
 
-        def block(b: int) -> np.ndarray:
+        def block(b: int) -> float:
             rows = self._slices[b]
             coef = self._coef[rows]
             coefficients(b, coef)
-            change = np.einsum("i,i->", coef, end.scores[rows] - start.scores[rows])
-            return np.array([self.risk.value(view[rows], self._targets[b]), change])
+            return float(np.einsum("i,i->", coef, end.scores[rows] - start.scores[rows]))
 
-        value, derivative = sum(self._run(block)) / self.targets.total
-        return float(value), float(derivative)
+        return sum(self._run(block)) / self.targets.total
 
     def _line_by_selection(
         self, a: Scores, b: Scores, curvature: float, slope: float, risk: HingeRisk
