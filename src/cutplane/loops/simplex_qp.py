@@ -36,6 +36,10 @@ from .._jit import jit
 # A pivot below this part of its diagonal entry is rounding, not information.
 DEPENDENT = 1e-13
 
+# Typed, because a literal would have the helpers compiled once for it and once for integers.
+_NOBODY = np.int64(-1)
+_ORIGIN = np.int64(-2)
+
 
 @jit
 def _append(hessian, shift, support, size, factor, j):
@@ -128,7 +132,7 @@ def _settle(hessian, linear, shift, sigma, beta, support, size, factor, x, ones)
     while True:
         origin = _hull_minimiser(linear, shift, support, size, factor, x, ones)
         step = 1.0
-        leaving = -1
+        leaving = _NOBODY
         for r in range(size):
             if x[r] <= 0.0:
                 old = beta[support[r]]
@@ -168,7 +172,7 @@ def _slide(linear, beta, support, size, factor, j, x):
 
     x solves (H + σ11ᵀ) x = column j (H x = column j with the origin in the support), so
     e_j − x, and the origin taking the rest, changes neither Σβ nor, to rounding, Hβ. The
-    answer is a place in the support, −1 for j itself, −2 for the origin.
+    answer is a place in the support, or _ORIGIN, or _NOBODY if j itself is left without weight.
     """
     for r in range(size):
         x[r] = factor[size, r]
@@ -180,7 +184,7 @@ def _slide(linear, beta, support, size, factor, j, x):
         rest -= x[r]
     sign = 1.0
     longest = np.inf
-    leaving = -1
+    leaving = _NOBODY
     if beta[j] > 0.0 and slope < 0.0:  # j may also leave (warm start only)
         sign = -1.0
         longest = beta[j]
@@ -190,17 +194,17 @@ def _slide(linear, beta, support, size, factor, j, x):
             leaving = r
     if beta[0] > 0.0 and j != 0 and sign * rest > 0.0 and beta[0] < longest * sign * rest:
         longest = beta[0] / (sign * rest)
-        leaving = -2
+        leaving = _ORIGIN
     if longest == np.inf:  # nothing blocks: rounding only
-        return -1
+        return _NOBODY
     for r in range(size):
         beta[support[r]] = max(0.0, beta[support[r]] - sign * longest * x[r])
     if beta[0] > 0.0 and j != 0:
         beta[0] = max(0.0, beta[0] - sign * longest * rest)
     beta[j] = max(0.0, beta[j] + sign * longest)
-    if leaving == -1:
+    if leaving == _NOBODY:
         beta[j] = 0.0
-    elif leaving == -2:
+    elif leaving == _ORIGIN:
         beta[0] = 0.0
     else:
         beta[support[leaving]] = 0.0
@@ -210,7 +214,7 @@ def _slide(linear, beta, support, size, factor, j, x):
 @jit
 def _refactor(hessian, linear, shift, beta, support, size, factor, x):
     """Factor the support anew, dropping dependent points; returns the size."""
-    kept = 0
+    kept = np.int64(0)
     for place in range(size):
         j = support[place]
         if beta[j] > 0.0 and _append(hessian, shift, support, kept, factor, j):
@@ -220,11 +224,40 @@ def _refactor(hessian, linear, shift, beta, support, size, factor, x):
             if leaving >= 0:
                 _remove(support, kept, factor, leaving)
                 kept -= 1
-            if leaving != -1 and _append(hessian, shift, support, kept, factor, j):
+            if leaving != _NOBODY and _append(hessian, shift, support, kept, factor, j):
                 kept += 1
             else:
                 beta[j] = 0.0
     return kept
+
+
+@jit
+def _enter(hessian, linear, shift, sigma, beta, support, size, factor, j, x):
+    """Take point j, which has no weight, into the support; returns the size and the shift."""
+    if _append(hessian, shift, support, size, factor, j):
+        if j != 0:
+            return size + 1, shift
+        leaving = _NOBODY
+    else:
+        leaving = _slide(linear, beta, support, size, factor, j, x)
+    if leaving == _NOBODY and j != 0:
+        return size, shift
+    # What leaves or enters with the origin changes the whole factor.
+    if j == 0:
+        shift = 0.0
+    elif leaving == _ORIGIN:
+        shift = sigma
+    elif leaving >= 0:
+        _remove(support, size, factor, leaving)
+        size -= 1
+    if j == 0 or leaving == _ORIGIN:
+        size = _refactor(hessian, linear, shift, beta, support, size, factor, x)
+    if j != 0:
+        if _append(hessian, shift, support, size, factor, j):
+            size += 1
+        else:
+            beta[j] = 0.0
+    return size, shift
 
 
 @jit
@@ -264,7 +297,7 @@ def solve(hessian, linear, beta, factor, support, x, ones, gradient, rounds):
         sigma = max(sigma, hessian[j, j])
     if sigma == 0.0:
         sigma = 1.0
-    size = 0
+    size = np.int64(0)
     for j in range(1, t):
         if beta[j] > 0.0:
             support[size] = j
@@ -280,7 +313,7 @@ def solve(hessian, linear, beta, factor, support, x, ones, gradient, rounds):
         linear_part = 0.0
         magnitude = 0.0
         lowest = np.inf
-        entering = 0
+        entering = np.int64(0)
         for j in range(t):
             s = -linear[j]
             size_of = abs(s)
@@ -302,24 +335,7 @@ def solve(hessian, linear, beta, factor, support, x, ones, gradient, rounds):
         gap = mean - lowest
         if gap <= 1e-15 * magnitude or beta[entering] > 0.0:
             return used, gap
-        if _append(hessian, shift, support, size, factor, entering):
-            if entering != 0:
-                size += 1
-                continue
-        else:
-            leaving = _slide(linear, beta, support, size, factor, entering, x)
-            if leaving >= 0:
-                _remove(support, size, factor, leaving)
-                size -= 1
-            elif leaving == -2:
-                shift = sigma
-                size = _refactor(hessian, linear, shift, beta, support, size, factor, x)
-            if entering != 0:
-                if leaving != -1 and _append(hessian, shift, support, size, factor, entering):
-                    size += 1
-                else:
-                    beta[entering] = 0.0
-        if entering == 0:
-            shift = 0.0
-            size = _refactor(hessian, linear, shift, beta, support, size, factor, x)
+        size, shift = _enter(
+            hessian, linear, shift, sigma, beta, support, size, factor, entering, x
+        )
     return rounds, gap
