@@ -1,6 +1,13 @@
 """The bundle loop: cuts, the reduced problem, the step. Knows no data and no loss."""
 
 from .loop import BundleSolver, Observer, StopRule
-from .step import CutPosition, FixedPosition
+from .step import AdaptivePosition, CutPosition, FixedPosition
 
-__all__ = ["BundleSolver", "CutPosition", "FixedPosition", "Observer", "StopRule"]
+__all__ = [
+    "AdaptivePosition",
+    "BundleSolver",
+    "CutPosition",
+    "FixedPosition",
+    "Observer",
+    "StopRule",
+]

@@ -20,7 +20,7 @@ from ..loops import simplex_qp
 from .space import VectorSpace
 
 # Cuts whose weight was zero in this many solutions in a row are dropped.
-IDLE_SOLUTIONS = 50
+IDLE_SOLUTIONS = 30
 MOST_ROUNDS = 10_000
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..bundle import BundleSolver, FixedPosition, Observer, StopRule
+from ..bundle import AdaptivePosition, BundleSolver, Observer, StopRule
 from ..data import BlockedMatrix
 from ..exec import Executor
 from ..oracles import Cut, LinearOracle
@@ -182,7 +182,7 @@ class Session:
         self, oracle: LinearOracle, C: float, stop: StopRule, observer: Observer
     ) -> Any:
         if self._solver in ("ocas", "cpa"):
-            position = FixedPosition(0.05) if self._solver == "ocas" else None
+            position = AdaptivePosition() if self._solver == "ocas" else None
             return BundleSolver(oracle, C, stop, position, observer)
         raise ValueError(self._solver)
 

@@ -59,18 +59,37 @@ def csr_add_gradient(values, indices, starts, coef, gradient):
                 gradient[indices[p]] += c * values[p]
 
 
-@jit
+@jit(reassociate=True)
 def csr_scores_multi(values, indices, starts, w, scores):
-    """scores[i, :] = Σ_p values[p]·w[indices[p], :]."""
+    """scores[i, :] = Σ_p values[p]·w[indices[p], :], four outputs at a time in registers."""
     outputs = scores.shape[1]
     for i in range(scores.shape[0]):
-        for c in range(outputs):
-            scores[i, c] = 0.0
-        for p in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
-            j = indices[p]
-            v = np.float64(values[p])
-            for c in range(outputs):
-                scores[i, c] += v * w[j, c]
+        first = np.uint64(starts[i])
+        last = np.uint64(starts[i + 1])
+        c = 0
+        while c + 4 <= outputs:
+            s0 = 0.0
+            s1 = 0.0
+            s2 = 0.0
+            s3 = 0.0
+            for p in range(first, last):
+                v = np.float64(values[p])
+                j = indices[p]
+                s0 += v * w[j, c]
+                s1 += v * w[j, c + 1]
+                s2 += v * w[j, c + 2]
+                s3 += v * w[j, c + 3]
+            scores[i, c] = s0
+            scores[i, c + 1] = s1
+            scores[i, c + 2] = s2
+            scores[i, c + 3] = s3
+            c += 4
+        while c < outputs:
+            s0 = 0.0
+            for p in range(first, last):
+                s0 += values[p] * w[indices[p], c]
+            scores[i, c] = s0
+            c += 1
 
 
 @jit
@@ -105,18 +124,34 @@ def dense_add_gradient(x, coef, gradient):
                 gradient[j] += c * x[i, j]
 
 
-@jit
+@jit(reassociate=True)
 def dense_scores_multi(x, w, scores):
-    """scores[i, :] = x[i]·w for a row-major block and K outputs."""
+    """scores[i, :] = x[i]·w for a row-major block, four outputs at a time in registers."""
     outputs = scores.shape[1]
     for i in range(x.shape[0]):
-        for c in range(outputs):
-            scores[i, c] = 0.0
-        for j in range(x.shape[1]):
-            v = np.float64(x[i, j])
-            if v != 0.0:
-                for c in range(outputs):
-                    scores[i, c] += v * w[j, c]
+        c = 0
+        while c + 4 <= outputs:
+            s0 = 0.0
+            s1 = 0.0
+            s2 = 0.0
+            s3 = 0.0
+            for j in range(x.shape[1]):
+                v = np.float64(x[i, j])
+                s0 += v * w[j, c]
+                s1 += v * w[j, c + 1]
+                s2 += v * w[j, c + 2]
+                s3 += v * w[j, c + 3]
+            scores[i, c] = s0
+            scores[i, c + 1] = s1
+            scores[i, c + 2] = s2
+            scores[i, c + 3] = s3
+            c += 4
+        while c < outputs:
+            s0 = 0.0
+            for j in range(x.shape[1]):
+                s0 += x[i, j] * w[j, c]
+            scores[i, c] = s0
+            c += 1
 
 
 @jit
