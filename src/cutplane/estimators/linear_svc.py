@@ -366,8 +366,8 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         certificate = worst.certificate
         warnings.warn(
             f"LinearSVC {worst.status.reason} after {worst.n_iter} iterations, above tol: the "
-            f"objective {certificate.primal:.6g} is at most {certificate.gap:.3g} "
-            f"({100 * certificate.relative_gap:.2g} %) above the optimum.{advice}",
+            f"objective {certificate.primal:.6g} is at most {certificate.gap:.3g} above the optimum "
+            f"(relative gap {certificate.relative_gap:.2g}).{advice}",
             ConvergenceWarning,
             stacklevel=WARN_LEVEL,
         )

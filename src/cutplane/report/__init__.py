@@ -1,0 +1,7 @@
+"""All that people see of a solver: progress, plots and tables."""
+
+from .plots import convergence_figure, plot_convergence
+from .progress import progress
+from .text import print_table, waiting
+
+__all__ = ["convergence_figure", "plot_convergence", "print_table", "progress", "waiting"]
