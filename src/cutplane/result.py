@@ -69,6 +69,12 @@ class Certificate:
         """``gap / primal``; 0 where the primal is 0."""
         return self.gap / self.primal if self.primal > 0 else 0.0
 
+    def __repr__(self) -> str:
+        return (
+            f"Certificate(primal={self.primal:.8g}, dual={self.dual:.8g}, gap={self.gap:.3g}, "
+            f"relative_gap={self.relative_gap:.3g}, kind={self.kind!r})"
+        )
+
     def __str__(self) -> str:
         return (
             f"primal {self.primal:.8g}, dual {self.dual:.8g}, "
@@ -94,6 +100,8 @@ class Iteration:
         Cutting planes kept.
     seconds : float
         Since the solver started.
+    problem : str
+        Which problem of a fit, e.g. the class in one-vs-rest.
     """
 
     number: int
@@ -103,13 +111,16 @@ class Iteration:
     step: float
     cuts: int
     seconds: float
+    problem: str = ""
 
     @property
     def gap(self) -> float:
+        """``primal − dual``."""
         return max(0.0, self.primal - self.dual)
 
     @property
     def relative_gap(self) -> float:
+        """``gap / primal``; 0 where the primal is 0."""
         return self.gap / self.primal if self.primal > 0 else 0.0
 
 
@@ -131,8 +142,8 @@ class SolveResult:
         Seconds per phase.
     """
 
-    w: np.ndarray
-    bias: float
+    w: np.ndarray = field(repr=False)
+    bias: float = field(repr=False)
     status: Status
     certificate: Certificate
     n_iter: int

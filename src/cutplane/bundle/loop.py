@@ -48,7 +48,8 @@ class StopRule:
         Gap at most this.
     epsilon : float
         Gap at most C times this: SVM-perf's rule, in units of the risk.
-    max_iter : int
+    max_iter : int or None
+        None for no limit.
     time_limit : float
         Seconds.
     """
@@ -56,7 +57,7 @@ class StopRule:
     relative: float = 0.0
     absolute: float = 0.0
     epsilon: float = 0.0
-    max_iter: int = 1_000_000
+    max_iter: int | None = None
     time_limit: float = np.inf
 
     def converged(self, primal: float, dual: float, C: float) -> bool:
@@ -245,7 +246,7 @@ class BundleSolver:
             return Status.CONVERGED
         if stopped:
             return Status.STOPPED
-        if record.number >= self.stop.max_iter:
+        if self.stop.max_iter is not None and record.number >= self.stop.max_iter:
             return Status.MAX_ITER
         if record.seconds >= self.stop.time_limit:
             return Status.TIME_LIMIT

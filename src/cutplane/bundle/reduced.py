@@ -21,7 +21,9 @@ from .space import VectorSpace
 
 # Cuts whose weight was zero in this many solutions in a row are dropped.
 IDLE_SOLUTIONS = 30
-MOST_ROUNDS = 10_000
+# Error of the reduced gradient, in units of the risk, above which G is not trusted with it.
+GRAM_ERROR = 1e-10
+MOST_REFINEMENTS = 10
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Bundle:
         self._idle = np.zeros(capacity, dtype=np.int64)
         self._factor = np.zeros((capacity + 1, capacity + 1))
         self._support = np.zeros(capacity + 1, dtype=np.int64)
-        self._work = np.zeros((3, capacity + 1))
+        self._work = np.zeros((2, capacity + 1))
 
     def _grow(self) -> None:
         t = self._count
@@ -88,24 +90,43 @@ class Bundle:
     def solve(self, C: float) -> ReducedSolution:
         """Solve the reduced problem for this C."""
         t = self._count
-        x, ones, gradient = self._work
-        simplex_qp.solve(
-            C * self._gram[:t, :t],
-            self._offsets[:t],
-            self._beta[:t],
-            self._factor,
-            self._support,
-            x,
-            ones,
-            gradient,
-            MOST_ROUNDS,
-        )
-        beta = self._beta[:t]
+        hessian = C * self._gram[:t, :t]
+        # The reduced gradient C·Gβ − b, computed from G, is off by C·|a|² times the rounding
+        # unit. Where that is too much it is computed from w, which is short where the cuts
+        # cancel, and the solution is refined with it.
+        precise = np.finfo(float).eps * hessian.diagonal().max() < GRAM_ERROR
+        solution = None if precise else self._at(C)
+        found: list[tuple[ReducedSolution, np.ndarray]] = []
+        gap = np.inf
+        for _ in range(1 if precise else MOST_REFINEMENTS):
+            beta = self._beta[:t]
+            gradient = np.zeros(t)
+            if solution is None:
+                gradient[1:] = hessian[1:] @ beta
+            else:
+                gradient[1:] = -self._space.products(solution.w)
+            gradient -= self._offsets[:t]
+            last, gap = gap, float(beta @ gradient - gradient.min())
+            if found and (gap <= 0.0 or gap > 0.5 * last):
+                break
+            simplex_qp.solve(
+                hessian, beta, gradient, self._factor, self._support, *self._work, 100 + 10 * t
+            )
+            beta /= beta.sum()
+            solution = self._at(C)
+            found.append((solution, beta.copy()))
+        best, self._beta[:t] = max(found, key=lambda pair: pair[0].dual)
+        self._idle[:t] = np.where(self._beta[:t] > 0.0, 0, self._idle[:t] + 1)
+        return best
+
+    def _at(self, C: float) -> ReducedSolution:
+        """The point and the bound of the present weights."""
+        beta = self._beta[: self._count]
         w = self._space.combine(-C * beta[1:])
         squared_norm = self._space.dot(w, w)
-        dual = C * float(self._offsets[:t] @ beta) - 0.5 * squared_norm
-        self._idle[:t] = np.where(beta > 0.0, 0, self._idle[:t] + 1)
-        return ReducedSolution(w, squared_norm, dual)
+        return ReducedSolution(
+            w, squared_norm, C * float(self._offsets[: self._count] @ beta) - 0.5 * squared_norm
+        )
 
     def active(self) -> list[tuple[np.ndarray, float]]:
         """The cuts (a, offset) that carry weight in the last solution."""

@@ -41,6 +41,11 @@ class VectorSpace:
         self._slabs[slot // SLAB_ROWS][slot % SLAB_ROWS] = vector
         self._slots.append(slot)
 
+        return self.products(vector)
+
+    def products(self, vector: np.ndarray) -> np.ndarray:
+        """Products of a vector with all kept ones."""
+
         def chunk(k: int) -> np.ndarray:
             first, last = self._chunk(k)
             out = np.zeros((len(self._slabs), SLAB_ROWS))

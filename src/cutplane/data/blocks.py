@@ -29,7 +29,7 @@ from ..loops import products
 # numbers take about 0.3 ms) and long against the n-vector that its partial
 # gradient fills, so that adding these up costs little.
 BLOCK_NUMBERS = 1 << 18
-BLOCK_NUMBERS_PER_FEATURE = 8
+BLOCK_NUMBERS_PER_WEIGHT = 8
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
@@ -151,9 +151,12 @@ class BlockedMatrix:
         return digest.digest()
 
 
-def _bounds(starts: np.ndarray, features: int, block_numbers: int | None) -> np.ndarray:
-    """Row numbers at which blocks begin, for rows that begin at ``starts``."""
-    size = block_numbers or max(BLOCK_NUMBERS, BLOCK_NUMBERS_PER_FEATURE * features)
+def _bounds(starts: np.ndarray, width: int, block_numbers: int | None) -> np.ndarray:
+    """Row numbers at which blocks begin, for rows that begin at ``starts``.
+
+    ``width`` is the length of a gradient.
+    """
+    size = block_numbers or max(BLOCK_NUMBERS, BLOCK_NUMBERS_PER_WEIGHT * width)
     rows = len(starts) - 1
     total = int(starts[-1] - starts[0])
     count = max(1, -(-total // size))
@@ -169,11 +172,11 @@ def _compact_indices(indices: np.ndarray, features: int) -> np.ndarray:
     return indices.astype(small)
 
 
-def _csr_matrix(X: Any, block_numbers: int | None) -> BlockedMatrix:
+def _csr_matrix(X: Any, outputs: int, block_numbers: int | None) -> BlockedMatrix:
     starts = X.indptr.astype(np.int64)
     indices = _read_only(_compact_indices(X.indices, X.shape[1]))
     values = _read_only(X.data)
-    bounds = _bounds(starts, X.shape[1], block_numbers)
+    bounds = _bounds(starts, X.shape[1] * outputs, block_numbers)
     blocks = []
     for first, last in itertools.pairwise(bounds):
         numbers = slice(starts[first], starts[last])
@@ -182,10 +185,10 @@ def _csr_matrix(X: Any, block_numbers: int | None) -> BlockedMatrix:
     return BlockedMatrix(tuple(blocks), bounds, X.shape, int(starts[-1] - starts[0]))
 
 
-def _dense_matrix(X: np.ndarray, block_numbers: int | None) -> BlockedMatrix:
+def _dense_matrix(X: np.ndarray, outputs: int, block_numbers: int | None) -> BlockedMatrix:
     rows, features = X.shape
     starts = np.arange(rows + 1, dtype=np.int64) * features
-    bounds = _bounds(starts, features, block_numbers)
+    bounds = _bounds(starts, features * outputs, block_numbers)
     pairs = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
     blocks: tuple[Block, ...]
     if X.flags.c_contiguous or not X.flags.f_contiguous:
@@ -197,7 +200,7 @@ def _dense_matrix(X: np.ndarray, block_numbers: int | None) -> BlockedMatrix:
     return BlockedMatrix(blocks, bounds, X.shape, rows * features)
 
 
-def as_blocks(X: Any, *, block_numbers: int | None = None) -> BlockedMatrix:
+def as_blocks(X: Any, *, outputs: int = 1, block_numbers: int | None = None) -> BlockedMatrix:
     """Cut a design matrix into row blocks without copying its values.
 
     Parameters
@@ -205,9 +208,11 @@ def as_blocks(X: Any, *, block_numbers: int | None = None) -> BlockedMatrix:
     X : ndarray or scipy.sparse CSR matrix or array, shape (rows, features)
         float32 or float64. A dense array that is neither row-major nor
         column-major (a strided view) is copied into row-major order.
+    outputs : int, default=1
+        Scores per row of the model to be fitted.
     block_numbers : int, optional
         Stored numbers per block; chosen from the shape of the data if None.
     """
     if scipy.sparse.issparse(X):
-        return _csr_matrix(X, block_numbers)
-    return _dense_matrix(X, block_numbers)
+        return _csr_matrix(X, outputs, block_numbers)
+    return _dense_matrix(X, outputs, block_numbers)

@@ -58,15 +58,12 @@ class Memory:
 
     Attributes
     ----------
-    w : ndarray
-        The solution: a start for any data of the same shape.
     cuts : tuple of Cut
         Those active at the solution. They hold for the same risk on the same data only.
     digest : bytes
         Of that risk and data.
     """
 
-    w: np.ndarray
     cuts: tuple[Cut, ...]
     digest: bytes
 
@@ -116,28 +113,31 @@ class Session:
         self._keep_cuts = keep_cuts
         self._matrix_digest = matrix.digest() if keep_cuts else b""
         self._seconds = 0.0
-        self._interrupted = False
+        self._ended: Status | None = None  # by the user
 
     def solve(
         self,
         problem: Problem,
         *,
+        start: np.ndarray | None = None,
         memory: Memory | None = None,
         dual_point: np.ndarray | None = None,
         on_iteration: Callable[[np.ndarray, float], bool] | None = None,
     ) -> tuple[SolveResult, Memory]:
         """Solve a problem.
 
-        After an interrupt, or beyond the time limit, the remaining problems get a
-        single iteration each, so that the model is complete.
+        After an interrupt or a callback's stop, or beyond the time limit, the remaining
+        problems get a single iteration each, so that the model is complete.
 
         Parameters
         ----------
         problem : Problem
+        start : ndarray, optional
+            Where to start.
         memory : Memory, optional
             Of an earlier solution.
         dual_point : ndarray, optional
-            Coefficients of a cut to start with (see ``LinearOracle.dual_cut``).
+            A dual point per row, divided by C: gives a cut to start with.
         on_iteration : callable, optional
             Gets the best point so far, (w, bias); a true answer stops the solver.
         """
@@ -149,24 +149,34 @@ class Session:
             constant=problem.constant,
             free_bias=problem.free_bias,
         )
-        limit = 0.0 if self._interrupted else max(0.0, self._stop.time_limit - self._seconds)
+        limit = 0.0 if self._ended else max(0.0, self._stop.time_limit - self._seconds)
         stop = dataclasses.replace(self._stop, time_limit=limit)
         with progress(self._verbose, problem.label, target=stop.relative or None) as show:
 
             def observe(record: Iteration) -> bool:
                 show(record)
-                wants_stop = self._callback is not None and bool(self._callback(record))
+                stops = False
+                if self._callback is not None:
+                    named = dataclasses.replace(record, problem=problem.label)
+                    stops = bool(self._callback(named))
                 if on_iteration is not None:
-                    wants_stop |= on_iteration(solver.best.w, solver.best.bias)
-                return wants_stop
+                    stops |= on_iteration(solver.best.w, solver.best.bias)
+                return stops
 
             solver = self._make_solver(oracle, self._C * problem.targets.total, stop, observe)
             digest = self._digest(problem)
-            result = solver.run(*self._beginning(oracle, memory, dual_point, digest))
+            cuts = memory.cuts if memory is not None and memory.digest == digest else ()
+            if dual_point is not None:
+                u = problem.risk.clip_dual(dual_point, problem.targets)
+                cuts = (*cuts, oracle.dual_cut(-problem.targets.labels * u))
+            if start is not None and start.size != oracle.dimension:
+                start = None
+            result = solver.run(start, cuts)
         self._seconds += result.timings["total"]
-        if self._interrupted or result.status is Status.INTERRUPTED:
-            self._interrupted = True
-            result = dataclasses.replace(result, status=Status.INTERRUPTED)
+        if self._ended is None and result.status in (Status.INTERRUPTED, Status.STOPPED):
+            self._ended = result.status
+        elif self._ended is not None and result.status is not Status.CONVERGED:
+            result = dataclasses.replace(result, status=self._ended)
         logger.info(
             "%s: %s after %d iterations and %.2f s, %s",
             problem.label,
@@ -175,8 +185,7 @@ class Session:
             result.timings["total"],
             result.certificate,
         )
-        cuts = solver.active_cuts() if self._keep_cuts else ()
-        return result, Memory(result.w, cuts, digest)
+        return result, Memory(solver.active_cuts() if self._keep_cuts else (), digest)
 
     def _make_solver(
         self, oracle: LinearOracle, C: float, stop: StopRule, observer: Observer
@@ -185,24 +194,6 @@ class Session:
             position = AdaptivePosition() if self._solver == "ocas" else None
             return BundleSolver(oracle, C, stop, position, observer)
         raise ValueError(self._solver)
-
-    def _beginning(
-        self,
-        oracle: LinearOracle,
-        memory: Memory | None,
-        dual_point: np.ndarray | None,
-        digest: bytes,
-    ) -> tuple[np.ndarray | None, tuple[Cut, ...]]:
-        """Where the solver starts, and the cuts it starts with."""
-        start: np.ndarray | None = None
-        cuts: tuple[Cut, ...] = ()
-        if memory is not None and memory.w.size == oracle.dimension:
-            start = memory.w
-            if memory.digest == digest:
-                cuts = memory.cuts
-        if dual_point is not None:
-            cuts = (*cuts, oracle.dual_cut(dual_point))
-        return start, cuts
 
     def _digest(self, problem: Problem) -> bytes:
         if not self._keep_cuts:

@@ -20,6 +20,7 @@ from ..result import Iteration, SolveResult, Status
 from ..risks import CrammerSingerRisk, HingeRisk, LogisticRisk, Risk, SquaredHingeRisk, Targets
 from ._callbacks import WARN_LEVEL, CallbackSupportMixin, FitTasks, with_callbacks
 from ._checks import check_choice, check_integer, check_n_jobs, check_number, check_weights
+from ._form import ModelForm
 from ._solve import SOLVERS, Memory, Problem, Session
 
 LOSSES: dict[str, Callable[[], Risk]] = {
@@ -66,25 +67,25 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Factors on C by class, as in scikit-learn.
     multi_class : {'ovr', 'crammer_singer'}, default='ovr'
         For more than two classes: one problem per class, or one joint problem.
-    max_iter : int, default=100000
-        Iterations per problem; epochs for the stochastic solvers, where the
-        default means their own.
+    max_iter : int or None, default=None
+        Most iterations per problem, or epochs of the stochastic solvers. None for no
+        limit, or for the stochastic solvers' own number of epochs.
     time_limit : float or None, default=None
         Seconds per fit.
     n_jobs : int or None, default=None
         Threads; None for all cores that the process may use. The result does not
         depend on it, to the last bit.
     warm_start : bool, default=False
-        Start from the previous solution and, if the data are the same, from the
-        cuts that were active there.
+        Start from the previous ``coef_`` and, if data and weights are the same, from
+        the cuts that were active there: then another C costs few iterations.
     random_state : int, RandomState or None, default=None
         Used by the stochastic solvers only.
     verbose : int, default=0
         1 shows a line of progress in a terminal or notebook and writes records to
         the ``cutplane`` logger elsewhere.
     callback : callable or None, default=None
-        Called with an :class:`~cutplane.result.Iteration` after every
-        iteration; a true answer stops the fit.
+        Called with an :class:`~cutplane.Iteration` after every iteration; a true
+        answer stops the fit.
 
     Attributes
     ----------
@@ -131,7 +132,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         intercept_scaling: float | None = None,
         class_weight: dict[Any, float] | str | None = None,
         multi_class: str = "ovr",
-        max_iter: int = 100_000,
+        max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
@@ -171,19 +172,20 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Factors on C by row; rows of weight 0 do not count.
         dual_init : array-like, shape (n_samples,) or (n_problems, n_samples), optional
             A dual point to start from, as other solvers return it: numbers
-            between 0 and C·weight per row. It is clipped to its bounds and gives
-            the first cut.
+            from 0 to C·weight per row (from 0 up for the squared hinge). It is clipped
+            to these bounds and gives the first cut.
 
         Returns
         -------
         self
         """
         self._check_parameters()
+        start = self._start() if self.warm_start else None
         matrix, encoded, weights = self._check_data(X, y, sample_weight)
-        problems = self._problems(encoded, weights)
-        dual_points = self._check_dual_init(dual_init, problems)
-        memories: list[Memory] = getattr(self, "_memories", None) or []
-        tasks = FitTasks(self, X, y, len(problems))
+        form = self._form()
+        dual_points = self._check_dual_init(dual_init, form, len(encoded))
+        memories = getattr(self, "_memories", None) if self.warm_start else None
+        tasks = FitTasks(self, X, y, form.problems)
         results: list[SolveResult] = []
         kept: list[Memory] = []
         with make_executor(self.n_jobs, matrix.numbers) as executor:
@@ -198,25 +200,25 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 callback=self.callback,
                 keep_cuts=self.warm_start,
             )
-            for k, problem in enumerate(problems):
+            for k in range(form.problems):
+                problem = self._problem(form, k, encoded, weights)
                 tasks.begin_problem(problem.label)
 
                 def on_iteration(w: np.ndarray, bias: float) -> bool:
-                    return tasks.iteration(
-                        lambda: self._partial_attributes(problems, results, w, bias)
-                    )
+                    return tasks.iteration(lambda: self._partial_attributes(form, results, w, bias))
 
                 result, memory = session.solve(
                     problem,
-                    memory=memories[k] if self.warm_start and k < len(memories) else None,
-                    dual_point=dual_points[k],
+                    start=form.point(*start, k) if start is not None else None,
+                    memory=memories[k] if memories and k < len(memories) else None,
+                    dual_point=dual_points[k] if dual_points is not None else None,
                     on_iteration=on_iteration,
                 )
                 results.append(result)
                 kept.append(memory)
                 tasks.end_problem()
         self._memories = kept if self.warm_start else None
-        self._store(problems, results)
+        self._store(form, results)
         tasks.end()
         self._warn(results)
         return self
@@ -228,7 +230,8 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_choice("stopping", self.stopping, STOPPING)
         check_choice("multi_class", self.multi_class, MULTI_CLASS)
         check_number("tol", self.tol, at_least=0.0)
-        check_integer("max_iter", self.max_iter, at_least=1)
+        if self.max_iter is not None:
+            check_integer("max_iter", self.max_iter, at_least=1)
         check_n_jobs(self.n_jobs)
         if self.time_limit is not None:
             check_number("time_limit", self.time_limit, above=0.0, finite=False)
@@ -268,81 +271,90 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "only one class has rows of positive weight; a classifier needs at least two"
             )
-        return as_blocks(X), encoded, weights
+        outputs = len(self.classes_) if self._joint() else 1
+        return as_blocks(X, outputs=outputs), encoded, weights
 
-    def _problems(self, encoded: np.ndarray, weights: np.ndarray) -> list[Problem]:
-        joint = self.multi_class == "crammer_singer" and len(self.classes_) > 2
-        constant, free_bias = 0.0, False
-        if self.fit_intercept:
-            if self.intercept_scaling is not None:
-                constant = float(self.intercept_scaling)
-            elif joint:
-                constant = 1.0
-            else:
-                free_bias = True
-        if joint:
-            if self.loss != "hinge" or self.solver not in ("ocas", "cpa"):
-                raise ValueError(
-                    "multi_class='crammer_singer' takes loss='hinge' and solver='ocas' or 'cpa', "
-                    f"got loss={self.loss!r}, solver={self.solver!r}"
-                )
-            targets = Targets.make(encoded.astype(np.int64), weights)
-            risk = CrammerSingerRisk(len(self.classes_))
-            return [Problem("all classes", targets, risk, constant, free_bias)]
-        chosen = range(len(self.classes_)) if len(self.classes_) > 2 else [1]
-        return [
-            Problem(
-                f"class {self.classes_[k]}",
-                Targets.make(np.where(encoded == k, 1.0, -1.0), weights),
-                LOSSES[self.loss](),
-                constant,
-                free_bias,
-            )
-            for k in chosen
-        ]
+    def _joint(self) -> bool:
+        """Whether all classes make one problem."""
+        return self.multi_class == "crammer_singer" and len(self.classes_) > 2
 
-    def _check_dual_init(self, dual_init: Any, problems: list[Problem]) -> list[np.ndarray | None]:
-        """Per problem the coefficients of a cut, from a dual point in the user's scaling."""
-        if dual_init is None:
-            return [None] * len(problems)
-        dual = np.atleast_2d(np.asarray(dual_init, dtype=np.float64))
-        rows = len(problems[0].targets.labels)
-        if dual.shape != (len(problems), rows) or not np.all(np.isfinite(dual)):
+    def _form(self) -> ModelForm:
+        """How many problems there are, and where their bias is."""
+        joint = self._joint()
+        if joint and (self.loss != "hinge" or self.solver not in ("ocas", "cpa")):
             raise ValueError(
-                f"dual_init must hold finite numbers in shape ({len(problems)}, {rows}) or "
-                f"({rows},) for a single problem, got shape {np.shape(dual_init)}"
+                "multi_class='crammer_singer' takes loss='hinge' and solver='ocas' or 'cpa', "
+                f"got loss={self.loss!r}, solver={self.solver!r}"
             )
-        if problems[0].risk.outputs is not None:
+        classes = len(self.classes_)
+        constant = 0.0
+        if self.fit_intercept and (self.intercept_scaling is not None or joint):
+            constant = float(self.intercept_scaling or 1.0)
+        return ModelForm(
+            problems=1 if joint or classes == 2 else classes,
+            outputs=classes if joint else None,
+            constant=constant,
+            free_bias=bool(self.fit_intercept) and constant == 0.0,
+        )
+
+    def _problem(
+        self, form: ModelForm, k: int, encoded: np.ndarray, weights: np.ndarray
+    ) -> Problem:
+        """The k-th problem: its class against the rest, or all classes at once."""
+        if form.outputs is not None:
+            targets = Targets.make(encoded.astype(np.int64), weights)
+            risk: Risk = CrammerSingerRisk(form.outputs)
+            return Problem("all classes", targets, risk, form.constant, form.free_bias)
+        positive = k if form.problems > 1 else 1
+        targets = Targets.make(np.where(encoded == positive, 1.0, -1.0), weights)
+        return Problem(
+            f"class {self.classes_[positive]}",
+            targets,
+            LOSSES[self.loss](),
+            form.constant,
+            form.free_bias,
+        )
+
+    def _check_dual_init(self, dual_init: Any, form: ModelForm, rows: int) -> np.ndarray | None:
+        """A dual point per problem, divided by C."""
+        if dual_init is None:
+            return None
+        if form.outputs is not None:
             raise ValueError("dual_init is not available for multi_class='crammer_singer'")
-        return [
-            -p.targets.labels * p.risk.clip_dual(alpha / self.C, p.targets)
-            for p, alpha in zip(problems, dual, strict=True)
-        ]
+        dual = np.atleast_2d(np.asarray(dual_init, dtype=np.float64))
+        if dual.shape != (form.problems, rows) or not np.all(np.isfinite(dual)):
+            raise ValueError(
+                f"dual_init must hold finite numbers in shape ({form.problems}, {rows}), "
+                f"or ({rows},) for a single problem; got shape {np.shape(dual_init)}"
+            )
+        return dual / self.C
+
+    def _start(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The previous model, if there is one."""
+        if not hasattr(self, "coef_"):
+            return None
+        return self.coef_, self.intercept_
 
     def _stop_rule(self) -> StopRule:
         return StopRule(
             **{self.stopping: float(self.tol)},
-            max_iter=int(self.max_iter),
+            max_iter=None if self.max_iter is None else int(self.max_iter),
             time_limit=np.inf if self.time_limit is None else float(self.time_limit),
         )
 
     # -- what is stored -------------------------------------------------------
 
     def _partial_attributes(
-        self,
-        problems: list[Problem],
-        done: list[SolveResult],
-        w: np.ndarray,
-        bias: float,
+        self, form: ModelForm, done: list[SolveResult], w: np.ndarray, bias: float
     ) -> dict[str, Any]:
         """Fitted attributes as if the fit had stopped now: classes not yet fitted score 0."""
         points = [(r.w, r.bias) for r in done] + [(w, bias)]
-        points += [(np.zeros_like(w), 0.0)] * (len(problems) - len(points))
-        coef, intercept = _linear_model(problems, points)
+        points += [(np.zeros_like(w), 0.0)] * (form.problems - len(points))
+        coef, intercept = form.model(points)
         return {"coef_": coef, "intercept_": intercept, "classes_": self.classes_}
 
-    def _store(self, problems: list[Problem], results: list[SolveResult]) -> None:
-        self.coef_, self.intercept_ = _linear_model(problems, [(r.w, r.bias) for r in results])
+    def _store(self, form: ModelForm, results: list[SolveResult]) -> None:
+        self.coef_, self.intercept_ = form.model([(r.w, r.bias) for r in results])
         self.n_iter_ = max(result.n_iter for result in results)
         one = len(results) == 1
         self.result_ = results[0] if one else results
@@ -352,7 +364,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _warn(self, results: list[SolveResult]) -> None:
         worst = max(
-            (r for r in results if r.status is not Status.CONVERGED),
+            (r for r in results if r.status not in (Status.CONVERGED, Status.STOPPED)),
             key=lambda r: r.certificate.relative_gap,
             default=None,
         )
@@ -366,8 +378,8 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         certificate = worst.certificate
         warnings.warn(
             f"LinearSVC {worst.status.reason} after {worst.n_iter} iterations, above tol: the "
-            f"objective {certificate.primal:.6g} is at most {certificate.gap:.3g} above the optimum "
-            f"(relative gap {certificate.relative_gap:.2g}).{advice}",
+            f"objective {certificate.primal:.6g} is at most {certificate.gap:.3g} above the "
+            f"optimum (relative gap {certificate.relative_gap:.2g}).{advice}",
             ConvergenceWarning,
             stacklevel=WARN_LEVEL,
         )
@@ -432,19 +444,3 @@ def _balancing(weights: np.ndarray) -> dict[str, Any]:
 
     takes = "sample_weight" in inspect.signature(compute_class_weight).parameters
     return {"sample_weight": weights} if takes else {}
-
-
-def _linear_model(
-    problems: list[Problem], points: list[tuple[np.ndarray, float]]
-) -> tuple[np.ndarray, np.ndarray]:
-    """``coef_`` and ``intercept_`` of solved problems."""
-    coefs, intercepts = [], []
-    for problem, (w, bias) in zip(problems, points, strict=True):
-        rows = w.T.reshape(-1, w.shape[0])  # one row per output
-        if problem.constant:
-            intercepts.append(problem.constant * rows[:, -1])
-            rows = rows[:, :-1]
-        else:
-            intercepts.append(np.full(len(rows), bias))
-        coefs.append(rows)
-    return np.ascontiguousarray(np.vstack(coefs)), np.concatenate(intercepts)

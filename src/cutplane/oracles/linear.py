@@ -271,7 +271,8 @@ class LinearOracle:
         positions, jumps, lowest = self._steps(
             lambda k, at, by: risk.bias_steps(view[self._slices[k]], self._targets[k], at, by)
         )
-        low, high = point.bias - 1.0, point.bias + 1.0
+        reach = max(1.0, 1e-3 * abs(point.bias))
+        low, high = point.bias - reach, point.bias + reach
         return crossing(positions, jumps, 0.0, lowest, low, high, self.executor)
 
     def _bias_by_newton(self, point: Point, risk: SmoothRisk) -> float:

@@ -41,13 +41,11 @@ def crossing(
     slope, start : float
         Of h, before any step.
     low, high : float
-        Where the zero is expected; it may be elsewhere, at the price of a round.
+        Where the zero is expected, low < high; it may be elsewhere, at the price of a round.
     executor : Executor
         Runs over the blocks.
     """
     scale = BINS / (high - low)
-    if not np.isfinite(scale):
-        scale = 0.0
 
     def histogram(block: int) -> np.ndarray:
         bins = np.zeros(BINS + 2)
@@ -73,7 +71,7 @@ def crossing(
     level = float(levels[wanted - 1]) if wanted > 0 else start
     if len(inside) > SORT_BELOW:
         lowest, highest = float(inside.min()), float(inside.max())
-        if highest > lowest:
+        if highest - lowest > 1e-300:  # else they are equal, and sorted already
             return crossing([inside], [steps], slope, level, lowest, highest, SerialExecutor())
     order = np.argsort(inside, kind="stable")
     k, found = loops.walk_steps(inside[order], steps[order], slope, level)
