@@ -164,7 +164,7 @@ class BundleSolver:
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
         with self.watch.phase("scores"):
-            self.oracle.evaluate(self.point.w if start is None else start, self.point)
+            self.oracle.evaluate(self.point.w if start is None else start.copy(), self.point)
         self._record_best()
         for cut in cuts:
             self.bundle.add(cut.a, cut.offset)

@@ -68,18 +68,21 @@ class ThreadExecutor:
         failed = False
 
         def work() -> None:
-            for k in ticket:
-                if k >= count or failed:
-                    return
-                results[k] = function(k)
+            nonlocal failed
+            try:
+                for k in ticket:
+                    if k >= count or failed:
+                        return
+                    results[k] = function(k)
+            except BaseException:
+                failed = True  # the others stop at their next block
+                raise
 
         helpers = [self._pool.submit(work) for _ in range(min(self.threads, count) - 1)]
         try:
             work()
-        except BaseException:
-            failed = True  # the helpers stop at their next block
+        finally:
             wait(helpers)
-            raise
         for helper in helpers:
             helper.result()
         return results

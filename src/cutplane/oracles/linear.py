@@ -14,6 +14,7 @@ keeps the cut valid and costs that much of its height.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -278,25 +279,27 @@ class LinearOracle:
     def _bias_by_newton(self, point: Point, risk: SmoothRisk) -> float:
         low, high = -np.inf, np.inf
         bias = point.bias
+        reach = 10.0  # far out the curvature says little: steps may grow, but step by step
         for _ in range(100):
             at = Scores(point.scores, bias)
 
             def derivatives(k: int, at: Scores = at) -> np.ndarray:
                 return np.array(risk.bias_derivatives(at[self._slices[k]], self._targets[k]))
 
-            slope, curvature = sum(self._run(derivatives))
+            slope, curvature = map(float, sum(self._run(derivatives)))
             if abs(slope) <= 1e-14 * self.targets.total:
                 break
-            if slope < 0:
+            if slope < 0.0:
                 low = bias
             else:
                 high = bias
-            step = -slope / curvature if curvature > 0 else -np.sign(slope)
+            step = -slope / curvature if curvature > 0.0 else math.copysign(np.inf, -slope)
             if abs(step) <= 1e-15 * abs(bias):
                 break
-            new = bias + min(max(step, -10.0), 10.0)
+            new = bias + min(max(step, -reach), reach)
             bias = new if low < new < high else 0.5 * (low + high)
-        return float(bias)
+            reach *= 4.0
+        return bias
 
     # -- lines ----------------------------------------------------------------
 
@@ -390,7 +393,7 @@ class LinearOracle:
                     )
                 )
             )
-            value, derivative = sum(parts) / self.targets.total
+            value, derivative = map(float, sum(parts) / self.targets.total)
             return (
                 0.5 * curvature * k * k + slope * k + value,
                 curvature * k + slope + derivative,

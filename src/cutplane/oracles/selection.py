@@ -41,10 +41,12 @@ def crossing(
     slope, start : float
         Of h, before any step.
     low, high : float
-        Where the zero is expected, low < high; it may be elsewhere, at the price of a round.
+        Where the zero is expected; it may be elsewhere, at the price of a round.
     executor : Executor
         Runs over the blocks.
     """
+    if high - low <= 1e-300:
+        low, high = low - 1e-12 * (1.0 + abs(low)), high + 1e-12 * (1.0 + abs(high))
     scale = BINS / (high - low)
 
     def histogram(block: int) -> np.ndarray:
