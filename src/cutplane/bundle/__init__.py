@@ -1,6 +1,7 @@
 """The bundle loop: cuts, the reduced problem, the step. Knows no data and no loss."""
 
-from .loop import BundleSolver, Observer, StopRule
+from .loop import BundleSolver
+from .solver import IterativeSolver, Observer, StopRule
 from .step import AdaptivePosition, CutPosition, FixedPosition
 
 __all__ = [
@@ -8,6 +9,7 @@ __all__ = [
     "BundleSolver",
     "CutPosition",
     "FixedPosition",
+    "IterativeSolver",
     "Observer",
     "StopRule",
 ]

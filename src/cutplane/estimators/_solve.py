@@ -16,17 +16,19 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..bundle import AdaptivePosition, BundleSolver, Observer, StopRule
+from ..bundle import AdaptivePosition, BundleSolver, IterativeSolver, Observer, StopRule
 from ..data import BlockedMatrix
 from ..exec import Executor
 from ..oracles import Cut, LinearOracle
 from ..report import progress
 from ..result import Iteration, SolveResult, Status
 from ..risks import Risk, Targets
+from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
 
 logger = logging.getLogger("cutplane")
 
-SOLVERS = ("ocas", "cpa", "sgd", "pegasos")
+STOCHASTIC: dict[str, Schedule] = {"sgd": SGD(), "pegasos": Pegasos()}
+SOLVERS = ("ocas", "cpa", *STOCHASTIC)
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class Session:
         self._C = C
         self._solver = solver
         self._stop = stop
-        self._rng = check_random_state(random_state) if solver in ("sgd", "pegasos") else None
+        self._random = check_random_state(random_state)
         self._verbose = verbose
         self._callback = callback
         self._keep_cuts = keep_cuts
@@ -189,11 +191,13 @@ class Session:
 
     def _make_solver(
         self, oracle: LinearOracle, C: float, stop: StopRule, observer: Observer
-    ) -> Any:
-        if self._solver in ("ocas", "cpa"):
-            position = AdaptivePosition() if self._solver == "ocas" else None
-            return BundleSolver(oracle, C, stop, position, observer)
-        raise ValueError(self._solver)
+    ) -> IterativeSolver:
+        if self._solver in STOCHASTIC:
+            # One stream of numbers per problem, all from the session's.
+            rng = np.random.default_rng(self._random.randint(2**31 - 1))
+            return StochasticSolver(oracle, C, stop, STOCHASTIC[self._solver], rng, observer)
+        position = AdaptivePosition() if self._solver == "ocas" else None
+        return BundleSolver(oracle, C, stop, position, observer)
 
     def _digest(self, problem: Problem) -> bytes:
         if not self._keep_cuts:

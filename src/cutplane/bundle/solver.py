@@ -1,0 +1,181 @@
+"""What every iterative solver shares: stopping, the best point, trace, timings, interrupts.
+
+A solver writes ``_iterate``: it calls ``_keep`` for every point that may be the best and
+``_end_iteration`` once per iteration, until that returns a status.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..oracles import Cut, LinearOracle, Point
+from ..result import Certificate, Iteration, SolveResult, Status
+
+logger = logging.getLogger("cutplane")
+
+Observer = Callable[[Iteration], bool | None]
+
+
+@dataclass(frozen=True)
+class StopRule:
+    """When to stop: as soon as one of these holds.
+
+    Attributes
+    ----------
+    relative : float
+        Gap at most this part of the primal.
+    absolute : float
+        Gap at most this.
+    epsilon : float
+        Gap at most C times this: SVM-perf's rule, in units of the risk.
+    max_iter : int or None
+        None for no limit.
+    time_limit : float
+        Seconds.
+    """
+
+    relative: float = 0.0
+    absolute: float = 0.0
+    epsilon: float = 0.0
+    max_iter: int | None = None
+    time_limit: float = np.inf
+
+    def converged(self, primal: float, dual: float, C: float) -> bool:
+        """Whether the gap is small enough."""
+        enough = max(self.relative * primal, self.absolute, self.epsilon * C)
+        return np.isfinite(primal) and primal - dual <= enough
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best point so far, complete in itself so that an interrupt cannot split it."""
+
+    w: np.ndarray
+    bias: float
+    primal: float
+
+
+class Stopwatch:
+    """Seconds per phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.started = time.perf_counter()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
+
+    def elapsed(self) -> float:
+        return time.perf_counter() - self.started
+
+
+class IterativeSolver(ABC):
+    """One run of a solver for min F(w) = ½|w|² + C·R(w).
+
+    Parameters
+    ----------
+    oracle : LinearOracle
+    C : float
+        Multiplies the mean risk.
+    stop : StopRule
+    observer : callable, optional
+        Gets every Iteration; a true answer stops the run.
+    """
+
+    def __init__(
+        self, oracle: LinearOracle, C: float, stop: StopRule, observer: Observer | None = None
+    ) -> None:
+        self.oracle = oracle
+        self.C = C
+        self.stop = stop
+        self.observer = observer
+        self.watch = Stopwatch()
+        self.trace: list[Iteration] = []
+        self.dual = 0.0  # R ≥ 0
+        self._best: Best | None = None
+
+    @property
+    def best(self) -> Best:
+        """The best point so far; there is none before the first evaluation."""
+        assert self._best is not None
+        return self._best
+
+    @abstractmethod
+    def active_cuts(self) -> tuple[Cut, ...]:
+        """The cuts that support the lower bound."""
+
+    @abstractmethod
+    def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status: ...
+
+    def run(self, start: np.ndarray | None = None, cuts: tuple[Cut, ...] = ()) -> SolveResult:
+        """Minimise, from ``start`` (default 0) and any cuts known beforehand."""
+        try:
+            status = self._iterate(start, cuts)
+        except KeyboardInterrupt:
+            if self._best is None:  # not even the first point is known
+                raise
+            status = Status.INTERRUPTED
+        best = self.best
+        return SolveResult(
+            w=best.w,
+            bias=best.bias,
+            status=status,
+            # Rounding may lift the bound above the objective when both are equal.
+            certificate=Certificate(best.primal, min(self.dual, best.primal)),
+            n_iter=len(self.trace),
+            trace=tuple(self.trace),
+            timings={**self.watch.seconds, "total": self.watch.elapsed()},
+        )
+
+    def _objective(self, point: Point) -> float:
+        w = point.w.reshape(-1)
+        return 0.5 * float(np.einsum("i,i->", w, w)) + self.C * point.risk
+
+    def _keep(self, point: Point) -> None:
+        """Make this the best point."""
+        self._best = Best(point.w, point.bias, self._objective(point))
+
+    def _end_iteration(self, trial: float, step: float, cuts: int) -> Status | None:
+        """Record an iteration and ask whether it was the last; see ``Iteration`` for the arguments.
+
+        Returns how the run ended, or None if it goes on.
+        """
+        record = Iteration(
+            number=len(self.trace) + 1,
+            primal=self.best.primal,
+            dual=self.dual,
+            trial=trial,
+            step=step,
+            cuts=cuts,
+            seconds=self.watch.elapsed(),
+        )
+        self.trace.append(record)
+        logger.debug(
+            "iteration %d: primal %.8g, dual %.8g, relative gap %.2e",
+            record.number,
+            record.primal,
+            record.dual,
+            record.relative_gap,
+        )
+        stopped = self.observer is not None and bool(self.observer(record))
+        if self.stop.converged(record.primal, record.dual, self.C):
+            return Status.CONVERGED
+        if stopped:
+            return Status.STOPPED
+        if self.stop.max_iter is not None and record.number >= self.stop.max_iter:
+            return Status.MAX_ITER
+        if record.seconds >= self.stop.time_limit:
+            return Status.TIME_LIMIT
+        return None

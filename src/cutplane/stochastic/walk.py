@@ -1,0 +1,122 @@
+"""A stochastic walk over rows: the settings of its steps, and its state.
+
+The kernels, and the formula of a step, are in ``loops/stochastic.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..data.blocks import CSRBlock
+from ..loops import stochastic as loops
+from ..oracles import LinearOracle
+from ..risks import HingeRisk, LogisticRisk, Risk, SquaredHingeRisk
+from .deal import Rows
+from .schedules import Schedule
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """A loss as the kernels know it.
+
+    ``reach`` is sup_z(−z·loss'(z)). At the optimum λ|w|² is the mean of
+    −z_i·loss'(z_i), so |w|² ≤ reach/λ.
+    """
+
+    code: int
+    reach: float
+
+
+_LOSSES: dict[type[Risk], _Loss] = {
+    HingeRisk: _Loss(loops.HINGE, 1.0),
+    SquaredHingeRisk: _Loss(loops.SQUARED_HINGE, 0.5),
+    LogisticRisk: _Loss(loops.LOGISTIC, 0.27846454276107),
+}
+
+
+def _loss_of(risk: Risk) -> _Loss:
+    if type(risk) not in _LOSSES:
+        known = ", ".join(kind.__name__ for kind in _LOSSES)
+        raise TypeError(f"{type(risk).__name__} has no stochastic steps; these have: {known}")
+    return _LOSSES[type(risk)]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What a step depends on besides the row; symbols as in the kernels."""
+
+    loss: int
+    decay: float
+    constant: float
+    bias_rate: float
+    squared_radius: float
+    capped: bool
+
+    @classmethod
+    def make(cls, oracle: LinearOracle, C: float, schedule: Schedule) -> Steps:
+        """The steps of a schedule on the oracle's problem."""
+        loss = _loss_of(oracle.risk)
+        return cls(
+            loss=loss.code,
+            decay=1.0 / C,
+            constant=float(oracle.constant),
+            bias_rate=schedule.bias_rate if oracle.free_bias else 0.0,
+            squared_radius=loss.reach * C if schedule.projected else math.inf,
+            capped=loss.code == loops.SQUARED_HINGE,
+        )
+
+
+class Walk:
+    """w = 0 and its way from there.
+
+    Parameters
+    ----------
+    steps : Steps
+    dimension : int
+        Length of w.
+    first_step : float
+        t₀: steps counted before the first.
+    """
+
+    def __init__(self, steps: Steps, dimension: int, first_step: float) -> None:
+        self.steps = steps
+        self.w = np.zeros(dimension)
+        self._state = np.array([first_step, 0.0])
+
+    @property
+    def bias(self) -> float:
+        """The unregularised bias; 0 if there is none."""
+        return float(self._state[loops.BIAS])
+
+    def visit(self, rows: Rows, order: np.ndarray, coef: np.ndarray) -> None:
+        """Take a step at each of the rows in ``order``.
+
+        ``coef`` gets the derivative of the loss in the score at every row visited,
+        as far as the step used it: a point of the conjugate's domain.
+        """
+        steps, block = self.steps, rows.block
+        if isinstance(block, CSRBlock):
+            values, indices, starts = block.values, block.indices, block.starts
+        else:
+            values, indices = block.x.reshape(-1), None
+            starts = np.arange(block.rows + 1) * block.x.shape[1]
+        loops.visit(
+            values,
+            indices,
+            starts,
+            order,
+            rows.labels,
+            rows.weights,
+            steps.loss,
+            steps.decay,
+            steps.constant,
+            steps.bias_rate,
+            steps.squared_radius,
+            steps.capped,
+            self.w,
+            self._state,
+            coef,
+        )
