@@ -17,7 +17,7 @@ import numpy as np
 
 from ..oracles import Cut, LinearOracle
 from ..result import Status
-from .reduced import Bundle, ReducedSolution
+from .reduced import Bundle
 from .solver import IterativeSolver, Observer, StopRule
 from .space import VectorSpace
 from .step import CutPosition
@@ -25,6 +25,12 @@ from .step import CutPosition
 # Without progress beyond rounding in this many iterations there will be none.
 STALLED_ITERATIONS = 20
 ROUNDING = 1e-14
+# Rounding that scores may pick up before the objective is taken from w again.
+DRIFT = 1e-12
+# A step multiplies the rounding errors of the scores at its end by its length. That is
+# harmless unless the end is, in relation to both, as near to the start as this.
+NEARBY = 1e-6
+LONGEST_FROM_NEARBY = 1e5
 
 
 class BundleSolver(IterativeSolver):
@@ -57,9 +63,7 @@ class BundleSolver(IterativeSolver):
         return tuple(Cut(a, offset) for a, offset in self.bundle.active())
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
-        with self.watch.phase("scores"):
-            self.oracle.evaluate(self.point.w if start is None else start.copy(), self.point)
-        self._keep(self.point)
+        self._begin(start)
         for cut in cuts:
             self.bundle.add(cut.a, cut.offset)
         self._add_cut()
@@ -70,29 +74,61 @@ class BundleSolver(IterativeSolver):
             with self.watch.phase("scores"):
                 self.oracle.evaluate(solution.w, self.trial)
             with self.watch.phase("line_search"):
-                step = self._move_best(solution)
+                step = self._move_best()
             trial = 0.5 * solution.squared_norm + self.C * self.trial.risk
             status = self._end_iteration(trial, step, len(self.bundle))
             if status is None and self._stalled():
                 status = Status.NUMERICALLY_LIMITED
-            if status is not None:
+            if status is not None and self._verified(status):
                 return status
             self._add_cut()
             self.bundle.drop_idle()
 
-    def _move_best(self, solution: ReducedSolution) -> float:
+    def _begin(self, start: np.ndarray | None) -> None:
+        """Evaluate the start; one so far out that its objective overflows is no start."""
+        with self.watch.phase("scores"):
+            if start is not None:
+                self.oracle.evaluate(start.copy(), self.point)
+            if start is None or not np.isfinite(self._objective(self.point)):
+                self.oracle.evaluate(np.zeros_like(self.point.w), self.point)
+        self._keep(self.point)
+
+    def _verified(self, status: Status) -> bool:
+        """Check the best point's objective, which its scores may have lost by rounding.
+
+        False if the point turns out not to be good enough, and the run goes on from there.
+        """
+        with self.watch.phase("scores"):
+            self.oracle.evaluate(self.best.w, self.point)
+        best = self.best
+        if abs(self._objective(self.point) - best.primal) <= DRIFT * best.primal and abs(
+            self.point.bias - best.bias
+        ) <= DRIFT * abs(best.bias):
+            return True
+        self._keep(self.point)
+        converged = self.stop.converged(self.best.primal, self.dual, self.C)
+        return status is not Status.CONVERGED or converged
+
+    def _move_best(self) -> float:
         """Move the best point towards the trial point; returns the step."""
         if self.position is None:
             step = float(self._objective(self.trial) < self.best.primal)
             if step:
                 self.oracle.blend(self.point, self.trial, step, self.point)
         else:
-            here = self.space.dot(self.point.w, self.point.w)
-            across = self.space.dot(self.point.w, self.trial.w)
-            curvature = max(0.0, here - 2.0 * across + solution.squared_norm) / self.C
-            slope = (across - here) / self.C
-            tolerance = 0.01 * max(0.0, self.best.primal - self.dual) / self.C
-            step = self.oracle.descend(self.point, self.trial, curvature, slope, tolerance)
+            way = self.trial.w - self.point.w
+            squared = self.space.dot(way, way)
+            reach = self.space.dot(self.point.w, self.point.w) + self.space.dot(
+                self.trial.w, self.trial.w
+            )
+            step = self.oracle.descend(
+                self.point,
+                self.trial,
+                curvature=squared / self.C,
+                slope=self.space.dot(self.point.w, way) / self.C,
+                tolerance=0.01 * max(0.0, self.best.primal - self.dual) / self.C,
+                longest=np.inf if squared > NEARBY**2 * reach else LONGEST_FROM_NEARBY,
+            )
         if step > 0.0:
             self._keep(self.point)
         return step

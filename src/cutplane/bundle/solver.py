@@ -122,11 +122,13 @@ class IterativeSolver(ABC):
     def run(self, start: np.ndarray | None = None, cuts: tuple[Cut, ...] = ()) -> SolveResult:
         """Minimise, from ``start`` (default 0) and any cuts known beforehand."""
         try:
-            status = self._iterate(start, cuts)
+            return self._result(self._iterate(start, cuts))
         except KeyboardInterrupt:
             if self._best is None:  # not even the first point is known
                 raise
-            status = Status.INTERRUPTED
+            return self._result(Status.INTERRUPTED)
+
+    def _result(self, status: Status) -> SolveResult:
         best = self.best
         return SolveResult(
             w=best.w,

@@ -73,6 +73,15 @@ class Memory:
 class Session:
     """Solves problems on one data set.
 
+    Attributes
+    ----------
+    results : list of SolveResult
+        Of the problems solved so far.
+    memories : dict of int to Memory
+        By number of the problem, where wanted.
+    ended : Status or None
+        How the user ended it: INTERRUPTED or STOPPED.
+
     Parameters
     ----------
     matrix, executor
@@ -114,8 +123,13 @@ class Session:
         self._callback = callback
         self._keep_cuts = keep_cuts
         self._matrix_digest = matrix.digest() if keep_cuts else b""
-        self._seconds = 0.0
-        self._ended: Status | None = None  # by the user
+        self.results: list[SolveResult] = []
+        self.memories: dict[int, Memory] = {}
+        self.ended: Status | None = None
+
+    def interrupt(self) -> None:
+        """The user wants no more: the remaining problems get a single iteration each."""
+        self.ended = Status.INTERRUPTED
 
     def solve(
         self,
@@ -125,8 +139,8 @@ class Session:
         memory: Memory | None = None,
         dual_point: np.ndarray | None = None,
         on_iteration: Callable[[np.ndarray, float], bool] | None = None,
-    ) -> tuple[SolveResult, Memory]:
-        """Solve a problem.
+    ) -> None:
+        """Solve the next problem.
 
         After an interrupt or a callback's stop, or beyond the time limit, the remaining
         problems get a single iteration each, so that the model is complete.
@@ -151,7 +165,8 @@ class Session:
             constant=problem.constant,
             free_bias=problem.free_bias,
         )
-        limit = 0.0 if self._ended else max(0.0, self._stop.time_limit - self._seconds)
+        spent = sum(result.timings["total"] for result in self.results)
+        limit = 0.0 if self.ended else max(0.0, self._stop.time_limit - spent)
         stop = dataclasses.replace(self._stop, time_limit=limit)
         with progress(self._verbose, problem.label, target=stop.relative or None) as show:
 
@@ -171,23 +186,31 @@ class Session:
             if dual_point is not None:
                 u = problem.risk.clip_dual(dual_point, problem.targets)
                 cuts = (*cuts, oracle.dual_cut(-problem.targets.labels * u))
-            if start is not None and start.size != oracle.dimension:
+            if start is not None and not (
+                start.size == oracle.dimension and np.all(np.isfinite(start))
+            ):
                 start = None
-            result = solver.run(start, cuts)
-        self._seconds += result.timings["total"]
-        if self._ended is None and result.status in (Status.INTERRUPTED, Status.STOPPED):
-            self._ended = result.status
-        elif self._ended is not None and result.status is not Status.CONVERGED:
-            result = dataclasses.replace(result, status=self._ended)
+            # From here on the result cannot be lost by an interrupt.
+            self.results.append(solver.run(start, cuts))
+        self._note_end(problem.label)
+        if self._keep_cuts:
+            self.memories[len(self.results) - 1] = Memory(solver.active_cuts(), digest)
+
+    def _note_end(self, label: str) -> None:
+        """Log how the last problem ended, and remember if the user ended it."""
+        result = self.results[-1]
+        if self.ended is None and result.status in (Status.INTERRUPTED, Status.STOPPED):
+            self.ended = result.status
+        elif self.ended is not None and result.status is not Status.CONVERGED:
+            result = self.results[-1] = dataclasses.replace(result, status=self.ended)
         logger.info(
             "%s: %s after %d iterations and %.2f s, %s",
-            problem.label,
+            label,
             result.status.reason,
             result.n_iter,
             result.timings["total"],
             result.certificate,
         )
-        return result, Memory(solver.active_cuts() if self._keep_cuts else (), digest)
 
     def _make_solver(
         self, oracle: LinearOracle, C: float, stop: StopRule, observer: Observer

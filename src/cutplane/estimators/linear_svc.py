@@ -184,10 +184,8 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         matrix, encoded, weights = self._check_data(X, y, sample_weight)
         form = self._form()
         dual_points = self._check_dual_init(dual_init, form, len(encoded))
-        memories = getattr(self, "_memories", None) if self.warm_start else None
+        memories: dict[int, Memory] = getattr(self, "_memories", {}) if self.warm_start else {}
         tasks = FitTasks(self, X, y, form.problems)
-        results: list[SolveResult] = []
-        kept: list[Memory] = []
         with make_executor(self.n_jobs, matrix.numbers) as executor:
             session = Session(
                 matrix,
@@ -200,24 +198,30 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 callback=self.callback,
                 keep_cuts=self.warm_start,
             )
-            for k in range(form.problems):
+
+            def solve(k: int) -> None:
                 problem = self._problem(form, k, encoded, weights)
                 tasks.begin_problem(problem.label)
-
-                def on_iteration(w: np.ndarray, bias: float) -> bool:
-                    return tasks.iteration(lambda: self._partial_attributes(form, results, w, bias))
-
-                result, memory = session.solve(
+                session.solve(
                     problem,
                     start=form.point(*start, k) if start is not None else None,
-                    memory=memories[k] if memories and k < len(memories) else None,
+                    memory=memories.get(k),
                     dual_point=dual_points[k] if dual_points is not None else None,
-                    on_iteration=on_iteration,
+                    on_iteration=lambda w, bias: tasks.iteration(
+                        lambda: self._partial_attributes(form, session.results[:k], w, bias)
+                    ),
                 )
-                results.append(result)
-                kept.append(memory)
                 tasks.end_problem()
-        self._memories = kept if self.warm_start else None
+
+            while len(session.results) < form.problems:
+                try:
+                    solve(len(session.results))
+                except KeyboardInterrupt:  # between two problems; within one the solver stops
+                    if not session.results or session.ended:
+                        raise
+                    session.interrupt()
+        results = session.results
+        self._memories = session.memories
         self._store(form, results)
         tasks.end()
         self._warn(results)
@@ -321,7 +325,10 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             return None
         if form.outputs is not None:
             raise ValueError("dual_init is not available for multi_class='crammer_singer'")
-        dual = np.atleast_2d(np.asarray(dual_init, dtype=np.float64))
+        try:
+            dual = np.atleast_2d(np.asarray(dual_init, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"dual_init must hold numbers: {error}") from error
         if dual.shape != (form.problems, rows) or not np.all(np.isfinite(dual)):
             raise ValueError(
                 f"dual_init must hold finite numbers in shape ({form.problems}, {rows}), "

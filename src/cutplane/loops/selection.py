@@ -16,9 +16,9 @@ from .._jit import jit
 @jit
 def _bin_of(position, low, scale, inner):
     place = (position - low) * scale
-    if place < 0.0:
+    if not place >= 0.0:  # also what is not a number
         return 0
-    if place >= inner:
+    if not place < inner:
         return inner + 1
     return int(place) + 1
 

@@ -6,6 +6,7 @@ exact search by selection is in ``linear.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 MOST_EVALUATIONS = 30
@@ -16,6 +17,7 @@ def minimise_convex(
     start: tuple[float, float],
     guess: float,
     tolerance: float,
+    longest: float = math.inf,
 ) -> float:
     """The minimiser over k ≥ 0 of a convex function of one variable.
 
@@ -34,18 +36,22 @@ def minimise_convex(
         First k to try, positive.
     tolerance : float
         Acceptable distance to the minimum.
+    longest : float, optional
+        Where to stop if the function still falls there.
     """
     value, slope = start
     if slope >= 0.0:
         return 0.0
     low, low_value, low_slope = 0.0, value, slope
-    k = guess
-    for _ in range(MOST_EVALUATIONS):  # until the slope turns
+    k = min(guess, longest)
+    for growth in range(MOST_EVALUATIONS):  # until the slope turns
         value, slope = evaluate(k)
         if slope >= 0.0:
             break
         low, low_value, low_slope = k, value, slope
-        k *= 4.0
+        if k == longest:
+            return k
+        k = min(k * 4.0 ** (growth + 1), longest)  # a guess may be orders too small
     else:
         return low
     high, high_value, high_slope = k, value, slope
@@ -55,7 +61,9 @@ def minimise_convex(
         width = high - low
         meet = (low_value - high_value + high_slope * width) / (high_slope - low_slope)
         bound = low_value + low_slope * min(max(meet, 0.0), width)
-        if min(low_value, high_value) - bound <= tolerance:
+        # Not before there is progress: else the next cut may be one that is known.
+        progress = low > 0.0 or high_value < low_value
+        if progress and min(low_value, high_value) - bound <= tolerance:
             break
         # The derivative's secant is right for smooth functions, the tangents'
         # meeting point for kinks: take turns, and halve if the bracket stays wide.

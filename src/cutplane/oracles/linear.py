@@ -63,6 +63,24 @@ class Point:
         self.w, self.bias, self.risk = other.w, other.bias, other.risk
 
 
+@dataclass(frozen=True)
+class _Line:
+    """A line search; see ``LinearOracle.descend``."""
+
+    start: Point
+    end: Point
+    curvature: float
+    slope: float
+    tolerance: float
+    longest: float
+
+    def quadratic(self, k: float) -> float:
+        return 0.5 * self.curvature * k * k + self.slope * k
+
+    def quadratic_slope(self, k: float) -> float:
+        return self.curvature * k + self.slope
+
+
 class LinearOracle:
     """Cuts and lines for a linear model.
 
@@ -304,28 +322,33 @@ class LinearOracle:
     # -- lines ----------------------------------------------------------------
 
     def descend(
-        self, start: Point, end: Point, curvature: float, slope: float, tolerance: float
+        self,
+        start: Point,
+        end: Point,
+        curvature: float,
+        slope: float,
+        tolerance: float,
+        longest: float = np.inf,
     ) -> float:
         """Move ``start`` along the line to ``end`` to the minimum of
 
-            ½·curvature·k² + slope·k + R(start + k(end − start))   over k ≥ 0
+            ½·curvature·k² + slope·k + R(start + k(end − start))   over 0 ≤ k ≤ longest
 
         and return k. The hinge's minimum is exact; others stop within ``tolerance`` of it.
         """
+        line = _Line(start, end, curvature, slope, tolerance, longest)
         if isinstance(self.risk, HingeRisk):
-            k = self._line_by_selection(start.view(), end.view(), curvature, slope, self.risk)
+            k = self._line_by_selection(line, self.risk)
             if self.free_bias:
-                return self._descend_with_bias(start, end, curvature, slope, tolerance, k)
+                return self._descend_with_bias(line, k)
         else:
-            k = self._line_by_search(start.view(), end.view(), curvature, slope, tolerance)
+            k = self._line_by_search(line)
         if k > 0.0:
             self._step_guess = k
             self.blend(start, end, k, start)
         return k
 
-    def _descend_with_bias(
-        self, start: Point, end: Point, curvature: float, slope: float, tolerance: float, k: float
-    ) -> float:
+    def _descend_with_bias(self, line: _Line, k: float) -> float:
         """Mend the minimum k along the line on which w and the bias move together.
 
         Most of the time minimising over the bias once there is as good as
@@ -333,6 +356,7 @@ class LinearOracle:
         able to move without the other. If k brings too little, the line of
         min_b R is searched, whose values and derivatives are exact.
         """
+        start, end = line.start, line.end
         point = self._centre = self._centre or self.new_point()
         at = -1.0  # the k of ``point``
 
@@ -341,19 +365,24 @@ class LinearOracle:
             if k != at:
                 self.blend(start, end, k, point)
                 at = k
-            return 0.5 * curvature * k * k + slope * k + point.risk
+            return line.quadratic(k) + point.risk
 
         def evaluate(k: float) -> tuple[float, float]:
             height = value(k)
-            return height, curvature * k + slope + self._derivative(point, start, end)
+            return height, line.quadratic_slope(k) + self._derivative(point, start, end)
 
-        if k == 0.0 or start.risk - value(k) < 0.01 * tolerance:
-            k = minimise_convex(evaluate, evaluate(0.0), k or self._step_guess, tolerance)
+        if k == 0.0 or start.risk - value(k) < 0.01 * line.tolerance:
+            k = self._search(line, evaluate, k or self._step_guess)
         if k > 0.0:
             value(k)
             start.take(point)
             self._step_guess = k
         return k
+
+    def _search(
+        self, line: _Line, evaluate: Callable[[float], tuple[float, float]], guess: float
+    ) -> float:
+        return minimise_convex(evaluate, evaluate(0.0), guess, line.tolerance, line.longest)
 
     def _derivative(self, point: Point, start: Point, end: Point) -> float:
         """Derivative of min_b R at a point between start and end, in that direction."""
@@ -367,39 +396,34 @@ class LinearOracle:
 
         return sum(self._run(block)) / self.targets.total
 
-    def _line_by_selection(
-        self, a: Scores, b: Scores, curvature: float, slope: float, risk: HingeRisk
-    ) -> float:
+    def _line_by_selection(self, line: _Line, risk: HingeRisk) -> float:
+        a, b = line.start.view(), line.end.view()
+
         def block(k: int, at: np.ndarray, by: np.ndarray) -> tuple[int, float]:
             rows = self._slices[k]
             return risk.line_steps(a[rows], b[rows], self._targets[k], at, by)
 
         positions, jumps, first = self._steps(block)
         total = self.targets.total
-        begin = total * slope + first
+        begin = total * line.slope + first
         if begin >= 0.0:
             return 0.0
         high = 2.0 * self._step_guess
-        return crossing(positions, jumps, total * curvature, begin, 0.0, high, self.executor)
+        k = crossing(positions, jumps, total * line.curvature, begin, 0.0, high, self.executor)
+        return min(k, line.longest)
 
-    def _line_by_search(
-        self, a: Scores, b: Scores, curvature: float, slope: float, tolerance: float
-    ) -> float:
+    def _line_by_search(self, line: _Line) -> float:
+        a, b = line.start.view(), line.end.view()
+
         def evaluate(k: float) -> tuple[float, float]:
-            parts = self._run(
-                lambda block: np.array(
-                    self.risk.line(
-                        a[self._slices[block]], b[self._slices[block]], k, self._targets[block]
-                    )
-                )
-            )
-            value, derivative = map(float, sum(parts) / self.targets.total)
-            return (
-                0.5 * curvature * k * k + slope * k + value,
-                curvature * k + slope + derivative,
-            )
+            def block(i: int) -> np.ndarray:
+                rows = self._slices[i]
+                return np.array(self.risk.line(a[rows], b[rows], k, self._targets[i]))
 
-        return minimise_convex(evaluate, evaluate(0.0), self._step_guess, tolerance)
+            value, derivative = map(float, sum(self._run(block)) / self.targets.total)
+            return line.quadratic(k) + value, line.quadratic_slope(k) + derivative
+
+        return self._search(line, evaluate, self._step_guess)
 
     # -- helpers --------------------------------------------------------------
 
