@@ -8,6 +8,7 @@ written the kernels are compiled again in every process.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,20 @@ def jit(function: Callable[..., Any] | None = None, *, reassociate: bool = False
     if reassociate:
         options["fastmath"] = REASSOCIATE
     try:
-        return numba.njit(cache=True, **options)(function)
+        return _tolerant(numba.njit(cache=True, **options)(function))
     except RuntimeError:  # no folder for the cache can be written
         return numba.njit(**options)(function)
+
+
+def _tolerant(dispatcher: Any) -> Any:
+    """Let a full disk cost the cache entry, not the call."""
+    cache: Any = getattr(dispatcher, "_cache", None)
+    save = getattr(cache, "save_overload", None)
+    if save is not None:
+
+        def save_if_possible(signature: Any, data: Any) -> None:
+            with contextlib.suppress(OSError):
+                save(signature, data)
+
+        cache.save_overload = save_if_possible
+    return dispatcher

@@ -129,9 +129,12 @@ class BundleSolver(IterativeSolver):
                 tolerance=0.01 * max(0.0, self.best.primal - self.dual) / self.C,
                 longest=np.inf if squared > NEARBY**2 * reach else LONGEST_FROM_NEARBY,
             )
-        if step > 0.0:
+        if step > 0.0 and np.isfinite(self._objective(self.point)):
             self._keep(self.point)
-        return step
+            return step
+        if step > 0.0:  # overflow: numbers near the end of the range
+            self.oracle.evaluate(self.best.w, self.point)
+        return 0.0
 
     def _add_cut(self) -> None:
         """Add a cut: at the start, at the trial point, or on the way to it."""

@@ -7,7 +7,13 @@ through its dual, with β on the simplex and β_0 the share of the zero cut:
     max_β  C·bᵀβ − ½C²·βᵀGβ,    G_jk = <a_j, a_k>,    w = −C Σ β_j a_j.
 
 Any feasible β gives a lower bound on the master problem. The bound is computed
-from w itself, not from G, so that rounding in G cannot lift it.
+from the cuts themselves, not from G, so that rounding in G cannot lift it.
+
+The solver works on points with the geometry of the cuts. Short vectors are points
+themselves. For others a Cholesky factor of G has as many coordinates as there are
+cuts, but only half the digits: it errs by C·|a|² times the rounding unit. Where that is
+too much the vectors themselves are taken unless they are very long; then the solution
+is refined, with gradients computed from w.
 """
 
 from __future__ import annotations
@@ -16,14 +22,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..loops import simplex_qp
+from ..loops import gram_points, simplex_qp
 from .space import VectorSpace
 
 # Cuts whose weight was zero in this many solutions in a row are dropped.
 IDLE_SOLUTIONS = 30
+# Vectors up to this length are no dearer than coordinates from G.
+SHORT = 128
+# Vectors up to this length are affordable where G is not precise enough.
+AFFORDABLE = 4096
 # Error of the reduced gradient, in units of the risk, above which G is not trusted with it.
-GRAM_ERROR = 1e-10
+GRAM_ERROR = 1e-9
 MOST_REFINEMENTS = 10
+# What is left of a vector that depends on others, relative to its length, is rounding.
+DEPENDENT = 4e-15
+# Solutions after which the solver's factor, or dropped cuts after which the
+# coordinates, are computed anew so that rounding does not add up.
+FACTOR_SOLUTIONS = 20
+FORGOTTEN_CUTS = 100
 
 
 @dataclass(frozen=True)
@@ -50,25 +66,47 @@ class Bundle:
 
     def __init__(self, space: VectorSpace) -> None:
         self._space = space
-        self._allocate(32)
+        self._from_gram = space.dimension > SHORT
         self._count = 1  # the zero cut
+        self._gram = np.zeros((32, 32))
+        self._offsets = np.zeros(32)
+        self._beta = np.zeros(32)
         self._beta[0] = 1.0
-
-    def _allocate(self, capacity: int) -> None:
-        self._gram = np.zeros((capacity, capacity))
-        self._offsets = np.zeros(capacity)
-        self._beta = np.zeros(capacity)
-        self._idle = np.zeros(capacity, dtype=np.int64)
-        self._factor = np.zeros((capacity + 1, capacity + 1))
-        self._support = np.zeros(capacity + 1, dtype=np.int64)
-        self._work = np.zeros((2, capacity + 1))
+        self._idle = np.zeros(32, dtype=np.int64)
+        self._place_all()
 
     def _grow(self) -> None:
         t = self._count
-        old = self._gram, self._offsets, self._beta, self._idle
-        self._allocate(2 * t)
-        self._gram[:t, :t] = old[0]
-        self._offsets[:t], self._beta[:t], self._idle[:t] = old[1:]
+        self._gram = np.pad(self._gram, (0, t))
+        self._offsets = np.pad(self._offsets, (0, t))
+        self._beta = np.pad(self._beta, (0, t))
+        self._idle = np.pad(self._idle, (0, t))
+        self._place_all()
+
+    def _place_all(self) -> None:
+        """Make the points, and room for the solver's factor."""
+        capacity = len(self._offsets)
+        width = capacity if self._from_gram else self._space.dimension
+        most = min(capacity, width) + 1  # points in the support, and one more
+        self._points = np.zeros((capacity, width))
+        self._lengths = np.zeros(capacity)
+        self._basis = np.zeros((most, width))
+        self._factor = np.zeros((most, most))
+        self._support = np.zeros(most + 1, dtype=np.int64)
+        self._work = np.zeros((2, max(most, capacity)))
+        self._factored = -1  # points in the factor; −1 if there is none
+        self._factor_age = 0
+        self._forgotten = 0
+        for j in range(1, self._count):
+            self._place(j)
+
+    def _place(self, j: int) -> None:
+        """Make the point of cut j."""
+        if self._from_gram:
+            gram_points.embed(self._gram, self._points, j)
+        else:
+            self._points[j] = self._space.vector(j - 1)
+        self._lengths[j] = np.sqrt(self._gram[j, j])
 
     def __len__(self) -> int:
         """Cuts kept, not counting the zero cut."""
@@ -86,37 +124,82 @@ class Bundle:
         self._beta[new] = 0.0
         self._idle[new] = 0
         self._count += 1
+        self._place(new)
 
     def solve(self, C: float) -> ReducedSolution:
         """Solve the reduced problem for this C."""
         t = self._count
-        hessian = C * self._gram[:t, :t]
-        # The reduced gradient C·Gβ − b, computed from G, is off by C·|a|² times the rounding
-        # unit. Where that is too much it is computed from w, which is short where the cuts
-        # cancel, and the solution is refined with it.
-        precise = np.finfo(float).eps * hessian.diagonal().max() < GRAM_ERROR
-        solution = None if precise else self._at(C)
+        precise = not self._from_gram or self._gram_error(C) < GRAM_ERROR
+        if not precise and self._space.dimension <= AFFORDABLE:
+            self._from_gram = False
+            self._place_all()
+            precise = True
+        if not precise:
+            best = self._refined(C)
+        else:
+            self._minimise(C, self._offsets[:t])
+            best = self._at(C)
+        self._idle[:t] = np.where(self._beta[:t] > 0.0, 0, self._idle[:t] + 1)
+        return best
+
+    @property
+    def _jitter(self) -> float:
+        """The largest part of |a|² by which coordinates from G are off."""
+        return gram_points.JITTER * (1.0 + gram_points.JITTER_GROWTH * self._count)
+
+    def _gram_error(self, C: float) -> float:
+        """Error of the gradient from G: rounding, and the jitter where there is weight."""
+        squares = self._gram.diagonal()[: self._count]
+        weighted = self._beta[: self._count] * squares
+        return C * float(max(np.finfo(float).eps * squares.max(), self._jitter * weighted.max()))
+
+    def _minimise(self, C: float, offsets: np.ndarray) -> None:
+        """Solve the problem of the points, from the present weights."""
+        t = self._count
+        if self._factor_age == FACTOR_SOLUTIONS:
+            self._factored = -1
+        self._factor_age = 1 if self._factored < 0 else self._factor_age + 1
+        beta = self._beta[:t]
+        _, _, self._factored = simplex_qp.solve(
+            self._points,
+            self._lengths,
+            offsets,
+            C,
+            t if self._from_gram else self._points.shape[1],
+            2.0 * np.sqrt(self._jitter) if self._from_gram else DEPENDENT,
+            beta,
+            np.zeros(t),
+            self._basis,
+            self._factor,
+            self._support,
+            *self._work,
+            self._factored,
+            100 + 10 * t,
+        )
+        beta /= beta.sum()
+
+    def _refined(self, C: float) -> ReducedSolution:
+        """Solve the problem of the points with gradients corrected by the vectors'."""
+        t = self._count
+        points = self._points[:t, :t]
         found: list[tuple[ReducedSolution, np.ndarray]] = []
+        solution = self._at(C)
         gap = np.inf
-        for _ in range(1 if precise else MOST_REFINEMENTS):
+        for _ in range(MOST_REFINEMENTS):
             beta = self._beta[:t]
-            gradient = np.zeros(t)
-            if solution is None:
-                gradient[1:] = hessian[1:] @ beta
-            else:
-                gradient[1:] = -self._space.products(solution.w)
-            gradient -= self._offsets[:t]
+            products = np.append(0.0, -self._space.products(solution.w))
+            gradient = products - self._offsets[:t]
             last, gap = gap, float(beta @ gradient - gradient.min())
             if found and (gap <= 0.0 or gap > 0.5 * last):
                 break
-            simplex_qp.solve(
-                hessian, beta, gradient, self._factor, self._support, *self._work, 100 + 10 * t
-            )
-            beta /= beta.sum()
+            # With these offsets the points have the same gradient at β as the vectors.
+            self._minimise(C, C * (points @ (beta @ points)) - gradient)
             solution = self._at(C)
-            found.append((solution, beta.copy()))
-        best, self._beta[:t] = max(found, key=lambda pair: pair[0].dual)
-        self._idle[:t] = np.where(self._beta[:t] > 0.0, 0, self._idle[:t] + 1)
+            found.append((solution, self._beta[:t].copy()))
+        best, beta = max(found, key=lambda pair: pair[0].dual)
+        if not np.array_equal(beta, self._beta[:t]):
+            self._beta[:t] = beta
+            self._factored = -1
         return best
 
     def _at(self, C: float) -> ReducedSolution:
@@ -124,9 +207,13 @@ class Bundle:
         beta = self._beta[: self._count]
         w = self._space.combine(-C * beta[1:])
         squared_norm = self._space.dot(w, w)
-        return ReducedSolution(
-            w, squared_norm, C * float(self._offsets[: self._count] @ beta) - 0.5 * squared_norm
-        )
+        dual = C * float(self._offsets[: self._count] @ beta) - 0.5 * squared_norm
+        if not self._from_gram and self._factored >= 0:
+            # The solver's own point is more precise than the one of the rounded weights,
+            # which only the bound needs.
+            w = -C * self._basis[self._factored]
+            squared_norm = self._space.dot(w, w)
+        return ReducedSolution(w, squared_norm, dual)
 
     def active(self) -> list[tuple[np.ndarray, float]]:
         """The cuts (a, offset) that carry weight in the last solution."""
@@ -145,8 +232,20 @@ class Bundle:
             return
         kept = np.flatnonzero(~idle)
         new = len(kept)
+        if self._from_gram:
+            for gone, j in enumerate(np.flatnonzero(idle)[::-1]):
+                gram_points.forget(
+                    self._points, t - gone, j, self._basis, self._factored, *self._work
+                )
+        else:
+            self._points[:new] = self._points[kept]
         self._gram[:new, :new] = self._gram[np.ix_(kept, kept)]
-        for array in (self._offsets, self._beta, self._idle):
+        for array in (self._offsets, self._beta, self._idle, self._lengths):
             array[:new] = array[kept]
+        support = self._support[: self._factored + 1]  # all kept: they carry weight
+        support[:] = np.searchsorted(kept, support)
         self._space.keep(kept[1:] - 1)
         self._count = new
+        self._forgotten += t - new
+        if self._from_gram and self._forgotten >= FORGOTTEN_CUTS:
+            self._place_all()

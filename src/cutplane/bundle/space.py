@@ -90,6 +90,11 @@ class VectorSpace:
         )
 
     @property
+    def dimension(self) -> int:
+        """Length of the vectors."""
+        return self._dimension
+
+    @property
     def _chunks(self) -> int:
         return max(1, -(-self._dimension // CHUNK_COLUMNS))
 

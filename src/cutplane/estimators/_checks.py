@@ -46,6 +46,13 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
     return value
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """True or False; 1 and 0 pass for them."""
+    if isinstance(value, (bool, np.bool_, Integral)) and value in (0, 1):
+        return bool(value)
+    raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
 def check_n_jobs(n_jobs: Any) -> int | None:
     """None or a non-zero integer."""
     if n_jobs is None:
@@ -71,3 +78,26 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
     if not np.any(weights > 0):
         raise ValueError("sample_weight is zero for every row; at least two rows must count")
     return weights
+
+
+def class_factors(
+    class_weight: Any, classes: np.ndarray, encoded: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """The factor on C of every class.
+
+    'balanced' counts rows by their weights; a class without weight gets 1.
+    """
+    from sklearn.utils.class_weight import compute_class_weight
+
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        mass = np.bincount(encoded, weights, minlength=len(classes))
+        share = mass.sum() / np.count_nonzero(mass)
+        return np.divide(share, mass, out=np.ones(len(classes)), where=mass > 0)
+    try:
+        factors = compute_class_weight(class_weight, classes=classes, y=classes[encoded])
+        factors = np.asarray(factors, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"class_weight: {error}") from error
+    if not np.all((factors >= 0.0) & np.isfinite(factors)):
+        raise ValueError(f"class_weight must hold finite numbers ≥ 0, got {class_weight!r}")
+    return factors

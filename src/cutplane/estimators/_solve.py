@@ -9,11 +9,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import logging
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from ..bundle import AdaptivePosition, BundleSolver, IterativeSolver, Observer, StopRule
@@ -24,6 +26,7 @@ from ..report import progress
 from ..result import Iteration, SolveResult, Status
 from ..risks import Risk, Targets
 from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
+from ._callbacks import WARN_LEVEL
 
 logger = logging.getLogger("cutplane")
 
@@ -118,7 +121,10 @@ class Session:
         self._C = C
         self._solver = solver
         self._stop = stop
-        self._random = check_random_state(random_state)
+        try:
+            self._random = check_random_state(random_state)
+        except ValueError as error:
+            raise ValueError(f"random_state: {error}") from error
         self._verbose = verbose
         self._callback = callback
         self._keep_cuts = keep_cuts
@@ -231,3 +237,30 @@ class Session:
         digest.update(problem.targets.labels.data)
         digest.update(problem.targets.weights.data)
         return digest.digest()
+
+
+def warn_unless_converged(name: str, results: list[SolveResult]) -> None:
+    """Warn of the worst result above the tolerance, unless the user's callback ended it.
+
+    To be called by ``fit`` itself, so that the warning shows the caller's line.
+    """
+    worst = max(
+        (r for r in results if r.status not in (Status.CONVERGED, Status.STOPPED)),
+        key=lambda r: r.certificate.relative_gap,
+        default=None,
+    )
+    if worst is None:
+        return
+    advice = {
+        Status.MAX_ITER: " Raise max_iter, or tol if this is close enough.",
+        Status.TIME_LIMIT: " Raise time_limit, or tol if this is close enough.",
+        Status.NUMERICALLY_LIMITED: " Bring the features to similar scales, or lower C.",
+    }.get(worst.status, "")
+    certificate = worst.certificate
+    warnings.warn(
+        f"{name} {worst.status.reason} after {worst.n_iter} iterations, above tol: the "
+        f"objective {certificate.primal:.6g} is at most {certificate.gap:.3g} above the "
+        f"optimum (relative gap {certificate.relative_gap:.2g}).{advice}",
+        ConvergenceWarning,
+        stacklevel=WARN_LEVEL,
+    )

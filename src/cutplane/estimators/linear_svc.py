@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bundle import StopRule
 from ..data import BlockedMatrix, as_blocks
 from ..exec import make_executor
-from ..result import Iteration, SolveResult, Status
+from ..result import Iteration, SolveResult
 from ..risks import CrammerSingerRisk, HingeRisk, LogisticRisk, Risk, SquaredHingeRisk, Targets
-from ._callbacks import WARN_LEVEL, CallbackSupportMixin, FitTasks, with_callbacks
-from ._checks import check_choice, check_integer, check_n_jobs, check_number, check_weights
+from ._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from ._checks import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_n_jobs,
+    check_number,
+    check_weights,
+    class_factors,
+)
 from ._form import ModelForm
-from ._solve import SOLVERS, Memory, Problem, Session
+from ._solve import SOLVERS, Memory, Problem, Session, warn_unless_converged
 
 LOSSES: dict[str, Callable[[], Risk]] = {
     "hinge": HingeRisk,
@@ -224,7 +229,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self._memories = session.memories
         self._store(form, results)
         tasks.end()
-        self._warn(results)
+        warn_unless_converged(type(self).__name__, results)
         return self
 
     def _check_parameters(self) -> None:
@@ -237,6 +242,12 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if self.max_iter is not None:
             check_integer("max_iter", self.max_iter, at_least=1)
         check_n_jobs(self.n_jobs)
+        check_flag("fit_intercept", self.fit_intercept)
+        check_flag("warm_start", self.warm_start)
+        if not isinstance(self.verbose, bool):
+            check_integer("verbose", self.verbose, at_least=0)
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback must be callable or None, got {self.callback!r}")
         if self.time_limit is not None:
             check_number("time_limit", self.time_limit, above=0.0, finite=False)
         if self.intercept_scaling is not None:
@@ -262,19 +273,15 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two"
             )
         if self.class_weight is not None:
-            counted = weights > 0
-            factors = compute_class_weight(
-                self.class_weight,
-                classes=self.classes_,
-                y=y[counted],
-                **_balancing(weights[counted]),
-            )
+            factors = class_factors(self.class_weight, self.classes_, encoded, weights)
             weights = weights * factors[encoded]
         mass = np.bincount(encoded, weights, minlength=len(self.classes_))
         if np.count_nonzero(mass) < 2:
             raise ValueError(
                 "only one class has rows of positive weight; a classifier needs at least two"
             )
+        if not np.isfinite(self.C * mass.sum()):
+            raise ValueError("C times the sum of the weights overflows; lower C or sample_weight")
         outputs = len(self.classes_) if self._joint() else 1
         return as_blocks(X, outputs=outputs), encoded, weights
 
@@ -369,28 +376,6 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             results[0].certificate if one else [result.certificate for result in results]
         )
 
-    def _warn(self, results: list[SolveResult]) -> None:
-        worst = max(
-            (r for r in results if r.status not in (Status.CONVERGED, Status.STOPPED)),
-            key=lambda r: r.certificate.relative_gap,
-            default=None,
-        )
-        if worst is None:
-            return
-        advice = {
-            Status.MAX_ITER: " Raise max_iter, or tol if this is close enough.",
-            Status.TIME_LIMIT: " Raise time_limit, or tol if this is close enough.",
-            Status.NUMERICALLY_LIMITED: " Bring the features to similar scales, or lower C.",
-        }.get(worst.status, "")
-        certificate = worst.certificate
-        warnings.warn(
-            f"LinearSVC {worst.status.reason} after {worst.n_iter} iterations, above tol: the "
-            f"objective {certificate.primal:.6g} is at most {certificate.gap:.3g} above the "
-            f"optimum (relative gap {certificate.relative_gap:.2g}).{advice}",
-            ConvergenceWarning,
-            stacklevel=WARN_LEVEL,
-        )
-
     # -- prediction -----------------------------------------------------------
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -443,11 +428,3 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Cuts kept for a warm start are large and bound to the data: not pickled."""
         state = super().__getstate__()
         return {key: value for key, value in state.items() if key != "_memories"}
-
-
-def _balancing(weights: np.ndarray) -> dict[str, Any]:
-    """'balanced' counts weighted rows, where scikit-learn can."""
-    import inspect
-
-    takes = "sample_weight" in inspect.signature(compute_class_weight).parameters
-    return {"sample_weight": weights} if takes else {}

@@ -1,34 +1,46 @@
-"""The reduced problem: min ½ βᵀHβ − bᵀβ over the simplex β ≥ 0, Σβ = 1.
+"""The reduced problem: min ½C·|v|² − bᵀβ with v = Σ β_j p_j, over the simplex β ≥ 0, Σβ = 1.
 
-Point 0 is the origin: its row of H and its entry of b are zero.
+Point 0 is the origin, with b = 0.
 
-A primal active-set method (Wolfe's nearest-point algorithm with a linear
-term) in incremental form: the state is β with its gradient g = Hβ − b, and a
-change δ of β changes g by Hδ. The caller supplies g, which it may know far more
-precisely than H: then errors of H enter through δ only and shrink with it.
+A primal active-set method: Wolfe's nearest-point algorithm with a linear term. It works on
+the points p_j and an orthogonal factor, never on their products: what decides may be far
+below the rounding of C·|p|².
 
-The support S holds affinely independent points. The step to the minimiser over
-their affine hull solves
+The support S holds affinely independent points. Its shortest one is the base r, and
+the differences d_j = p_j − p_r of the others are factored, D = L·U (one row per point, L
+lower triangular, U orthonormal). The minimiser over the affine hull of S is
 
-- with the origin in the support, Hδ = −g over the other points; the origin takes
-  the rest of the weight. Weights far below 1 keep their relative precision, which
-  large C needs;
-- without it, (H + σ11ᵀ)δ = −g − ν1 with Σδ = 0.
+    v = (p_r − UᵀU p_r) + Uᵀq,    L q = (b_S − b_r)/C,    Lᵀβ_S = q − U p_r,
 
-Both matrices are positive definite and kept as a Cholesky factor that grows and
-shrinks with S. Each round
+and β_r is the rest. Nothing large cancels: the part of p_r across the hull is found by
+orthogonalising, the part of v along it from b alone. So v is precise where the weights,
+rounded, do not determine it any more. With the origin in the support it is the base, and
+weights far below 1 keep their relative precision, which large C needs. The base being
+short, rounding errors of a difference are those of its point.
 
-1. takes that step, or as much of it as leaves all weights positive: where one
-   becomes zero its point leaves the support;
-2. lets the point with the most negative multiplier enter. One that depends on
-   the support gives a direction without curvature: the move along it ends where
-   a weight becomes zero.
+Each round
 
-The number of rounds is small with a warm start, and nothing here depends on a
-step size or a penalty. The Frank–Wolfe gap βᵀg − min_j g_j bounds the error.
+1. goes to that minimiser, or as far as all weights stay positive: where one becomes zero
+   its point leaves the support, and the next minimiser is tried;
+2. computes the gradient C·<p_j, v> − b_j and lets the point where it is lowest enter. One
+   that depends on the support gives a direction without curvature: the move along it ends
+   where a weight becomes zero.
 
-Where H is so close to singular that a pivot is rounding and no slide helps, a point
-keeps its weight but stays out of the support: β and g remain consistent.
+U grows by Gram–Schmidt, repeated until it is orthogonal to rounding, and shrinks by
+rotations. The number of rounds is small with a warm start, and nothing here depends on a step
+size or a penalty. The Frank–Wolfe gap βᵀg − min_j g_j bounds the error.
+
+Arrays that all functions share:
+
+points, lengths : (t, width), (t,)
+    The points, one per row (only the first ``width`` columns count), and their norms.
+basis, factor : (s, width), (s, s)
+    U and L. The row of ``basis`` after the last holds the vector at work: a difference on
+    its way into U, or v.
+support : (s + 1,)
+    The base, then the points of the factor's rows. ``size`` counts these, without the base.
+target, coef : (s,)
+    Scratch.
 """
 
 from __future__ import annotations
@@ -39,41 +51,75 @@ import numpy as np
 
 from .._jit import jit
 
-# A pivot below this part of its diagonal entry, per point of the support, is rounding.
-DEPENDENT = 1e-15
+# Gram–Schmidt passes; the second is enough but where the rest is rounding only.
+PASSES = 4
 
 # Rounds without a gain after which no more is expected.
 FRUITLESS = 10
 
-# Typed, because a literal would have the helpers compiled once for it and once for integers.
-_NOBODY = np.int64(-1)
-_ORIGIN = np.int64(-2)
+
+# Places in the support. Typed, because a literal would have the helpers compiled once for it
+# and once for integers.
+_BASE = np.int64(-1)
+_NOBODY = np.int64(-2)
+
+
+@jit(reassociate=True)
+def _dot(x, i, y, j, width):
+    s = 0.0
+    for c in range(width):
+        s += x[i, c] * y[j, c]
+    return s
 
 
 @jit
-def _append(hessian, shift, support, size, factor, j):
-    """Extend the factor by point j; returns False, changing nothing, if j is dependent."""
-    total = hessian[j, j] + shift
-    rest = total
-    for r in range(size):
-        s = hessian[support[r], j] + shift
-        for c in range(r):
-            s -= factor[r, c] * factor[size, c]
-        s /= factor[r, r]
-        factor[size, r] = s
-        rest -= s * s
-    if rest <= DEPENDENT * (size + 2) * total:
+def _orthogonalise(basis, size, width, coef):
+    """Make the row after the basis orthogonal to it; returns what is left of its norm.
+
+    ``coef`` becomes its coordinates.
+    """
+    for k in range(size):
+        coef[k] = 0.0
+    left = math.sqrt(_dot(basis, size, basis, size, width))
+    for _ in range(PASSES):
+        if left == 0.0:
+            break
+        for k in range(size):
+            s = _dot(basis, k, basis, size, width)
+            coef[k] += s
+            for c in range(width):
+                basis[size, c] -= s * basis[k, c]
+        before = left
+        left = math.sqrt(_dot(basis, size, basis, size, width))
+        if left > 0.5 * before:
+            break
+    return left
+
+
+@jit
+def _append(points, lengths, width, dependent, basis, factor, support, size, j):
+    """Extend the factor by point j; returns False if it depends on the support.
+
+    Its coordinates are in the factor's next row even then.
+    """
+    base = support[0]
+    for c in range(width):
+        basis[size, c] = points[j, c] - points[base, c]
+    left = _orthogonalise(basis, size, width, factor[size])
+    if left <= dependent * (lengths[j] + lengths[base]) or size == width:
         return False
-    factor[size, size] = math.sqrt(rest)
-    support[size] = j
+    for c in range(width):
+        basis[size, c] /= left
+    factor[size, size] = left
+    support[size + 1] = j
     return True
 
 
 @jit
-def _remove(support, size, factor, place):
+def _remove(basis, width, factor, support, size, place):
     """Take the point at ``place`` out of the support and the factor."""
     for r in range(place, size - 1):
-        support[r] = support[r + 1]
+        support[r + 1] = support[r + 2]
         for c in range(r + 2):
             factor[r, c] = factor[r + 1, c]
     for r in range(place, size - 1):  # rotate the superdiagonal away
@@ -88,15 +134,11 @@ def _remove(support, size, factor, place):
             v = factor[k, r + 1]
             factor[k, r] = cosine * u + sine * v
             factor[k, r + 1] = cosine * v - sine * u
-
-
-@jit
-def _solve_lower(factor, size, x):
-    for r in range(size):
-        s = x[r]
-        for c in range(r):
-            s -= factor[r, c] * x[c]
-        x[r] = s / factor[r, r]
+        for c in range(width):
+            u = basis[r, c]
+            v = basis[r + 1, c]
+            basis[r, c] = cosine * u + sine * v
+            basis[r + 1, c] = cosine * v - sine * u
 
 
 @jit
@@ -108,261 +150,256 @@ def _solve_upper(factor, size, x):
 
 
 @jit
-def _hull_step(beta, gradient, shift, support, size, factor, step, ones):
-    """step = the way to the minimiser over the affine hull; returns the origin's part."""
+def _hull(points, offsets, C, width, basis, factor, support, size, target, coef):
+    """Minimise over the affine hull of the support: v after the basis, weights to ``target``.
+
+    Returns the weight of the base.
+    """
+    base = support[0]
+    for c in range(width):
+        basis[size, c] = points[base, c]
+    _orthogonalise(basis, size, width, coef)
     for r in range(size):
-        step[r] = -gradient[support[r]]
-    _solve_lower(factor, size, step)
-    if shift > 0.0:
-        for r in range(size):
-            ones[r] = 1.0
-        _solve_lower(factor, size, ones)
-        so = 0.0
-        oo = 0.0
-        for r in range(size):
-            so += step[r] * ones[r]
-            oo += ones[r] * ones[r]
-        for r in range(size):
-            step[r] -= so / oo * ones[r]
-    _solve_upper(factor, size, step)
-    rest = _leftover(step, size)
-    if shift > 0.0:
-        _spread(beta, support, size, step, rest)
-        return 0.0
+        s = (offsets[support[r + 1]] - offsets[base]) / C
+        for c in range(r):
+            s -= factor[r, c] * target[c]
+        s /= factor[r, r]
+        target[r] = s
+        for c in range(width):
+            basis[size, c] += s * basis[r, c]
+    for r in range(size):
+        target[r] -= coef[r]
+    _solve_upper(factor, size, target)
+    rest = 1.0
+    for r in range(size):
+        rest -= target[r]
     return rest
 
 
 @jit
-def _leftover(step, size):
-    """−Σ step."""
-    rest = 0.0
-    for r in range(size):
-        rest -= step[r]
-    return rest
+def _slide(offsets, beta, factor, support, size, j, target):
+    """Move weight along the flat direction that the dependent point j gives.
 
-
-@jit
-def _spread(beta, support, size, step, rest):
-    """Add to the steps what rounding left of their sum, in proportion to the weights."""
-    total = 0.0
-    for r in range(size):
-        total += beta[support[r]]
-    if total > 0.0:
-        for r in range(size):
-            step[r] += rest * beta[support[r]] / total
-
-
-@jit
-def _move(hessian, beta, gradient, support, size, step, length):
-    """Change the weights of the support by length·step, and the gradient accordingly."""
-    for r in range(size):
-        j = support[r]
-        beta[j] = max(0.0, beta[j] + length * step[r])
-    for j in range(1, gradient.shape[0]):
-        s = 0.0
-        for r in range(size):
-            s += hessian[j, support[r]] * step[r]
-        gradient[j] += length * s
-
-
-@jit
-def _settle(hessian, shift, sigma, beta, gradient, support, size, factor, step, ones):
-    """Step towards the minimiser of the hull until no weight is negative.
-
-    Returns the size, the shift (σ without the origin in the support, else 0) and the
-    decrease of the objective.
+    With x the coordinates of j in the support, e_j − x changes neither Σβ nor, to rounding, v:
+    only bᵀβ, which shall not fall. Returns the place of who is left without weight, or _NOBODY
+    if that is j itself.
     """
-    gained = 0.0
-    while True:
-        origin = _hull_step(beta, gradient, shift, support, size, factor, step, ones)
-        length = 1.0
-        leaving = _NOBODY
-        for r in range(size):
-            old = beta[support[r]]
-            if old + step[r] <= 0.0:
-                ratio = -old / step[r] if step[r] < 0.0 else 0.0
-                if leaving == _NOBODY or ratio < length:
-                    length = ratio
-                    leaving = np.int64(r)
-        if shift == 0.0 and beta[0] + origin <= 0.0:
-            ratio = -beta[0] / origin if origin < 0.0 else 0.0
-            if leaving == _NOBODY or ratio < length:
-                length = ratio
-                leaving = _ORIGIN
-        slope = 0.0
-        for r in range(size):
-            slope += gradient[support[r]] * step[r]
-        gained -= length * (1.0 - 0.5 * length) * slope  # curvature is minus the slope here
-        _move(hessian, beta, gradient, support, size, step, length)
-        if shift == 0.0:
-            beta[0] = max(0.0, beta[0] + length * origin)
-        if leaving == _NOBODY:
-            return size, shift, gained
-        if leaving == _ORIGIN:
-            beta[0] = 0.0
-            shift = sigma
-            size = _refactor(hessian, shift, beta, gradient, support, size, factor, step)
-        else:
-            beta[support[leaving]] = 0.0
-            _remove(support, size, factor, leaving)
-            size -= 1
-
-
-@jit
-def _slide(hessian, beta, gradient, support, size, factor, j, step):
-    """Move weight to the dependent point j along the flat direction; returns who leaves.
-
-    With x from (H + σ11ᵀ) x = column j (H x = column j if the origin is in the support) the
-    direction e_j − x, the origin taking the rest, changes neither Σβ nor, to rounding, Hβ.
-    The answer is a place in the support, or _ORIGIN, or _NOBODY if j itself is left without
-    weight.
-    """
+    base = support[0]
     for r in range(size):
-        step[r] = factor[size, r]
-    _solve_upper(factor, size, step)
-    slope = gradient[j]
-    rest = -1.0
+        target[r] = factor[size, r]
+    _solve_upper(factor, size, target)
+    gain = offsets[j] - offsets[base]
+    rest = 1.0
     for r in range(size):
-        step[r] = -step[r]
-        slope += step[r] * gradient[support[r]]
-        rest -= step[r]
-    with_origin = beta[0] > 0.0 and j != 0
-    if not with_origin:
-        _spread(beta, support, size, step, rest)
-    if slope > 0.0:
-        if beta[j] == 0.0:
-            return _NOBODY
-        for r in range(size):
-            step[r] = -step[r]
-        rest = -rest
-    sign = -1.0 if slope > 0.0 else 1.0
-    length = beta[j] if sign < 0.0 else np.inf
+        gain -= target[r] * (offsets[support[r + 1]] - offsets[base])
+        rest -= target[r]
+    sign = 1.0 if gain >= 0.0 else -1.0
+    length = np.inf if gain >= 0.0 else beta[j]
     leaving = _NOBODY
-    for r in range(size):
-        if step[r] < 0.0 and beta[support[r]] < -length * step[r]:
-            length = -beta[support[r]] / step[r]
+    for r in range(-1, size):
+        loss = sign * (rest if r < 0 else target[r])
+        if loss > 0.0 and beta[support[r + 1]] < length * loss:
+            length = beta[support[r + 1]] / loss
             leaving = np.int64(r)
-    if with_origin and rest < 0.0 and beta[0] < -length * rest:
-        length = -beta[0] / rest
-        leaving = _ORIGIN
-    if length == np.inf:  # nothing blocks: rounding only
-        return _NOBODY
-    _move(hessian, beta, gradient, support, size, step, length)
-    for i in range(1, gradient.shape[0]):
-        gradient[i] += sign * length * hessian[i, j]
-    if with_origin:
-        beta[0] = max(0.0, beta[0] + length * rest)
+    if length == 0.0 or length == np.inf:
+        return leaving
+    for r in range(-1, size):
+        i = support[r + 1]
+        beta[i] = max(0.0, beta[i] - length * sign * (rest if r < 0 else target[r]))
     beta[j] = max(0.0, beta[j] + sign * length)
     if leaving == _NOBODY:
         beta[j] = 0.0
-    elif leaving == _ORIGIN:
-        beta[0] = 0.0
     else:
-        beta[support[leaving]] = 0.0
+        beta[support[leaving + 1]] = 0.0
     return leaving
 
 
 @jit
-def _take(hessian, shift, beta, gradient, support, size, factor, j, step):
-    """Take point j into the factor, sliding if it is dependent; returns the size and who left."""
-    if _append(hessian, shift, support, size, factor, j):
-        return size + 1, _NOBODY
-    leaving = _slide(hessian, beta, gradient, support, size, factor, j, step)
-    if leaving >= 0:
-        _remove(support, size, factor, leaving)
+def _take(
+    points, lengths, offsets, width, dependent, beta, basis, factor, support, size, j, target
+):
+    """Take point j into the support, sliding while it is dependent.
+
+    Returns the size and whether the base has lost its weight: then all is to be factored anew.
+    """
+    while not _append(points, lengths, width, dependent, basis, factor, support, size, j):
+        leaving = _slide(offsets, beta, factor, support, size, j, target)
+        if leaving == _NOBODY:
+            return size, False
+        if leaving == _BASE:
+            return size, True
+        _remove(basis, width, factor, support, size, leaving)
         size -= 1
-        if _append(hessian, shift, support, size, factor, j):
-            size += 1
-    return size, leaving
+    return size + 1, False
 
 
 @jit
-def _refactor(hessian, shift, beta, gradient, support, size, factor, step):
-    """Factor the support anew; returns the size."""
-    kept = np.int64(0)
-    for place in range(size):
-        j = support[place]
-        if beta[j] > 0.0:
-            kept, _ = _take(hessian, shift, beta, gradient, support, kept, factor, j, step)
-    return kept
+def _refactor(
+    points, lengths, offsets, width, dependent, beta, basis, factor, support, extra, target
+):
+    """Factor all points with weight, and ``extra``, anew; returns the size."""
+    while True:
+        base = _NOBODY
+        for j in range(beta.shape[0]):
+            if (beta[j] > 0.0 or j == extra) and (base < 0 or lengths[j] < lengths[base]):
+                base = np.int64(j)
+        support[0] = base
+        size = np.int64(0)
+        lost = False
+        for j in range(beta.shape[0]):
+            if j != base and (beta[j] > 0.0 or j == extra):
+                size, lost = _take(
+                    points,
+                    lengths,
+                    offsets,
+                    width,
+                    dependent,
+                    beta,
+                    basis,
+                    factor,
+                    support,
+                    size,
+                    np.int64(j),
+                    target,
+                )
+                if lost:
+                    break
+        if not lost:
+            return size
+        extra = _NOBODY
 
 
 @jit
-def _enter(hessian, shift, sigma, beta, gradient, support, size, factor, j, step):
-    """Take point j into the support; returns the size and the shift."""
-    grown, leaving = _take(hessian, shift, beta, gradient, support, size, factor, j, step)
-    if j != 0 and leaving != _ORIGIN:
-        return grown, shift
-    # Where the origin enters or leaves the whole factor changes.
-    if j == 0:
-        support[size] = 0
-    else:
-        support[size] = j
-        size += 1
-    place = 0
-    for r in range(size):  # without the origin, and without what has no weight any more
-        if support[r] != 0 and beta[support[r]] > 0.0:
-            support[place] = support[r]
-            place += 1
-    shift = 0.0 if j == 0 else sigma
-    return _refactor(hessian, shift, beta, gradient, support, np.int64(place), factor, step), shift
+def _step(beta, support, size, target, rest):
+    """Move to the target weights, or as far as all stay positive; returns who becomes zero."""
+    length = 1.0
+    leaving = _NOBODY
+    for r in range(-1, size):
+        old = beta[support[r + 1]]
+        new = rest if r < 0 else target[r]
+        if new <= 0.0:
+            ratio = old / (old - new) if old > 0.0 else 0.0
+            if leaving == _NOBODY or ratio < length:
+                length = ratio
+                leaving = np.int64(r)
+    for r in range(-1, size):
+        j = support[r + 1]
+        new = rest if r < 0 else target[r]
+        beta[j] = new if length == 1.0 else max(0.0, beta[j] + length * (new - beta[j]))
+    if leaving != _NOBODY:
+        beta[support[leaving + 1]] = 0.0
+    return leaving
 
 
 @jit
-def solve(hessian, beta, gradient, factor, support, step, ones, rounds):
-    """Minimise from the feasible ``beta``, in place; returns (rounds used, gap).
+def solve(
+    points,
+    lengths,
+    offsets,
+    C,
+    width,
+    dependent,
+    beta,
+    gradient,
+    basis,
+    factor,
+    support,
+    target,
+    coef,
+    size,
+    rounds,
+):
+    """Minimise from the feasible ``beta``, in place; returns (rounds used, gap, size).
 
     Parameters
     ----------
-    hessian : (t, t) array
-        Positive semidefinite; row and column 0 are zero.
+    points, lengths, offsets, C, width
+        The problem.
+    dependent : float
+        A point is dependent if this part of its length, or less, is left of it.
     beta : (t,) array
         A feasible start; on return the minimiser.
     gradient : (t,) array
-        Hβ − b at the start; on return at the minimiser. Its first entry is zero.
-    factor, support, step, ones : work arrays
-        (t + 1, t + 1) and (t + 1,) each; ``support`` of integers.
+        On return the gradient at the minimiser.
+    basis, factor, support, target, coef : work arrays
+        For ``s`` points in the support, ``s`` one more than can be independent. On return
+        v is in the row of ``basis`` after the last.
+    size : int
+        Points in the factor left by the last call, if it still fits ``beta``; else −1.
     rounds : int
         Most points that may enter.
     """
     t = beta.shape[0]
-    sigma = 0.0
-    for j in range(t):
-        sigma = max(sigma, hessian[j, j])
-    if sigma == 0.0:
-        sigma = 1.0
-    size = np.int64(0)
-    for j in range(1, t):
-        if beta[j] > 0.0:
-            support[size] = j
-            size += 1
-    shift = 0.0 if beta[0] > 0.0 or size == 0 else sigma
-    size = _refactor(hessian, shift, beta, gradient, support, size, factor, step)
-    gap = np.inf
+    entering = _NOBODY
+    anew = size < 0
+    best = -np.inf
     fruitless = 0
-    for used in range(rounds):
-        size, shift, gained = _settle(
-            hessian, shift, sigma, beta, gradient, support, size, factor, step, ones
-        )
+    gap = np.inf
+    used = 0
+    while True:
+        while True:
+            if anew:
+                size = _refactor(
+                    points,
+                    lengths,
+                    offsets,
+                    width,
+                    dependent,
+                    beta,
+                    basis,
+                    factor,
+                    support,
+                    entering,
+                    target,
+                )
+                entering = _NOBODY
+                anew = False
+            rest = _hull(points, offsets, C, width, basis, factor, support, size, target, coef)
+            leaving = _step(beta, support, size, target, rest)
+            if leaving == _NOBODY:
+                break
+            if leaving == _BASE:
+                anew = True
+            else:
+                _remove(basis, width, factor, support, size, leaving)
+                size -= 1
+        value = -0.5 * C * _dot(basis, size, basis, size, width)
         mean = 0.0
         lowest = np.inf
-        entering = np.int64(0)
+        entering = _NOBODY
         for j in range(t):
+            gradient[j] = C * _dot(points, np.int64(j), basis, size, width) - offsets[j]
+            value += beta[j] * offsets[j]
             mean += beta[j] * gradient[j]
             if gradient[j] < lowest:
                 lowest = gradient[j]
                 entering = np.int64(j)
         gap = mean - lowest
-        # A step that gains next to nothing against the gap is rounding, or a detour
-        # over a dependent point: some are allowed.
-        fruitless = fruitless + 1 if gained <= 1e-9 * gap else 0
-        inside = entering == 0 and shift == 0.0
-        for r in range(size):
+        # A round that gains next to nothing against the gap is rounding, or a detour over
+        # a dependent point: some are allowed.
+        fruitless = fruitless + 1 if value - best <= 1e-9 * gap else 0
+        best = max(best, value)
+        inside = False
+        for r in range(size + 1):
             inside = inside or support[r] == entering
-        if gap <= 0.0 or fruitless > FRUITLESS or (inside and gained <= 1e-3 * gap):
-            return used, gap
-        if not inside:
-            size, shift = _enter(
-                hessian, shift, sigma, beta, gradient, support, size, factor, entering, step
+        if not gap > 0.0 or fruitless > FRUITLESS or inside or used == rounds:
+            return used, gap, size
+        used += 1
+        if lengths[entering] < 0.25 * lengths[support[0]]:
+            anew = True  # it has to be the base
+        else:
+            size, anew = _take(
+                points,
+                lengths,
+                offsets,
+                width,
+                dependent,
+                beta,
+                basis,
+                factor,
+                support,
+                size,
+                entering,
+                target,
             )
-    return rounds, gap
+            entering = _NOBODY

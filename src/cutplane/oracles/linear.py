@@ -290,13 +290,15 @@ class LinearOracle:
         positions, jumps, lowest = self._steps(
             lambda k, at, by: risk.bias_steps(view[self._slices[k]], self._targets[k], at, by)
         )
+        if lowest >= 0.0:  # no positive row has weight: all losses vanish left of the kinks
+            return min(float(at.min()) for at in positions if len(at))
         reach = max(1.0, 1e-3 * abs(point.bias))
         low, high = point.bias - reach, point.bias + reach
         return crossing(positions, jumps, 0.0, lowest, low, high, self.executor)
 
     def _bias_by_newton(self, point: Point, risk: SmoothRisk) -> float:
         low, high = -np.inf, np.inf
-        bias = point.bias
+        bias = point.bias if math.isfinite(point.bias) else 0.0
         reach = 10.0  # far out the curvature says little: steps may grow, but step by step
         for _ in range(100):
             at = Scores(point.scores, bias)
@@ -305,7 +307,7 @@ class LinearOracle:
                 return np.array(risk.bias_derivatives(at[self._slices[k]], self._targets[k]))
 
             slope, curvature = map(float, sum(self._run(derivatives)))
-            if abs(slope) <= 1e-14 * self.targets.total:
+            if not abs(slope) > 1e-14 * self.targets.total:  # also if it is not a number
                 break
             if slope < 0.0:
                 low = bias

@@ -1,0 +1,131 @@
+"""Figures from the JSON files of a benchmark, each as PNG and SVG.
+
+- ``iterations``: Figure 1 of the OCAS paper: objective and lower bound of OCAS and CPA against
+  iterations and against time, one figure per data set, one row per C.
+- ``position``: iterations against λ, with the library's own rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
+COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+RANGE = (0.2, 8.0)  # of objective / best known that is shown
+
+
+def draw(content: dict[str, Any], folder: Path) -> list[Path]:
+    """The figures of a section, as files in ``folder``."""
+    cases = content["cases"]
+    if content["section"] == "iterations":
+        names = list(dict.fromkeys(case["data"] for case in cases))
+        drawn = []
+        for name in names:
+            figure = _convergence([case for case in cases if case["data"] == name])
+            drawn += _save(figure, folder / f"figure1-{name}")
+        return drawn
+    if content["section"] == "position" and cases:
+        return _save(_positions(cases), folder / "position")
+    return []
+
+
+def _save(figure: Any, stem: Path) -> list[Path]:
+    files = [stem.with_name(stem.name + ending) for ending in (".png", ".svg")]
+    for file in files:
+        # No date inside: the same JSON gives the same file.
+        metadata = {"Date": None} if file.suffix == ".svg" else {}
+        figure.savefig(file, dpi=150, metadata=metadata)
+    return files
+
+
+def _convergence(cases: Sequence[dict[str, Any]]) -> Any:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12.0, 3.0 * len(cases) + 0.7), layout="constrained")
+    axes = figure.subplots(len(cases), 3, squeeze=False)
+    for row, case in zip(axes, cases, strict=True):
+        for ax, x in zip(row[:2], ("number", "seconds"), strict=True):
+            for record, colour in zip(case["runs"], (BLUE, ORANGE), strict=True):
+                _curve(ax, record, x, case["best_known"], colour)
+            ax.axhline(1.0, color=GREY, linewidth=0.6)
+            ax.set_xscale("log")
+            ax.set_yscale("log")
+            ax.set_ylim(*RANGE)
+            ax.set_yticks([0.2, 0.5, 1.0, 2.0, 5.0], labels=["0.2", "0.5", "1", "2", "5"])
+            ax.minorticks_off()
+            ax.grid(alpha=0.25)
+        _gaps(row[2], case["runs"])
+        row[0].set_ylabel("value / best known")
+        row[0].set_title(f"{case['data']}, C = {case['C']:g}", loc="left", fontsize=10)
+    axes[-1][0].set_xlabel("iterations")
+    axes[-1][1].set_xlabel("seconds, compiling excluded")
+    axes[-1][2].set_xlabel("iterations")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    by_row = [0, 3, 1, 4, 2, 5]  # a legend fills columns first: one row per algorithm
+    figure.legend(
+        [handles[k] for k in by_row],
+        [labels[k] for k in by_row],
+        loc="outside upper center",
+        ncols=3,
+        frameon=False,
+        fontsize=9,
+    )
+    return figure
+
+
+def _gaps(ax: Any, runs: Sequence[dict[str, Any]]) -> None:
+    """The relative gap, which is what a run waits for."""
+    for record, colour in zip(runs, (BLUE, ORANGE), strict=True):
+        trace = record["trace"]
+        gaps = [1 - d / p for p, d in zip(trace["primal"], trace["dual"], strict=True)]
+        ax.plot(trace["number"], gaps, color=colour, linewidth=1.6)
+    ax.axhline(1e-3, color=GREY, linewidth=0.8, linestyle=":")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_ylabel("relative gap")
+    ax.grid(alpha=0.25)
+
+
+def _curve(ax: Any, record: dict[str, Any], x: str, best: float, colour: str) -> None:
+    trace, name = record["trace"], record["solver"].split()[-1].upper()
+    at = trace[x]
+    primal, dual, trial = ([v / best for v in trace[key]] for key in ("primal", "dual", "trial"))
+    ax.plot(at, trial, color=colour, linewidth=0.6, alpha=0.35, label=f"{name} F(w_t)")
+    ax.plot(at, primal, color=colour, linewidth=1.8, label=f"{name} best objective")
+    ax.plot(at, dual, color=colour, linewidth=1.4, linestyle="--", label=f"{name} lower bound")
+    if record["status"] == "converged":
+        ax.plot(at[-1:], primal[-1:], "o", color=colour, markersize=6)
+
+
+def _positions(cases: Sequence[dict[str, Any]]) -> Any:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, 4.2), layout="constrained")
+    ax = figure.subplots()
+    for k, case in enumerate(cases):
+        colour = COLOURS[k % len(COLOURS)]
+        fixed = [r for r in case["runs"] if r["solver"].startswith("λ = ")]
+        at = [float(r["solver"].removeprefix("λ = ")) for r in fixed]
+        own = next(r for r in case["runs"] if r["solver"] == case["automatic"])
+        label = f"{case['data']} C={case['C']:g}"
+        needed = [r["n_iter"] if r["status"] == "converged" else math.nan for r in fixed]
+        ax.plot(at, needed, "o-", color=colour, markersize=4, label=label)
+        stopped = [r["n_iter"] if r["status"] != "converged" else math.nan for r in fixed]
+        ax.plot(at, stopped, "^", color=colour, markersize=7, fillstyle="none")
+        if own["status"] == "converged":
+            ax.axhline(own["n_iter"], color=colour, linestyle=":", linewidth=1.2)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ticks = sorted(
+        {float(r["solver"][4:]) for c in cases for r in c["runs"] if r["solver"][0] == "λ"}
+    )
+    ax.set_xticks(ticks, labels=[f"{t:g}" for t in ticks])
+    ax.minorticks_off()
+    ax.set_xlabel("fixed λ (dotted: the library's own rule; triangle: stopped before)")
+    ax.set_ylabel("iterations to relative gap 1e-3")
+    ax.grid(alpha=0.25)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+    return figure

@@ -1,0 +1,239 @@
+"""Measuring: what the machine is, what compiling costs, repeated times, memory, child processes."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = (
+    "numpy",
+    "scipy",
+    "numba",
+    "llvmlite",
+    "scikit-learn",
+    "liblinear-official",
+    "matplotlib",
+)
+CHILD_SECONDS = 1800.0
+
+
+# -- the machine ----------------------------------------------------------------------
+
+
+def machine_facts() -> dict[str, Any]:
+    """Processor, memory, system, versions and how busy the machine is."""
+    return {
+        "processor": _processor(),
+        "cores": usable_cores(),
+        "memory_gb": _memory_gb(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": _versions(),
+        "commit": _commit(),
+        "load_average": load_average(),
+    }
+
+
+def now() -> str:
+    """The time, to the second, in UTC."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def usable_cores() -> int:
+    """Cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def load_average() -> float | None:
+    """Of the last minute: above the number of our threads, somebody else was at work."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+def _memory_gb() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1)
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _versions() -> dict[str, str]:
+    import cutplane
+
+    found = {"cutplane": cutplane.__version__}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _commit() -> str | None:
+    """The commit of this checkout, marked if files differ from it."""
+    try:
+        answer = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()
+
+
+# -- compiling ------------------------------------------------------------------------
+
+
+class CompileWatch:
+    """Seconds that numba spends compiling, or loading what it compiled before, inside ``with``."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._listener: Any = None
+
+    def __enter__(self) -> CompileWatch:
+        from numba.core import event
+
+        watch = self
+
+        class Listener(event.Listener):
+            def __init__(self) -> None:
+                self.depth = 0
+                self.begin = 0.0
+
+            def on_start(self, event: Any) -> None:
+                if self.depth == 0:
+                    self.begin = time.perf_counter()
+                self.depth += 1
+
+            def on_end(self, event: Any) -> None:
+                self.depth -= 1
+                if self.depth == 0:
+                    watch.seconds += time.perf_counter() - self.begin
+
+        self._listener = Listener()
+        event.register("numba:compiler_lock", self._listener)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        from numba.core import event
+
+        event.unregister("numba:compiler_lock", self._listener)
+
+
+# -- repeated runs --------------------------------------------------------------------
+
+
+def spread(values: Sequence[float]) -> dict[str, Any]:
+    """Best, median and all of repeated measurements."""
+    return {
+        "best": min(values),
+        "median": statistics.median(values),
+        "runs": list(values),
+    }
+
+
+# -- memory ---------------------------------------------------------------------------
+
+
+def _status_bytes(key: str) -> int | None:
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith(key + ":"):
+                return 1024 * int(line.split()[1])
+    except OSError:
+        pass
+    return None
+
+
+def resident_bytes() -> int | None:
+    """Memory of this process now; None where the system does not tell."""
+    return _status_bytes("VmRSS")
+
+
+def peak_bytes() -> int | None:
+    """The most it ever was, or since ``reset_peak``."""
+    return _status_bytes("VmHWM")
+
+
+def reset_peak() -> bool:
+    """Let the peak count from now; False where the system does not allow it."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def release_free_memory() -> None:
+    """Give what is free back to the system, so that memory in use is what is resident."""
+    import ctypes
+    import gc
+
+    gc.collect()
+    with contextlib.suppress(AttributeError, OSError):  # not the GNU C library
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+# -- child processes ------------------------------------------------------------------
+
+
+def child(arguments: Sequence[str], environment: dict[str, str] | None = None) -> dict[str, Any]:
+    """Run ``python -m benchmarks.probes`` with these arguments; its last line is JSON.
+
+    The child imports the same cutplane as this process.
+    """
+    import cutplane
+
+    places = [str(ROOT), str(Path(cutplane.__file__).resolve().parents[1])]
+    if os.environ.get("PYTHONPATH"):
+        places.append(os.environ["PYTHONPATH"])
+    answer = subprocess.run(
+        [sys.executable, "-m", "benchmarks.probes", *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(places), **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=CHILD_SECONDS,
+    )
+    if answer.returncode != 0:
+        raise RuntimeError(f"probe {arguments[0]} failed:\n{answer.stderr}")
+    return json.loads(answer.stdout.splitlines()[-1])
+
+
+def fresh_cache() -> tempfile.TemporaryDirectory[str]:
+    """A folder for numba's cache with nothing in it."""
+    return tempfile.TemporaryDirectory(prefix="cutplane-cold-")

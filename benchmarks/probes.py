@@ -1,0 +1,123 @@
+"""Measurements that need a process of their own. Each prints one line of JSON.
+
+    python -m benchmarks.probes import | first-fit KIND | tiny-fit COUNT | memory DATA C [...]
+
+Nothing is imported before it is needed: the import is one of the measurements.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+
+def import_times() -> dict[str, float]:
+    """Seconds for the package, and for the name that pulls in scikit-learn and numba."""
+    begin = time.perf_counter()
+    import cutplane
+
+    middle = time.perf_counter()
+    _ = cutplane.LinearSVC
+    end = time.perf_counter()
+    return {"package_seconds": middle - begin, "name_seconds": end - begin}
+
+
+def first_fit(kind: str) -> dict[str, float]:
+    """Import and a first fit; cold if NUMBA_CACHE_DIR is empty."""
+    begin = time.perf_counter()
+    from cutplane import LinearSVC
+
+    imported = time.perf_counter()
+    import numpy as np
+    import scipy.sparse as sp
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    if kind == "csr":
+        X = sp.csr_matrix(X.astype(np.float32))
+    ready = time.perf_counter()
+    LinearSVC().fit(X, y)
+    return {
+        "import_seconds": imported - begin,
+        "fit_seconds": time.perf_counter() - ready,
+    }
+
+
+def tiny_fit(count: int) -> dict[str, list[float]]:
+    """Fits on iris, three classes, defaults, after a first one that compiles."""
+    from sklearn.datasets import load_iris
+
+    from cutplane import LinearSVC
+
+    X, y = load_iris(return_X_y=True)
+    LinearSVC().fit(X, y)
+    seconds = []
+    for _ in range(count):
+        begin = time.perf_counter()
+        LinearSVC().fit(X, y)
+        seconds.append(time.perf_counter() - begin)
+    return {"seconds": seconds}
+
+
+def memory(arguments: argparse.Namespace) -> dict[str, object]:
+    """Peak memory during a fit, above what was in use before it with the data touched."""
+    from . import measure
+    from .datasets import Source, data_folder
+    from .solvers import Cutplane, Effort, Problem, run
+
+    source = Source(data_folder(arguments.data), arguments.rows, arguments.generated)
+    problem = Problem(source.load(arguments.name), arguments.C)
+    X, y = problem.data.X, problem.data.y
+    data_bytes = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes + y.nbytes
+    ours = Cutplane()
+    run(ours, problem.few_rows(), Effort(max_iter=40))
+    touched = float(X.data.sum()) + int(X.indices.sum(dtype="i8")) + float(y.sum())
+    measure.release_free_memory()
+    exact = measure.reset_peak()
+    before, peak_before = measure.resident_bytes(), measure.peak_bytes()
+    trained = ours.train(problem, problem.data, Effort(tol=1e-3))
+    peak = measure.peak_bytes()
+    # If the peak could not be reset, what loading the data took is taken off, which flatters.
+    base = before if exact else peak_before
+    trace = trained.result_.trace
+    return {
+        **problem.facts(),
+        "data_bytes": data_bytes,
+        "before_bytes": before,
+        "peak_bytes": peak,
+        "peak_was_reset": exact,
+        "extra_bytes": None if peak is None or base is None else peak - base,
+        "most_cuts": max(record.cuts for record in trace),
+        "n_iter": len(trace),
+        "checksum": touched,
+    }
+
+
+def main() -> None:
+    """Run one probe."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.probes")
+    commands = parser.add_subparsers(dest="probe", required=True)
+    commands.add_parser("import")
+    commands.add_parser("first-fit").add_argument("kind", choices=["dense", "csr"])
+    commands.add_parser("tiny-fit").add_argument("count", type=int)
+    at = commands.add_parser("memory")
+    at.add_argument("name")
+    at.add_argument("C", type=float)
+    at.add_argument("--data")
+    at.add_argument("--rows", type=int)
+    at.add_argument("--generated", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.probe == "import":
+        answer: dict = import_times()
+    elif arguments.probe == "first-fit":
+        answer = first_fit(arguments.kind)
+    elif arguments.probe == "tiny-fit":
+        answer = tiny_fit(arguments.count)
+    else:
+        answer = memory(arguments)
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()

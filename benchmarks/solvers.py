@@ -1,0 +1,404 @@
+"""Solvers as adapters: ours and the peers, on one kind of problem, judged by one objective.
+
+    F(w, b) = ½|w|² + C·Σ_i loss(x_i, y_i; w, b),   plus ½b² where the bias is regularised.
+
+``objective`` computes F in float64 from the coefficients that a solver returns, whatever the
+solver says of itself. A peer gets the data in the form it likes best: the conversion is not
+timed. Peers run with one BLAS thread: with two, on a busy machine, scikit-learn took up to 36 times
+as long on 1,000 rows of aclimdb (a quiet machine was not tried). A peer whose package
+is not installed says so by ``missing``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import time
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+import sklearn.svm
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+
+from cutplane import LinearSVC
+
+from .datasets import DataSet
+from .measure import CompileWatch
+
+LOSSES = ("hinge", "squared_hinge", "logistic", "crammer_singer")
+BIASES = ("none", "regularised", "free")
+
+# The library's automatic rule for the position λ of the cut, as "module:name" of a class that is
+# made without arguments. While there is none, section ``position`` runs LinearSVC's default.
+AUTOMATIC_POSITION = "cutplane.bundle:AutomaticPosition"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A data set with C (which multiplies the sum of the losses), a loss and a kind of bias."""
+
+    data: DataSet
+    C: float
+    loss: str = "hinge"
+    bias: str = "none"
+
+    def __post_init__(self) -> None:
+        assert self.loss in LOSSES and self.bias in BIASES
+
+    @property
+    def classes(self) -> np.ndarray:
+        return np.unique(self.data.y)
+
+    def facts(self) -> dict[str, object]:
+        return {**self.data.facts(), "C": self.C, "loss": self.loss, "bias": self.bias}
+
+    def few_rows(self, per_class: int = 64) -> Problem:
+        """The same problem on a few rows of each class: same types, same number of features."""
+        y = self.data.y
+        rows = np.sort(np.concatenate([np.flatnonzero(y == k)[:per_class] for k in self.classes]))
+        data = DataSet(self.data.name, self.data.X[rows], y[rows], self.data.origin)
+        return dataclasses.replace(self, data=data)
+
+
+@dataclass(frozen=True)
+class Model:
+    """w of shape (features,) or (features, classes), b a number or one per class."""
+
+    w: np.ndarray
+    b: np.ndarray | float
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to try; None leaves the solver's own default.
+
+    ``time_limit`` and ``threads`` are for ours: no peer here has them.
+    """
+
+    tol: float | None = None
+    max_iter: int | None = None
+    time_limit: float | None = None
+    threads: int | None = None
+
+    def facts(self) -> dict[str, object]:
+        return {key: value for key, value in dataclasses.asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one solver.
+
+    Attributes
+    ----------
+    seconds : float
+        Wall time of the training call.
+    compile_seconds : float
+        Part of it spent compiling, or loading compiled code.
+    objective : float
+        By ``objective``.
+    details : dict
+        What else the solver says, in JSON's types.
+    result : SolveResult or None
+        Of our solvers.
+    """
+
+    solver: str
+    effort: Effort
+    seconds: float
+    compile_seconds: float
+    objective: float
+    model: Model
+    details: dict[str, Any]
+    result: Any = field(default=None, repr=False)
+
+    def record(self) -> dict[str, Any]:
+        """For the JSON."""
+        return {
+            "solver": self.solver,
+            "effort": self.effort.facts(),
+            "seconds": self.seconds,
+            "compile_seconds": self.compile_seconds,
+            "objective": self.objective,
+            **self.details,
+        }
+
+
+def objective(problem: Problem, model: Model) -> float:
+    """F of a model, in float64."""
+    w = np.asarray(model.w, dtype=np.float64)
+    b = np.asarray(model.b, dtype=np.float64)
+    scores = problem.data.X @ w + b
+    y = problem.data.y
+    if problem.loss == "crammer_singer":
+        rows, labels = np.arange(len(y)), np.searchsorted(problem.classes, y)
+        violations = 1.0 + scores - scores[rows, labels][:, None]
+        violations[rows, labels] = 0.0
+        losses = violations.max(axis=1)
+    elif problem.loss == "logistic":
+        losses = np.logaddexp(0.0, -y * scores)
+    else:
+        losses = np.maximum(0.0, 1.0 - y * scores)
+        if problem.loss == "squared_hinge":
+            losses **= 2
+    regulariser = 0.5 * np.sum(w * w)
+    if problem.bias == "regularised":
+        regulariser += 0.5 * np.sum(b * b)
+    return float(regulariser + problem.C * losses.sum())
+
+
+class Solver(Protocol):
+    """An adapter. ``prepare`` is not timed, ``train`` is, ``finish`` is not."""
+
+    name: str
+    ours: bool
+
+    def missing(self) -> str | None:
+        """A sentence if the solver cannot be used here."""
+
+    def solves(self, problem: Problem) -> bool: ...
+
+    def prepare(self, problem: Problem) -> Any: ...
+
+    def train(self, problem: Problem, prepared: Any, effort: Effort) -> Any: ...
+
+    def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
+        """The model, details for the JSON, and our SolveResult if there is one."""
+
+
+def run(solver: Solver, problem: Problem, effort: Effort, prepared: Any = None) -> Run:
+    """Train once and judge the model."""
+    if prepared is None:
+        prepared = solver.prepare(problem)
+    blas = contextlib.nullcontext() if solver.ours else threadpool_limits(1, "blas")
+    with warnings.catch_warnings(), blas, CompileWatch() as watch:
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        begin = time.perf_counter()
+        trained = solver.train(problem, prepared, effort)
+        seconds = time.perf_counter() - begin
+    model, details, result = solver.finish(problem, trained)
+    value = objective(problem, model)
+    return Run(solver.name, effort, seconds, watch.seconds, value, model, details, result)
+
+
+# -- ours -----------------------------------------------------------------------------
+
+
+class Cutplane:
+    """``cutplane.LinearSVC``."""
+
+    ours = True
+
+    def __init__(self, solver: str = "ocas") -> None:
+        self.solver = solver
+        self.name = f"cutplane {solver}"
+
+    def missing(self) -> str | None:
+        return None
+
+    def solves(self, problem: Problem) -> bool:
+        return True
+
+    def prepare(self, problem: Problem) -> DataSet:
+        return problem.data
+
+    def train(self, problem: Problem, prepared: DataSet, effort: Effort) -> Any:
+        joint = problem.loss == "crammer_singer"
+        settings = {
+            "tol": effort.tol,
+            "max_iter": effort.max_iter,
+            "time_limit": effort.time_limit,
+            "n_jobs": effort.threads,
+        }
+        model = LinearSVC(
+            C=problem.C,
+            loss="hinge" if joint else problem.loss,
+            multi_class="crammer_singer" if joint else "ovr",
+            solver=self.solver,
+            fit_intercept=problem.bias != "none",
+            intercept_scaling=1.0 if problem.bias == "regularised" else None,
+            **{key: value for key, value in settings.items() if value is not None},
+        )
+        return model.fit(prepared.X, prepared.y)
+
+    def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
+        binary = len(trained.coef_) == 1
+        w = trained.coef_[0] if binary else trained.coef_.T
+        b = trained.intercept_[0] if binary else trained.intercept_
+        return Model(w, b), trained.result_.as_dict(), trained.result_
+
+
+class PlacedCuts:
+    """OCAS without bias with a given position λ of the cut, built from the library's parts."""
+
+    ours = True
+
+    def __init__(self, name: str, position: Any) -> None:
+        self.name = name
+        self.position = position
+
+    def missing(self) -> str | None:
+        return None
+
+    def solves(self, problem: Problem) -> bool:
+        return problem.loss == "hinge" and problem.bias == "none"
+
+    def prepare(self, problem: Problem) -> DataSet:
+        return problem.data
+
+    def train(self, problem: Problem, prepared: DataSet, effort: Effort) -> Any:
+        from cutplane.bundle import BundleSolver, StopRule
+        from cutplane.data import as_blocks
+        from cutplane.exec import make_executor
+        from cutplane.oracles import LinearOracle
+        from cutplane.risks import HingeRisk, Targets
+
+        stop = StopRule(
+            relative=effort.tol or 1e-3,
+            max_iter=effort.max_iter or 100_000,
+            time_limit=effort.time_limit or np.inf,
+        )
+        matrix = as_blocks(prepared.X)
+        targets = Targets.make(prepared.y, np.ones(len(prepared.y)))
+        with make_executor(effort.threads, matrix.numbers) as executor:
+            oracle = LinearOracle(matrix, targets, HingeRisk(), executor)
+            return BundleSolver(oracle, problem.C * targets.total, stop, self.position).run()
+
+    def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
+        return Model(trained.w, trained.bias), trained.as_dict(), trained
+
+
+def fixed_position(position: float) -> PlacedCuts:
+    """OCAS with the same λ always."""
+    from cutplane.bundle import FixedPosition
+
+    return PlacedCuts(f"λ = {position:g}", FixedPosition(position))
+
+
+def automatic_position() -> Solver:
+    """OCAS with the library's rule for λ."""
+    module, name = AUTOMATIC_POSITION.split(":")
+    rule = getattr(importlib.import_module(module), name, None)
+    if rule is None:
+        default = Cutplane("ocas")
+        default.name = "library default"
+        return default
+    return PlacedCuts(f"automatic ({name})", rule())
+
+
+# -- peers ----------------------------------------------------------------------------
+
+
+class ScikitLearn:
+    """scikit-learn: LinearSVC for both hinges, LogisticRegression for the logistic loss."""
+
+    name = "scikit-learn"
+    ours = False
+
+    def missing(self) -> str | None:
+        return None  # cutplane depends on it
+
+    def solves(self, problem: Problem) -> bool:
+        if problem.loss == "logistic":
+            return problem.bias != "regularised"
+        return problem.loss != "crammer_singer" and problem.bias != "free"
+
+    def prepare(self, problem: Problem) -> sp.csr_matrix:
+        return problem.data.X.astype(np.float64)
+
+    def train(self, problem: Problem, prepared: sp.csr_matrix, effort: Effort) -> Any:
+        biased = problem.bias != "none"
+        if problem.loss == "logistic":
+            model = LogisticRegression(
+                C=problem.C,
+                fit_intercept=biased,
+                tol=effort.tol or 1e-8,
+                max_iter=effort.max_iter or 10_000,
+            )
+        else:
+            hinge = problem.loss == "hinge"
+            model = sklearn.svm.LinearSVC(
+                C=problem.C,
+                loss=problem.loss,
+                dual=hinge,
+                fit_intercept=biased,
+                intercept_scaling=1.0,
+                tol=effort.tol or (1e-4 if hinge else 1e-7),
+                max_iter=effort.max_iter or 1000,
+                random_state=0,
+            )
+        return model.fit(prepared, problem.data.y)
+
+    def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
+        n_iter = int(np.max(trained.n_iter_))
+        details = {
+            "estimator": type(trained).__name__,
+            "n_iter": n_iter,
+            "status": "converged" if n_iter < trained.max_iter else "max_iter",
+        }
+        b = float(trained.intercept_[0]) if problem.bias != "none" else 0.0
+        return Model(trained.coef_[0], b), details, None
+
+
+class Liblinear:
+    """liblinear-official: -s 3, 2, 0 and 4 for our four losses."""
+
+    name = "liblinear"
+    ours = False
+    types = {"hinge": 3, "squared_hinge": 2, "logistic": 0, "crammer_singer": 4}  # noqa: RUF012
+    tight = {3: 1e-3, 2: 1e-6, 0: 1e-6, 4: 1e-3}  # noqa: RUF012
+
+    def missing(self) -> str | None:
+        try:
+            importlib.import_module("liblinear.liblinearutil")
+        except ImportError:
+            return "liblinear is left out: pip install liblinear-official"
+        return None
+
+    def solves(self, problem: Problem) -> bool:
+        return problem.bias != "free" or problem.loss in ("squared_hinge", "logistic")
+
+    def prepare(self, problem: Problem) -> Any:
+        from liblinear import liblinearutil
+
+        X = sp.csr_matrix(problem.data.X, dtype=np.float64)
+        return liblinearutil.problem(problem.data.y, X)
+
+    def train(self, problem: Problem, prepared: Any, effort: Effort) -> Any:
+        from liblinear.liblinearutil import train  # loaded by prepare
+
+        kind = self.types[problem.loss]
+        options = f"-q -s {kind} -c {problem.C!r} -e {effort.tol or self.tight[kind]!r}"
+        if problem.bias != "none":
+            options += " -B 1"
+        if problem.bias == "free":
+            options += " -R"
+        return train(prepared, options)
+
+    def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
+        labels = np.array(trained.get_labels())
+        features = trained.nr_feature
+        outputs = len(labels) if problem.loss == "crammer_singer" else 1
+        rows = features + (problem.bias != "none")
+        table = np.ctypeslib.as_array(trained.w, shape=(rows * outputs,)).reshape(rows, outputs)
+        details = {"options": f"-s {self.types[problem.loss]}"}
+        if outputs == 1:
+            # Its positive class is the one it met first.
+            column = table[:, 0] * (1.0 if labels[0] > 0 else -1.0)
+            return _split(column, features, problem), details, None
+        return _split(table[:, np.argsort(labels)].copy(), features, problem), details, None
+
+
+def _split(table: np.ndarray, features: int, problem: Problem) -> Model:
+    return Model(table[:features], table[features] if problem.bias != "none" else 0.0)
+
+
+PEERS: dict[str, type[ScikitLearn] | type[Liblinear]] = {
+    "scikit-learn": ScikitLearn,
+    "liblinear": Liblinear,
+}

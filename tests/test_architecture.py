@@ -1,0 +1,239 @@
+"""Who may import whom, read from the source: the arrows of the design, and no others."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(importlib.util.find_spec("cutplane").origin).parent
+FILES = sorted(ROOT.rglob("*.py"))
+PACKAGES = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
+MODULES = {path.stem for path in ROOT.glob("*.py")} - {"__init__"}
+
+# What the code of each part may import of the package. A part that is not
+# listed may import anything: estimators, cli and report sit at the end of the walk.
+ALLOWED: dict[str, set[str]] = {
+    "_jit": set(),
+    "result": set(),
+    "loops": {"_jit"},
+    "exec": set(),
+    "data": {"loops"},
+    "risks": {"loops"},
+    "kernels": {"loops", "data"},
+    "oracles": {"data", "exec", "loops", "risks"},
+    "bundle": {"exec", "loops", "oracles", "result"},
+    "dual": {"data", "exec", "kernels", "loops", "result", "risks", "oracles"},
+    "stochastic": {"bundle", "data", "exec", "loops", "oracles", "result", "risks"},
+    "structured": {"exec", "loops", "oracles", "result", "risks"},
+}
+
+# What each part may import from outside, besides the standard library.
+OUTSIDE: dict[str, set[str]] = {
+    "_jit": {"numba"},
+    "result": {"numpy"},
+    "loops": {"numpy", "numba"},
+    "exec": {"joblib", "dask", "distributed"},
+    "risks": {"numpy"},
+    "oracles": {"numpy"},
+    "bundle": {"numpy"},
+}
+
+# Slow or optional: imported where they are used, never with the module.
+LAZY = {"dask", "distributed", "matplotlib", "rich", "pandas", "polars", "joblib"}
+LAZY_WHERE_ALLOWED = {"rich": {"report", "cli"}, "matplotlib": {"report", "cli"}}
+
+# The only places that print.
+PRINTING = {"report", "cli", "__main__"}
+
+LONGEST_FILE = 450  # the style says about 400
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported name: where it stands, what it names, and whether it runs on import."""
+
+    file: Path
+    line: int
+    target: str
+    top_level: bool
+
+    @property
+    def where(self) -> str:
+        return f"{self.file.relative_to(ROOT)}:{self.line}"
+
+    @property
+    def own(self) -> str | None:
+        """The part of the package that is imported, if any."""
+        parts = self.target.split(".")
+        if parts[0] != "cutplane":
+            return None
+        return parts[1] if len(parts) > 1 else ""
+
+
+def part_of(file: Path) -> str:
+    """The part a file belongs to: its package, or the module itself."""
+    relative = file.relative_to(ROOT)
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def walk(node: ast.AST, top_level: bool = True) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node with whether it runs on import; what only type checkers see is left out."""
+    for child in ast.iter_child_nodes(node):
+        if is_type_checking(child):
+            continue
+        inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield child, top_level
+        yield from walk(child, top_level and not inside)
+
+
+def imports_of(file: Path) -> list[Import]:
+    package = ("cutplane", *file.relative_to(ROOT).parent.parts)
+    found = []
+    for node, top_level in walk(ast.parse(file.read_text())):
+        targets: list[str] = []
+        if isinstance(node, ast.Import):
+            targets = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else ()
+            module = ".".join((*base, *([node.module] if node.module else [])))
+            # "from .. import x" and "from ..x import y" name the part x alike
+            targets = [module]
+            if module in ("cutplane", ""):
+                targets = [f"{module}.{alias.name}" for alias in node.names]
+        found += [Import(file, node.lineno, target, top_level) for target in targets]
+    return found
+
+
+IMPORTS = [entry for file in FILES for entry in imports_of(file)]
+
+
+def breaches(condition) -> list[str]:
+    return [f"{entry.where} imports {entry.target}" for entry in IMPORTS if condition(entry)]
+
+
+def test_the_parser_sees_the_imports():
+    """A check that finds nothing to check would pass for ever."""
+    assert len(FILES) > 25
+    targets = {(part_of(entry.file), entry.own) for entry in IMPORTS if entry.own}
+    assert {("bundle", "oracles"), ("oracles", "risks"), ("risks", "loops")} <= targets
+    assert ("loops", "_jit") in targets
+
+
+@pytest.mark.parametrize("part", ALLOWED)
+def test_imports_within_the_package(part):
+    if part not in PACKAGES | MODULES:
+        pytest.skip("not written yet")
+    allowed = ALLOWED[part] | {part}
+
+    def breach(entry: Import) -> bool:
+        return part_of(entry.file) == part and entry.own is not None and entry.own not in allowed
+
+    assert breaches(breach) == []
+
+
+@pytest.mark.parametrize("part", OUTSIDE)
+def test_imports_from_outside(part):
+    def breach(entry: Import) -> bool:
+        name = entry.target.split(".")[0]
+        outside = entry.own is None and name not in sys.stdlib_module_names
+        return part_of(entry.file) == part and outside and name not in OUTSIDE[part]
+
+    assert breaches(breach) == []
+
+
+def test_nothing_but_the_edges_imports_the_edges():
+    """Nothing flows backwards: solvers know neither estimators nor the command line."""
+    edges = {"estimators", "cli", "report"}
+
+    def breach(entry: Import) -> bool:
+        inside = part_of(entry.file) not in edges | {"__init__", "__main__"}
+        return inside and entry.own in edges
+
+    assert breaches(breach) == []
+
+
+def test_the_command_line_is_imported_by_nobody():
+    assert breaches(lambda e: e.own == "cli" and part_of(e.file) not in {"cli", "__main__"}) == []
+
+
+@pytest.mark.parametrize("name", sorted(LAZY))
+def test_slow_imports_are_lazy(name):
+    allowed = LAZY_WHERE_ALLOWED.get(name, set())
+
+    def breach(entry: Import) -> bool:
+        here = entry.target.split(".")[0] == name
+        return here and entry.top_level and part_of(entry.file) not in allowed
+
+    assert breaches(breach) == []
+
+
+def test_dask_is_imported_in_one_file_at_most():
+    files = {e.file for e in IMPORTS if e.target.split(".")[0] in {"dask", "distributed"}}
+    assert all(part_of(file) == "exec" for file in files)
+    assert len(files) <= 1
+
+
+def test_kernels_call_helpers_of_their_own_file_only():
+    """numba's cache does not see edits in other files."""
+
+    def breach(entry: Import) -> bool:
+        own = entry.target.startswith("cutplane.loops")
+        return part_of(entry.file) == "loops" and own
+
+    assert breaches(breach) == []
+
+
+def test_one_numba_decorator():
+    def breach(entry: Import) -> bool:
+        return entry.target.split(".")[0] == "numba" and part_of(entry.file) != "_jit"
+
+    assert breaches(breach) == []
+    for file in FILES:
+        assert "parallel=True" not in file.read_text() or part_of(file) == "_jit", file
+
+
+def test_only_the_edges_print():
+    printing = [
+        f"{file.relative_to(ROOT)}:{node.lineno}"
+        for file in FILES
+        if part_of(file) not in PRINTING
+        for node, _ in walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "print"
+    ]
+    assert printing == []
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(ROOT)))
+def test_files_are_short_and_documented(file):
+    text = file.read_text()
+    assert len(text.splitlines()) <= LONGEST_FILE
+    assert ast.get_docstring(ast.parse(text)), "a module opens with what it is about"
+
+
+def test_importing_the_package_is_light():
+    """Nothing compiles, and nothing slow is loaded, before the first name is asked for."""
+    code = (
+        "import sys, cutplane; "
+        "print(*sorted({'numba', 'sklearn', 'matplotlib', 'rich', 'dask'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT.parent,
+    )
+    assert done.stdout.strip() == ""

@@ -1,0 +1,182 @@
+"""The benchmarks run, without the data folder, and their checks can fail."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+ROOT = Path(__file__).resolve().parents[1]
+
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "benchmarks" / "foundation.py").is_file(), reason="no benchmarks folder here"
+)
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch):
+    """Imports a module of the benchmarks, which are not installed."""
+    monkeypatch.syspath_prepend(str(ROOT))
+
+    def module(name: str) -> ModuleType:
+        return importlib.import_module(f"benchmarks.{name}")
+
+    return module
+
+
+def tiny_data(datasets: ModuleType, y: list, X: list) -> object:
+    matrix = scipy.sparse.csr_matrix(np.array(X, dtype=np.float32))
+    return datasets.DataSet("tiny", matrix, np.array(y), "generated")
+
+
+def test_iterations_and_objectives_on_generated_data(load, tmp_path: Path, capsys) -> None:
+    arguments = ["--section", "iterations", "--section", "objectives", "--generated"]
+    arguments += ["--rows", "150", "--tight-seconds", "0.2", "--cpa-seconds", "0.2"]
+    status = load("foundation").main([*arguments, "--out", str(tmp_path)])
+    assert status == 0, capsys.readouterr().err
+    for section, cases in (("iterations", 7), ("objectives", 25)):
+        text = (tmp_path / f"{section}.json").read_text("utf-8")
+        content = json.loads(text)
+        assert content["complete"] and len(content["cases"]) == cases
+        assert not content["failed"]
+        assert str(tmp_path) not in text and str(ROOT) not in text
+        for case in content["cases"]:
+            certificates = [c for c in case["checks"] if c["kind"] == "certificate"]
+            assert certificates and all(c["ok"] for c in certificates)
+            assert all(math.isfinite(r["objective"]) for r in case["runs"])
+        for case in content["cases"]:
+            for record in case["runs"]:
+                # No solver, ours or a peer, may be below our lower bound.
+                if "dual" in record:
+                    lowest = min(r["objective"] for r in case["runs"])
+                    assert record["dual"] <= lowest * (1 + 1e-9)
+
+    file = tmp_path / "iterations.json"
+    content = json.loads(file.read_text("utf-8"))
+    content["cases"] = content["cases"][:1]  # one figure is enough
+    file.write_text(json.dumps(content), "utf-8")
+    assert load("tables").main([str(tmp_path)]) == 0
+    tables = (tmp_path / "tables.md").read_text("utf-8")
+    assert "CPA / OCAS" in tables and "best known F*" in tables
+    assert "Generated data" in tables
+    for ending in ("png", "svg"):
+        assert (tmp_path / f"figure1-covtype.{ending}").stat().st_size > 1000
+
+
+def test_missing_data_are_skipped_and_said(load, tmp_path: Path, capsys) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    out = tmp_path / "out"
+    arguments = ["--section", "position", "--quick", "--data", str(empty), "--out", str(out)]
+    assert load("foundation").main(arguments) == 0
+    text = capsys.readouterr().out
+    assert "skipped: covtype: covtype/covtype.npz is not in the data folder" in text
+    content = json.loads((out / "position.json").read_text("utf-8"))
+    assert len(content["skipped"]) == 3 and content["cases"] == []
+
+
+def test_a_wrong_lower_bound_is_loud(load, tmp_path: Path, capsys) -> None:
+    report, solvers, datasets = load("report"), load("solvers"), load("datasets")
+    details = {"primal": 1.0, "dual": 0.9999, "status": "converged", "relative_gap": 1e-4}
+    model = solvers.Model(np.zeros(1), 0.0)
+    ours = solvers.Run("ours", solvers.Effort(tol=1e-3), 1.0, 0.0, 1.0, model, details, object())
+    peer = solvers.Run("peer", solvers.Effort(), 1.0, 0.0, 0.99, model, {})
+    assert all(check.ok for check in report.certificate_checks([ours]))
+    wrong = [check for check in report.certificate_checks([ours, peer]) if not check.ok]
+    assert any("dual ≤ best known" in check.claim for check in wrong)
+    settings = report.Settings(datasets.Source(generated=True), quick=True)
+    written = report.Report("foundation", "objectives", settings, tmp_path)
+    written.add({}, wrong, "a case")
+    assert not written.finish()
+    assert "!!! VIOLATED CERTIFICATE objectives a case" in capsys.readouterr().err
+    content = json.loads((tmp_path / "objectives.json").read_text("utf-8"))
+    assert content["cases"][0]["checks"][0]["ok"] is False
+
+
+def test_a_case_that_fails_does_not_stop_the_section(load, tmp_path: Path, capsys) -> None:
+    report, datasets = load("report"), load("datasets")
+    written = report.Report(
+        "foundation", "speed", report.Settings(datasets.Source(), quick=True), tmp_path
+    )
+    with written.attempt("a case"):
+        raise ValueError(f"in {tmp_path}")
+    assert not written.finish()
+    text = written.file.read_text("utf-8")
+    assert json.loads(text)["failed"] == [{"case": "a case", "error": "ValueError"}]
+    assert str(tmp_path) not in text
+    assert "!!! FAILED speed a case" in capsys.readouterr().err
+
+
+def test_objectives_by_hand(load) -> None:
+    solvers, datasets = load("solvers"), load("datasets")
+    data = tiny_data(datasets, [1.0, -1.0], [[1.0, 0.0], [0.0, 2.0]])
+    model = solvers.Model(np.array([0.5, 0.25]), 0.1)  # scores 0.6 and 0.6, margins 0.6 and −0.6
+    half = 0.5 * (0.25 + 0.0625)
+    expected = {
+        "hinge": 0.4 + 1.6,
+        "squared_hinge": 0.16 + 2.56,
+        "logistic": math.log1p(math.exp(-0.6)) + math.log1p(math.exp(0.6)),
+    }
+    for loss, losses in expected.items():
+        free = solvers.Problem(data, 3.0, loss, "free")
+        regularised = solvers.Problem(data, 3.0, loss, "regularised")
+        assert solvers.objective(free, model) == pytest.approx(half + 3 * losses)
+        assert solvers.objective(regularised, model) == pytest.approx(half + 0.005 + 3 * losses)
+    classes = tiny_data(datasets, [4, 9, 7], [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    w = np.array([[1.0, 0.5, 0.0], [0.0, 0.0, 3.0]])  # columns: classes 4, 7, 9
+    # Row 0: 1 + 0.5 − 1, row 1: 0, row 2: 1 + 3 − 0.5.
+    problem = solvers.Problem(classes, 2.0, "crammer_singer")
+    expected_joint = 0.5 * (1 + 0.25 + 9) + 2 * (0.5 + 0.0 + 3.5)
+    assert solvers.objective(problem, solvers.Model(w, 0.0)) == pytest.approx(expected_joint)
+
+
+def test_peers_agree_on_the_sign_of_the_labels(load) -> None:
+    solvers, datasets = load("solvers"), load("datasets")
+    source = datasets.Source(rows=200, generated=True)
+    data = source.load("a9a")
+    flipped = datasets.DataSet("a9a", data.X, -data.y, "generated")
+    for one in (data, flipped):  # liblinear's positive class is the first that it meets
+        for loss in ("hinge", "squared_hinge", "logistic"):
+            problem = solvers.Problem(one, 0.1, loss)
+            ours = solvers.run(solvers.Cutplane(), problem, solvers.Effort(tol=1e-5))
+            for peer in (solvers.ScikitLearn(), solvers.Liblinear()):
+                if peer.missing() is None:
+                    done = solvers.run(peer, problem, solvers.Effort())
+                    assert done.objective == pytest.approx(ours.objective, rel=1e-3)
+
+
+def test_thinned_trace_keeps_both_ends(load) -> None:
+    report = load("report")
+
+    class Record:
+        def __init__(self, k: int) -> None:
+            self.number = k
+            self.seconds = self.primal = self.dual = self.trial = float(k)
+            self.cuts = k
+
+    for count in (1, 2, 7, 10_000):
+
+        class Result:
+            trace = tuple(Record(k) for k in range(1, count + 1))
+
+        numbers = report.thin_trace(Result, 300)["number"]
+        assert numbers[0] == 1 and numbers[-1] == count
+        assert numbers == sorted(set(numbers)) and len(numbers) <= 451
+        if count == 7:
+            assert len(numbers) == 7
+
+
+def test_repeated_rows_and_generated_sets(load) -> None:
+    datasets = load("datasets")
+    for name in datasets.FILES:
+        data = datasets.Source(rows=60, generated=True).load(name)
+        assert data.X.dtype == np.float32 and data.X.indices.dtype == np.int32
+        assert data.X.shape[0] == len(data.y) == 60
+        twice = datasets.repeat_rows(data, 2)
+        assert (twice.X[60:] != data.X).nnz == 0 and np.array_equal(twice.y[60:], data.y)
