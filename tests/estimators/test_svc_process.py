@@ -114,6 +114,7 @@ def test_nowhere_to_write(locked_package, tmp_path):
     assert "fitted" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_FSIZE")
 def test_a_full_disk_under_the_cache(tmp_path):
     """The folder is there and writable, but nothing fits into it."""

@@ -39,7 +39,7 @@ def random_data(seed: int, kind: str, classes: int) -> tuple[np.ndarray, np.ndar
     return X, y, weights
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=100, deadline=None, derandomize=True, phases=[Phase.generate])
 @given(
     seed=st.integers(0, 10**6),
     kind=st.sampled_from(KINDS),

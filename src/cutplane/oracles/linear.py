@@ -341,10 +341,10 @@ class LinearOracle:
         line = _Line(start, end, curvature, slope, tolerance, longest)
         if isinstance(self.risk, HingeRisk):
             k = self._line_by_selection(line, self.risk)
-            if self.free_bias:
-                return self._descend_with_bias(line, k)
         else:
             k = self._line_by_search(line)
+        if self.free_bias:
+            return self._descend_with_bias(line, k)
         if k > 0.0:
             self._step_guess = k
             self.blend(start, end, k, start)
@@ -353,10 +353,10 @@ class LinearOracle:
     def _descend_with_bias(self, line: _Line, k: float) -> float:
         """Mend the minimum k along the line on which w and the bias move together.
 
-        Most of the time minimising over the bias once there is as good as
-        minimising over both. But where kinks meet neither w nor the bias may be
-        able to move without the other. If k brings too little, the line of
-        min_b R is searched, whose values and derivatives are exact.
+        Most of the time minimising over the bias once there is as good as minimising
+        over both. But where kinks meet, or in a bent valley, neither w nor the bias
+        can go far without the other. If k brings too little, the line of min_b R is
+        searched, whose values and derivatives are exact.
         """
         start, end = line.start, line.end
         point = self._centre = self._centre or self.new_point()
