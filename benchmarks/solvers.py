@@ -36,7 +36,7 @@ BIASES = ("none", "regularised", "free")
 
 # The library's automatic rule for the position λ of the cut, as "module:name" of a class that is
 # made without arguments. While there is none, section ``position`` runs LinearSVC's default.
-AUTOMATIC_POSITION = "cutplane.bundle:AutomaticPosition"
+AUTOMATIC_POSITION = "cutplane.bundle:AdaptivePosition"
 
 
 @dataclass(frozen=True)

@@ -218,8 +218,9 @@ def test_fits_inside_joblib(cancer, backend):
     outcomes = joblib.Parallel(n_jobs=2, backend=backend)(
         joblib.delayed(fit_in_worker)(X, y, jobs) for jobs in (None, 1, 2)
     )
-    for coef, _ in outcomes:
+    for coef, threads in outcomes:
         np.testing.assert_array_equal(coef, expected)
+        assert threads == 1  # the cores are taken by joblib's workers
 
 
 def test_joblib_hands_out_read_only_memory_maps():
@@ -228,9 +229,7 @@ def test_joblib_hands_out_read_only_memory_maps():
     X = rng.normal(size=(20_000, 10))  # 1.6 MB: above joblib's threshold
     y = (X[:, 0] + rng.normal(size=len(X)) > 0).astype(int)
     expected = LinearSVC(C=1e-3).fit(X, y).coef_
-    (coef,) = joblib.Parallel(n_jobs=2, backend="loky", max_nbytes=1000)(
-        [joblib.delayed(_fit_mapped)(X, y)]
-    )
+    (coef,) = joblib.Parallel(n_jobs=2, backend="loky")([joblib.delayed(_fit_mapped)(X, y)])
     np.testing.assert_array_equal(coef, expected)
 
 
