@@ -33,7 +33,7 @@ def test_steps_along_a_line_add_up_to_the_derivative(seed, halves):
     _, targets, start, end = draw(seed, halves=halves)
     positions, jumps = np.full((2, len(start)), np.nan)
     count, slope = HingeRisk().line_steps(
-        Scores(start, 0.0), Scores(end, 0.0), targets, positions, jumps
+        Scores(start, 0.0), Scores(end, 0.0), targets, 1e300, positions, jumps
     )
     positions, jumps = positions[:count], jumps[:count]
     assert np.all(positions > 0.0)
@@ -54,15 +54,21 @@ def test_rows_that_do_not_change_have_no_step():
     targets = Targets.make(np.array([1.0, -1.0, 1.0]))
     scores = Scores(np.array([0.3, 2.0, 1.0]), 0.0)
     buffers = np.empty((2, 3))
-    assert HingeRisk().line_steps(scores, scores, targets, *buffers) == (0, 0.0)
+    assert HingeRisk().line_steps(scores, scores, targets, 1e300, *buffers) == (0, 0.0)
 
 
 @given(seed=SEEDS, halves=st.booleans(), bias=st.floats(-4, 4))
 def test_steps_of_the_bias_add_up_to_the_derivative(seed, halves, bias):
     _, targets, scores, _ = draw(seed, halves=halves)
     positions, jumps = np.full((2, len(scores)), np.nan)
-    count, lowest = HingeRisk().bias_steps(Scores(scores, 0.0), targets, positions, jumps)
+    inside = np.full((2, len(scores)), np.nan)
+    few, below = HingeRisk().bias_steps(Scores(scores, 0.0), targets, bias, bias + 1, *inside)
+    count, lowest = HingeRisk().bias_steps(
+        Scores(scores, 0.0), targets, -1e300, 1e300, positions, jumps
+    )
     assert count == len(scores)
+    assert few == np.count_nonzero((positions >= bias) & (positions < bias + 1))
+    assert below == pytest.approx(lowest + jumps[positions < bias].sum())
     h = 1e-7
     if np.abs(positions - bias).min() < 2.0 * h:
         return

@@ -57,20 +57,27 @@ def active_weights(scores, bias, labels, weights, sums):
 
 
 @jit
-def bias_steps(scores, labels, weights, positions, jumps):
-    """Steps of d/db Σ weight·loss; returns the derivative at b = −∞."""
-    lowest = 0.0
+def bias_steps(scores, labels, weights, low, high, positions, jumps):
+    """Steps of d/db Σ weight·loss for low ≤ b < high.
+
+    Returns their number and the derivative just below ``low``.
+    """
+    count = 0
+    slope = 0.0
     for i in range(scores.shape[0]):
-        positions[i] = labels[i] - scores[i]
-        jumps[i] = weights[i]
-        if labels[i] > 0.0:
-            lowest -= weights[i]
-    return lowest
+        y = labels[i]
+        weight = weights[i]
+        kink = y - scores[i]
+        slope += (weight if kink < low else 0.0) - (weight if y > 0.0 else 0.0)
+        positions[count] = kink
+        jumps[count] = weight
+        count += 1 if low <= kink < high else 0
+    return count, slope
 
 
 @jit
-def line_steps(start, start_bias, end, end_bias, labels, weights, positions, jumps):
-    """Steps of d/dk Σ weight·loss at start + k(end − start), for k > 0.
+def line_steps(start, start_bias, end, end_bias, labels, weights, high, positions, jumps):
+    """Steps of d/dk Σ weight·loss at start + k(end − start), for 0 < k < high.
 
     Returns the number of steps and the derivative at 0+.
     """
@@ -84,11 +91,11 @@ def line_steps(start, start_bias, end, end_bias, labels, weights, positions, jum
         rate = weights[i] * fall
         slope -= rate if loss > 0.0 or (loss == 0.0 and fall < 0.0) else 0.0
         # Write always and count if it was a step: cheaper than a branch that is
-        # taken half of the time. A fall that is tiny or zero has no step.
+        # hard to predict. A fall that is tiny or zero has no step.
         k = loss / fall
         positions[count] = k
         jumps[count] = abs(rate)
-        count += 1 if 0.0 < k < 1e300 else 0
+        count += 1 if 0.0 < k < high else 0
     return count, slope
 
 

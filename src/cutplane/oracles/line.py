@@ -1,4 +1,4 @@
-"""Minimising ½A k² + B k + R(k) over k ≥ 0 along a line of points.
+"""Minimising convex functions of one variable: ½A k² + B k + R(k) over k ≥ 0, and the bias.
 
 ``minimise_convex`` serves every risk from values and derivatives; the hinge's
 exact search by selection is in ``linear.py``.
@@ -78,3 +78,36 @@ def minimise_convex(
         else:
             high, high_value, high_slope = k, value, slope
     return low if low_value <= high_value else high
+
+
+def newton(
+    derivatives: Callable[[float], tuple[float, float]], start: float, tolerance: float
+) -> float:
+    """The minimiser of a smooth convex function of one variable, by guarded Newton steps.
+
+    Parameters
+    ----------
+    derivatives : callable
+        x → (first, second derivative).
+    start : float
+    tolerance : float
+        First derivative at which to stop.
+    """
+    low, high = -math.inf, math.inf
+    x = start
+    reach = 10.0  # far out the curvature says little: steps may grow, but step by step
+    for _ in range(100):
+        slope, curvature = derivatives(x)
+        if not abs(slope) > tolerance:  # also if it is not a number
+            break
+        if slope < 0.0:
+            low = x
+        else:
+            high = x
+        step = -slope / curvature if curvature > 0.0 else math.copysign(math.inf, -slope)
+        if abs(step) <= 1e-15 * abs(x):
+            break
+        new = x + min(max(step, -reach), reach)
+        x = new if low < new < high else 0.5 * (low + high)
+        reach *= 4.0
+    return x

@@ -25,8 +25,11 @@ from ..data import BlockedMatrix
 from ..exec import Executor
 from ..loops import vectors
 from ..risks import HingeRisk, Risk, Scores, SmoothRisk, Targets
-from .line import minimise_convex
-from .selection import crossing
+from .line import minimise_convex, newton
+from .selection import FAR, ZeroFinder
+
+# How far the best bias is expected from the last one.
+BIAS_REACH = 0.25
 
 
 def _nothing(block: int) -> None:
@@ -124,9 +127,8 @@ class LinearOracle:
         ]
         self._coef = np.empty(self._scores_shape)
         self._partials = np.empty((len(matrix.blocks), *self._w_shape))
-        stepped = isinstance(risk, HingeRisk)
-        self._positions = np.empty(rows if stepped else 0)
-        self._jumps = np.empty(rows if stepped else 0)
+        if isinstance(risk, HingeRisk):
+            self._finder = ZeroFinder(self._slices, executor)
         self._step_guess = 1.0
         self._centre: Point | None = None
 
@@ -287,39 +289,28 @@ class LinearOracle:
 
     def _bias_by_selection(self, point: Point, risk: HingeRisk) -> float:
         view = point.view()
-        positions, jumps, lowest = self._steps(
-            lambda k, at, by: risk.bias_steps(view[self._slices[k]], self._targets[k], at, by)
-        )
-        if lowest >= 0.0:  # no positive row has weight: all losses vanish left of the kinks
-            return min(float(at.min()) for at in positions if len(at))
-        reach = max(1.0, 1e-3 * abs(point.bias))
-        low, high = point.bias - reach, point.bias + reach
-        return crossing(positions, jumps, 0.0, lowest, low, high, self.executor)
+
+        def steps(
+            k: int, low: float, high: float, at: np.ndarray, by: np.ndarray
+        ) -> tuple[int, float]:
+            rows = self._slices[k]
+            return risk.bias_steps(view[rows], self._targets[k], low, high, at, by)
+
+        reach = max(BIAS_REACH, 1e-3 * abs(point.bias))
+        return self._finder.zero(steps, 0.0, 0.0, point.bias - reach, point.bias + reach, -FAR)
 
     def _bias_by_newton(self, point: Point, risk: SmoothRisk) -> float:
-        low, high = -np.inf, np.inf
-        bias = point.bias if math.isfinite(point.bias) else 0.0
-        reach = 10.0  # far out the curvature says little: steps may grow, but step by step
-        for _ in range(100):
+        def derivatives(bias: float) -> tuple[float, float]:
             at = Scores(point.scores, bias)
 
-            def derivatives(k: int, at: Scores = at) -> np.ndarray:
+            def block(k: int) -> np.ndarray:
                 return np.array(risk.bias_derivatives(at[self._slices[k]], self._targets[k]))
 
-            slope, curvature = map(float, sum(self._run(derivatives)))
-            if not abs(slope) > 1e-14 * self.targets.total:  # also if it is not a number
-                break
-            if slope < 0.0:
-                low = bias
-            else:
-                high = bias
-            step = -slope / curvature if curvature > 0.0 else math.copysign(np.inf, -slope)
-            if abs(step) <= 1e-15 * abs(bias):
-                break
-            new = bias + min(max(step, -reach), reach)
-            bias = new if low < new < high else 0.5 * (low + high)
-            reach *= 4.0
-        return bias
+            slope, curvature = sum(self._run(block))
+            return float(slope), float(curvature)
+
+        start = point.bias if math.isfinite(point.bias) else 0.0
+        return newton(derivatives, start, 1e-14 * self.targets.total)
 
     # -- lines ----------------------------------------------------------------
 
@@ -401,17 +392,15 @@ class LinearOracle:
     def _line_by_selection(self, line: _Line, risk: HingeRisk) -> float:
         a, b = line.start.view(), line.end.view()
 
-        def block(k: int, at: np.ndarray, by: np.ndarray) -> tuple[int, float]:
+        def steps(
+            k: int, low: float, high: float, at: np.ndarray, by: np.ndarray
+        ) -> tuple[int, float]:
             rows = self._slices[k]
-            return risk.line_steps(a[rows], b[rows], self._targets[k], at, by)
+            return risk.line_steps(a[rows], b[rows], self._targets[k], high, at, by)
 
-        positions, jumps, first = self._steps(block)
         total = self.targets.total
-        begin = total * line.slope + first
-        if begin >= 0.0:
-            return 0.0
-        high = 2.0 * self._step_guess
-        k = crossing(positions, jumps, total * line.curvature, begin, 0.0, high, self.executor)
+        likely = 2.0 * self._step_guess
+        k = self._finder.zero(steps, total * line.curvature, total * line.slope, 0.0, likely, 0.0)
         return min(k, line.longest)
 
     def _line_by_search(self, line: _Line) -> float:
@@ -431,15 +420,3 @@ class LinearOracle:
 
     def _run(self, function: Callable[[int], Any]) -> list[Any]:
         return self.executor.run(function, len(self._slices))
-
-    def _steps(
-        self, fill: Callable[[int, np.ndarray, np.ndarray], tuple[int, float]]
-    ) -> tuple[list[np.ndarray], list[np.ndarray], float]:
-        """Let every block list its steps; returns positions, jumps, and the sum of the starts."""
-        at = [self._positions[rows] for rows in self._slices]
-        by = [self._jumps[rows] for rows in self._slices]
-        parts = self._run(lambda k: fill(k, at[k], by[k]))
-        counts = [count for count, _ in parts]
-        positions = [a[:count] for a, count in zip(at, counts, strict=True)]
-        jumps = [b[:count] for b, count in zip(by, counts, strict=True)]
-        return positions, jumps, sum(start for _, start in parts)

@@ -11,7 +11,7 @@ interval, and only those are sorted. Both rounds are sums over blocks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -19,6 +19,12 @@ from ..exec import Executor, SerialExecutor
 from ..loops import selection as loops
 
 BINS = 256
+# Beyond all kinks of finite data.
+FAR = 1e300
+# Below this number of steps a task per block is not worth it.
+FEW_STEPS = 1 << 17
+# How often an interval is widened before all steps are listed.
+WIDENINGS = 5
 # Below this number of steps a sort is cheaper than another round.
 SORT_BELOW = 4096
 
@@ -81,3 +87,74 @@ def crossing(
         return k
     # A flat function that rounding kept just below zero: its last step is the answer.
     return float(inside.max()) if len(inside) else high
+
+
+# Lists the steps of a block in an interval: (block, low, high, positions, jumps) →
+# (their number, value of the function below them).
+ListSteps = Callable[[int, float, float, np.ndarray, np.ndarray], tuple[int, float]]
+
+
+class ZeroFinder:
+    """Finds zeros of step functions that blocks list, in buffers of one number per row.
+
+    Parameters
+    ----------
+    slices : sequence of slice
+        The rows of the blocks.
+    executor : Executor
+    """
+
+    def __init__(self, slices: Sequence[slice], executor: Executor) -> None:
+        rows = int(slices[-1].stop)
+        self._slices = slices
+        self._executor = executor
+        self._positions = np.empty(rows)
+        self._jumps = np.empty(rows)
+
+    def zero(
+        self,
+        steps: ListSteps,
+        slope: float,
+        start: float,
+        low: float,
+        high: float,
+        lowest: float,
+    ) -> float:
+        """The zero of start + slope·k plus a step function, expected in [low, high).
+
+        ``steps`` lists the function's steps in an interval for a block and returns their
+        number and its value below them. If the zero is not in the expected interval, that is
+        widened, at last to all from ``lowest`` on. The answer is ``lowest`` or the first step
+        if the function is nowhere negative.
+        """
+        for attempt in range(WIDENINGS + 1):
+            first, last = (low, high) if attempt < WIDENINGS else (lowest, FAR)
+            at = [self._positions[rows] for rows in self._slices]
+            by = [self._jumps[rows] for rows in self._slices]
+            parts = self._list(steps, first, last, at, by)
+            at = [a[:count] for a, (count, _) in zip(at, parts, strict=True)]
+            by = [b[:count] for b, (count, _) in zip(by, parts, strict=True)]
+            below = start + sum(value for _, value in parts)
+            above = below + sum(float(b.sum()) for b in by)
+            if slope * first + below < 0.0 <= slope * last + above:
+                break
+            if first == lowest and slope * first + below >= 0.0:
+                break
+            width = high - low
+            low, high = max(lowest, low - 8.0 * width), min(FAR, high + 8.0 * width)
+        if slope * first + below >= 0.0:  # nowhere negative
+            firsts = [float(a.min()) for a in at if len(a)]
+            return lowest if lowest > -FAR or not firsts else min(firsts)
+        if sum(map(len, at)) < FEW_STEPS:  # not worth a task per block
+            at, by = [np.concatenate(at)], [np.concatenate(by)]
+        return crossing(at, by, slope, below, low, high, self._executor)
+
+    def _list(
+        self,
+        steps: ListSteps,
+        low: float,
+        high: float,
+        at: list[np.ndarray],
+        by: list[np.ndarray],
+    ) -> list[tuple[int, float]]:
+        return self._executor.run(lambda k: steps(k, low, high, at[k], by[k]), len(at))

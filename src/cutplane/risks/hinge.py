@@ -42,10 +42,14 @@ class HingeRisk(Risk):
         start: Scores,
         end: Scores,
         targets: Targets,
+        high: float,
         positions: np.ndarray,
         jumps: np.ndarray,
     ) -> tuple[int, float]:
-        """Where and by how much the derivative along a line jumps; (count, derivative at 0+)."""
+        """Where below ``high`` and by how much the derivative along a line jumps.
+
+        Returns the number of jumps and the derivative at 0+.
+        """
         return loops.line_steps(
             start.values,
             start.bias,
@@ -53,16 +57,27 @@ class HingeRisk(Risk):
             end.bias,
             targets.labels,
             targets.weights,
+            high,
             positions,
             jumps,
         )
 
     def bias_steps(
-        self, scores: Scores, targets: Targets, positions: np.ndarray, jumps: np.ndarray
+        self,
+        scores: Scores,
+        targets: Targets,
+        low: float,
+        high: float,
+        positions: np.ndarray,
+        jumps: np.ndarray,
     ) -> tuple[int, float]:
-        """Where and by how much the derivative in the bias jumps; (count, derivative at −∞)."""
-        lowest = loops.bias_steps(scores.values, targets.labels, targets.weights, positions, jumps)
-        return len(scores.values), lowest
+        """Where in [low, high) and by how much the derivative in the bias jumps.
+
+        Returns the number of jumps and the derivative just below ``low``.
+        """
+        return loops.bias_steps(
+            scores.values, targets.labels, targets.weights, low, high, positions, jumps
+        )
 
     def active_weights(self, scores: Scores, targets: Targets) -> np.ndarray:
         """Weights of the rows inside the margin (+, −) and at the kink (+, −)."""
