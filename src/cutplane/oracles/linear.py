@@ -364,7 +364,10 @@ class LinearOracle:
             height = value(k)
             return height, line.quadratic_slope(k) + self._derivative(point, start, end)
 
-        if k == 0.0 or start.risk - value(k) < 0.01 * line.tolerance:
+        # In the bent valleys of smooth losses the straight line costs many iterations; along
+        # the hinge's kinks it is nearly always as good, and the other one dear.
+        enough = (0.01 if isinstance(self.risk, HingeRisk) else 1.0) * line.tolerance
+        if k == 0.0 or start.risk - value(k) < enough:
             k = self._search(line, evaluate, k or self._step_guess)
         if k > 0.0:
             value(k)
