@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "loops": {"_jit"},
     "exec": set(),
     "data": {"loops"},
-    "risks": {"loops"},
+    "risks": {"loops", "exec"},
     "kernels": {"loops", "data"},
     "oracles": {"data", "exec", "loops", "risks"},
     "bundle": {"exec", "loops", "oracles", "result"},

@@ -1,6 +1,6 @@
 """Risks: functions of scores. They never see the data or the weights of the model."""
 
-from .base import Risk, Scores, SmoothRisk, Targets
+from .base import Risk, Scores, SmoothRisk, Targets, WholeRisk
 from .hinge import HingeRisk
 from .multiclass import CrammerSingerRisk
 from .smooth import LogisticRisk, SquaredHingeRisk
@@ -14,4 +14,5 @@ __all__ = [
     "SmoothRisk",
     "SquaredHingeRisk",
     "Targets",
+    "WholeRisk",
 ]

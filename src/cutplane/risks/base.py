@@ -1,9 +1,11 @@
-"""A risk is a function of scores: R(s) = (1/W) Σ_i weight_i·loss(s_i, y_i), W = Σ weight_i.
+"""A risk is a function of scores. It never sees the data, and never w.
 
-Risks see one block of scores at a time, never the data and never w. They
-return sums over the block; the oracle adds these up and divides by W.
+Most are sums over rows, ``Risk``: R(s) = (1/W) Σ_i weight_i·loss(s_i, y_i), W = Σ weight_i.
+They see some rows at a time and return sums over these; the oracle adds the
+sums up and divides by W. A ``WholeRisk`` needs all scores at once: pairs of
+rows, or a measure of the whole ranking.
 
-Every loss here is convex, so its conjugate gives a lower bound from *any*
+Every loss of a row here is convex, so its conjugate gives a lower bound from *any*
 coefficients in the conjugate's domain:
 
     loss(s) ≥ u·s − conjugate(u),
@@ -19,6 +21,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+
+from ..exec import Executor
 
 
 @dataclass(frozen=True)
@@ -92,3 +96,37 @@ class SmoothRisk(Risk):
     @abstractmethod
     def bias_derivatives(self, scores: Scores, targets: Targets) -> tuple[float, float]:
         """First and second derivative of Σ weight·loss in the bias."""
+
+
+class WholeRisk(ABC):
+    """A convex risk of all scores at once, piecewise linear and ≥ 0, with its own targets.
+
+    It does not depend on how the work is divided, to the last bit.
+    """
+
+    #: Number of scores.
+    rows: int
+
+    @abstractmethod
+    def evaluate(
+        self, scores: np.ndarray, coef: np.ndarray, executor: Executor
+    ) -> tuple[float, float]:
+        """Value of the risk, and a plane below it that touches it there.
+
+        Parameters
+        ----------
+        scores : ndarray of float64, shape (rows,)
+            Not changed.
+        coef : ndarray of float64, shape (rows,)
+            Gets a subgradient: R(s) ≥ <coef, s> + offset for all s.
+        executor : Executor
+            Runs independent parts of the work.
+
+        Returns
+        -------
+        value, offset : float
+        """
+
+    @abstractmethod
+    def digest(self) -> bytes:
+        """Identifies the risk with its targets, so that cuts are kept for the same one only."""
