@@ -17,7 +17,7 @@ from hypothesis import settings
 
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor
-from cutplane.oracles import LinearOracle
+from cutplane.oracles import RowOracle
 from cutplane.risks import (
     CrammerSingerRisk,
     HingeRisk,
@@ -147,9 +147,9 @@ class Problem:
 
     def oracle(
         self, executor=None, *, block_numbers: int | None = None, sparse: bool = False
-    ) -> LinearOracle:
+    ) -> RowOracle:
         X = scipy.sparse.csr_array(self.X) if sparse else self.X
-        return LinearOracle(
+        return RowOracle(
             as_blocks(X, block_numbers=block_numbers),
             Targets.make(self.labels, self.weights),
             self.case.make(),

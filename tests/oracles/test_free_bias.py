@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from cutplane.exec import SerialExecutor, ThreadExecutor
+from cutplane.oracles import Line
 
 
 def at(oracle, w):
@@ -174,7 +175,7 @@ def test_line_descends_with_the_bias(problem, C):
         grid = [value(k) for k in np.concatenate([[0.0], np.geomspace(1e-2, 10.0, 16)])]
         drop = grid[0] - min(grid)
         start, end = at(oracle, one), at(oracle, two)
-        k = oracle.descend(start, end, curvature, slope, 1e-3 * drop)
+        k = oracle.descend(Line(start, end, curvature, slope, 1e-3 * drop))
         np.testing.assert_allclose(start.w, one + k * change, rtol=1e-12, atol=1e-13)
         assert start.risk == pytest.approx(lowest_over_bias(problem, start.w), rel=1e-9, abs=1e-12)
         assert value(k) <= grid[0] * (1.0 + 1e-9) + 1e-12
@@ -192,7 +193,7 @@ def test_the_same_bits_for_any_number_of_threads(binary_case, make_problem):
             oracle = problem.oracle(executor, block_numbers=50)
             start, end = at(oracle, one), at(oracle, two)
             first = start.risk, start.bias
-            k = oracle.descend(start, end, 0.1, -0.3, 1e-6)
+            k = oracle.descend(Line(start, end, 0.1, -0.3, 1e-6))
             cut = oracle.cut(start, end, 0.3)
             found.append((*first, start.risk, start.bias, end.risk, k, cut.offset, *cut.a))
     assert found[0] == found[1] == found[2]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cutplane.exec import SerialExecutor, ThreadExecutor
+from cutplane.oracles import Line
 from cutplane.risks import CrammerSingerRisk
 
 VARIANTS = {
@@ -155,7 +156,7 @@ def test_descent_ends_at_the_minimum_of_the_line(problem, oracle, C):
         value = line_objective(problem, one, two, curvature, slope)
         tolerance = 1e-9 * value(0.0)
         start, end = at(oracle, one), at(oracle, two)
-        k = oracle.descend(start, end, curvature, slope, tolerance)
+        k = oracle.descend(Line(start, end, curvature, slope, tolerance))
         assert k >= 0.0
         lowest = lowest_on_line(value, 0.0, max(100.0, 2.0 * k))
         assert value(k) <= lowest + tolerance + 1e-12 * (1.0 + value(0.0))
@@ -188,16 +189,16 @@ def test_exact_minimum_of_the_hinge(case, make_problem):
             if h > 1e-9 and curvature > 0.0:
                 derivative = (value(middle + h) - value(middle - h)) / (2.0 * h)
                 candidates.append(np.clip(middle - derivative / curvature, left, right))
-        k = oracle.descend(at(oracle, one), at(oracle, two), curvature, slope, 0.0)
+        k = oracle.descend(Line(at(oracle, one), at(oracle, two), curvature, slope, 0.0))
         assert value(k) <= min(value(c) for c in candidates) + 1e-12
 
 
 def test_a_line_that_rises_is_not_followed(problem, oracle):
     w = problem.random_w(np.random.default_rng(7))
     point, same = at(oracle, w), at(oracle, w.copy())
-    assert oracle.descend(point, same, 1.0, 1.0, 0.0) == 0.0
+    assert oracle.descend(Line(point, same, 1.0, 1.0, 0.0)) == 0.0
     other = at(oracle, problem.random_w(np.random.default_rng(8)))
-    assert oracle.descend(point, other, 1.0, 1e6, 0.0) == 0.0
+    assert oracle.descend(Line(point, other, 1.0, 1e6, 0.0)) == 0.0
     np.testing.assert_array_equal(point.w, w)
 
 
@@ -215,7 +216,7 @@ def test_the_same_bits_for_any_number_of_threads(case, make_problem):
             assert len(oracle.matrix.blocks) > 20
             start, end = at(oracle, one), at(oracle, two)
             first = start.risk
-            k = oracle.descend(start, end, 0.1, -0.3, 1e-6)
+            k = oracle.descend(Line(start, end, 0.1, -0.3, 1e-6))
             cut = oracle.cut(start, end, 0.3)
             found.append((first, end.risk, start.risk, k, cut.offset, *cut.a, *end.scores.flat))
     assert found[0] == found[1] == found[2]

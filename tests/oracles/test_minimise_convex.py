@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutplane.oracles.line import MOST_EVALUATIONS, minimise_convex
+from cutplane.oracles.line import MOST_EVALUATIONS, Height, minimise_convex
 
 
 class Counted:
@@ -19,11 +19,15 @@ class Counted:
 
     def __call__(self, k):
         self.calls += 1
-        return self.value(k), self.slope(k)
+        return self.at(k)
 
-    def minimise(self, guess=1.0, tolerance=0.0):
-        start = self.value(0.0), self.slope(0.0)
-        return minimise_convex(self, start, guess, tolerance)
+    def at(self, k):
+        return Height(k, self.value(k), self.slope(k))
+
+    def minimise(self, guess=1.0, tolerance=0.0, known=None, **options):
+        if known is not None:
+            options["known"] = self.at(known)
+        return minimise_convex(self, self.at(0.0), guess, tolerance, **options).k
 
 
 def quadratic(minimum, curvature=1.0):
@@ -139,3 +143,48 @@ def test_a_function_that_falls_for_ever_ends():
     f = Counted(lambda k: -k, lambda k: -1.0)
     assert f.minimise() > 1e6
     assert f.calls <= MOST_EVALUATIONS
+
+
+def curved(curvature, slopes, offsets):
+    """½·curvature·k² + max_j slopes_j·k + offsets_j."""
+    pieces = kinked(slopes, offsets)
+    return Counted(
+        lambda k: 0.5 * curvature * k * k + pieces.value(k),
+        lambda k: curvature * k + pieces.slope(k),
+    )
+
+
+@given(seed=st.integers(0, 10_000))
+def test_known_curvature_and_a_known_point_never_spoil_the_minimum(seed):
+    rng = np.random.default_rng(seed)
+    slopes = np.append(rng.normal(size=6), -3.0)
+    offsets = rng.normal(size=7)
+    bend = rng.exponential() + 0.1
+    f = curved(bend, slopes, offsets)
+    grid = np.linspace(0.0, 100.0, 10_001)[:, None]  # its lowest point is an upper bound
+    lowest = np.min(0.5 * bend * grid[:, 0] ** 2 + np.max(slopes * grid + offsets, axis=1))
+    tolerance = 1e-3 * max(f.value(0.0) - lowest, 1e-9)
+    for known in (None, 0.3, 1.0, 20.0):
+        for curvature in (0.0, bend):
+            k = f.minimise(tolerance=tolerance, known=known, curvature=curvature)
+            assert f.value(k) <= lowest + tolerance + 1e-12
+
+
+def test_what_is_known_saves_evaluations():
+    """One parabola whose curvature is known: the secant hits the minimum, and the bound says so."""
+    f = quadratic(0.3)
+    f.minimise(guess=2.0, tolerance=1e-9, known=1.0, curvature=1.0)
+    with_knowledge = f.calls
+    f = quadratic(0.3)
+    f.minimise(guess=2.0, tolerance=1e-9)
+    assert with_knowledge == 1 < f.calls
+
+
+def test_known_point_below_the_minimum():
+    f = quadratic(5.0)
+    assert f.minimise(guess=0.5, tolerance=1e-9, known=1.0) == pytest.approx(5.0, rel=1e-4)
+
+
+def test_longest_is_respected_with_a_known_point_beyond():
+    f = quadratic(5.0)
+    assert f.minimise(guess=0.5, longest=2.0, known=8.0) == 2.0

@@ -11,7 +11,7 @@ import scipy.sparse
 from cutplane.bundle import BundleSolver, FixedPosition, StopRule
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor, ThreadExecutor
-from cutplane.oracles import LinearOracle
+from cutplane.oracles import RowOracle
 from cutplane.result import Status
 from cutplane.stochastic import SGD, Pegasos, StochasticSolver
 
@@ -140,7 +140,7 @@ def test_layouts_agree(binary_case, make_problem, schedule, bias, dtype):
     results = []
     for layout in (X, np.asfortranarray(X), scipy.sparse.csr_array(X)):
         plain = problem.oracle()
-        oracle = LinearOracle(
+        oracle = RowOracle(
             as_blocks(layout, block_numbers=10_000),  # one block, whatever the layout
             plain.targets,
             plain.risk,

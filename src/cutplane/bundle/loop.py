@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..oracles import Cut, LinearOracle
+from ..oracles import Cut, Line, LinearOracle
 from ..result import Status
 from .reduced import Bundle
 from .solver import IterativeSolver, Observer, StopRule
@@ -121,7 +121,7 @@ class BundleSolver(IterativeSolver):
             reach = self.space.dot(self.point.w, self.point.w) + self.space.dot(
                 self.trial.w, self.trial.w
             )
-            step = self.oracle.descend(
+            line = Line(
                 self.point,
                 self.trial,
                 curvature=squared / self.C,
@@ -129,6 +129,7 @@ class BundleSolver(IterativeSolver):
                 tolerance=0.01 * max(0.0, self.best.primal - self.dual) / self.C,
                 longest=np.inf if squared > NEARBY**2 * reach else LONGEST_FROM_NEARBY,
             )
+            step = self.oracle.descend(line)
         if step > 0.0 and np.isfinite(self._objective(self.point)):
             self._keep(self.point)
             return step

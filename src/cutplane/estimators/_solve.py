@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from ..bundle import AdaptivePosition, BundleSolver, IterativeSolver, Observer, StopRule
 from ..data import BlockedMatrix
 from ..exec import Executor
-from ..oracles import Cut, LinearOracle
+from ..oracles import Cut, RowOracle
 from ..report import progress
 from ..result import Iteration, SolveResult, Status
 from ..risks import Risk, Targets
@@ -163,7 +163,7 @@ class Session:
         on_iteration : callable, optional
             Gets the best point so far, (w, bias); a true answer stops the solver.
         """
-        oracle = LinearOracle(
+        oracle = RowOracle(
             self._matrix,
             problem.targets,
             problem.risk,
@@ -219,7 +219,7 @@ class Session:
         )
 
     def _make_solver(
-        self, oracle: LinearOracle, C: float, stop: StopRule, observer: Observer
+        self, oracle: RowOracle, C: float, stop: StopRule, observer: Observer
     ) -> IterativeSolver:
         if self._solver in STOCHASTIC:
             # One stream of numbers per problem, all from the session's.

@@ -1,5 +1,7 @@
 """Oracles: turn a point into a cut and a line into its minimum. They solve no QP."""
 
-from .linear import Cut, LinearOracle, Point
+from .linear import LinearOracle, RowOracle
+from .point import Cut, Line, Point
+from .surface import Surface
 
-__all__ = ["Cut", "LinearOracle", "Point"]
+__all__ = ["Cut", "Line", "LinearOracle", "Point", "RowOracle", "Surface"]

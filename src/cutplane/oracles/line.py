@@ -8,76 +8,138 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 MOST_EVALUATIONS = 30
 
 
+@dataclass(frozen=True)
+class Height:
+    """A convex function of one variable at k: its value and derivative."""
+
+    k: float
+    value: float
+    slope: float
+
+
 def minimise_convex(
-    evaluate: Callable[[float], tuple[float, float]],
-    start: tuple[float, float],
+    evaluate: Callable[[float], Height],
+    start: Height,
     guess: float,
     tolerance: float,
+    *,
     longest: float = math.inf,
-) -> float:
-    """The minimiser over k ≥ 0 of a convex function of one variable.
+    curvature: float = 0.0,
+    known: Height | None = None,
+) -> Height:
+    """The minimum over k ≥ 0 of a convex function of one variable.
 
-    Keeps a bracket whose ends have derivatives of opposite sign. Each end's
-    tangent lies below the function, so the value at which the two meet bounds
-    the minimum: the search stops once the better end is within ``tolerance``
-    of that bound.
+    Keeps a bracket whose ends have derivatives of opposite sign. A parabola through
+    each end lies below the function, so the value at which the two meet bounds the
+    minimum: the search stops once the better end is within ``tolerance`` of that.
 
     Parameters
     ----------
     evaluate : callable
-        k → (value, derivative).
-    start : (float, float)
-        Value and derivative at 0.
+        k → Height.
+    start : Height
+        At 0.
     guess : float
         First k to try, positive.
     tolerance : float
         Acceptable distance to the minimum.
     longest : float, optional
         Where to stop if the function still falls there.
+    curvature : float, optional
+        The function is at least this much curved everywhere: those parabolas' curvature.
+    known : Height, optional
+        A second point that has been evaluated already.
+
+    Returns
+    -------
+    minimum : Height
+        One that was evaluated or given.
     """
-    value, slope = start
-    if slope >= 0.0:
-        return 0.0
-    low, low_value, low_slope = 0.0, value, slope
+    if start.slope >= 0.0:
+        return start
+    low, high = start, None
     k = min(guess, longest)
-    for growth in range(MOST_EVALUATIONS):  # until the slope turns
-        value, slope = evaluate(k)
-        if slope >= 0.0:
-            break
-        low, low_value, low_slope = k, value, slope
-        if k == longest:
-            return k
-        k = min(k * 4.0 ** (growth + 1), longest)  # a guess may be orders too small
-    else:
-        return low
-    high, high_value, high_slope = k, value, slope
-    for evaluation in range(MOST_EVALUATIONS):
-        if high_slope == 0.0:
-            return high
-        width = high - low
-        meet = (low_value - high_value + high_slope * width) / (high_slope - low_slope)
-        bound = low_value + low_slope * min(max(meet, 0.0), width)
-        # Not before there is progress: else the next cut may be one that is known.
-        progress = low > 0.0 or high_value < low_value
-        if progress and min(low_value, high_value) - bound <= tolerance:
-            break
-        # The derivative's secant is right for smooth functions, the tangents'
-        # meeting point for kinks: take turns, and halve if the bracket stays wide.
-        secant = -low_slope / (high_slope - low_slope) * width
-        inner = (secant, meet, secant, meet, 0.5 * width)[evaluation % 5]
-        k = low + min(max(inner, 0.02 * width), 0.98 * width)
-        if not low < k < high:
-            break
-        value, slope = evaluate(k)
-        if slope < 0.0:
-            low, low_value, low_slope = k, value, slope
+    if known is not None and known.k <= longest:
+        if known.slope < 0.0:
+            low, k = known, min(max(guess, 2.0 * known.k), longest)
         else:
-            high, high_value, high_slope = k, value, slope
-    return low if low_value <= high_value else high
+            high = known
+            k = guess if guess < 0.98 * known.k else _inside(low, high, curvature, 0)
+    for growth in range(MOST_EVALUATIONS):  # until the slope turns
+        here = evaluate(k)
+        if here.slope >= 0.0:
+            high = here
+        else:
+            low = here
+            if k == longest:
+                return here
+        if high is not None:
+            break
+        k = min(k * 4.0 ** (growth + 1), longest)  # a guess may be orders too small
+    if high is None:
+        return low
+    for evaluation in range(MOST_EVALUATIONS):
+        if high.slope == 0.0:
+            return high
+        better = low if low.value <= high.value else high
+        # Not before there is progress: else the next cut may be one that is known.
+        progress = better is not start
+        if progress and better.value - _lower_bound(low, high, curvature) <= tolerance:
+            return better
+        k = _inside(low, high, curvature, evaluation)
+        if not low.k < k < high.k:
+            return better
+        here = evaluate(k)
+        if here.slope < 0.0:
+            low = here
+        else:
+            high = here
+    return low if low.value <= high.value else high
+
+
+def _meeting(low: Height, high: Height, curvature: float) -> float:
+    """How far above low.k the parabolas through both ends meet."""
+    width = high.k - low.k
+    bend = 0.5 * curvature * width
+    return (low.value - high.value + (high.slope - bend) * width) / (
+        high.slope - low.slope - 2.0 * bend
+    )
+
+
+def _lower_bound(low: Height, high: Height, curvature: float) -> float:
+    """The least value of the higher one of the parabolas through both ends."""
+    width = high.k - low.k
+    if high.slope - low.slope <= curvature * width * (1.0 + 1e-12):  # just one parabola
+        return low.value - 0.5 * low.slope**2 / curvature
+    meet = min(max(_meeting(low, high, curvature), 0.0), width)
+    if -low.slope < curvature * meet:  # the one through low turns before
+        return low.value - 0.5 * low.slope**2 / curvature
+    if high.slope < curvature * (width - meet):
+        return high.value - 0.5 * high.slope**2 / curvature
+    return low.value + meet * (low.slope + 0.5 * curvature * meet)
+
+
+def _inside(low: Height, high: Height, curvature: float, evaluation: int) -> float:
+    """Where to look next between the ends.
+
+    The derivative's secant is right for smooth functions, the meeting point for
+    kinks: they take turns, and halving comes in if the bracket stays wide.
+    """
+    width = high.k - low.k
+    secant = -low.slope / (high.slope - low.slope) * width
+    turn = evaluation % 5
+    if turn == 4:
+        inner = 0.5 * width
+    elif turn % 2 and high.slope - low.slope > curvature * width * (1.0 + 1e-12):
+        inner = _meeting(low, high, curvature)
+    else:
+        inner = secant
+    return low.k + min(max(inner, 0.02 * width), 0.98 * width)
 
 
 def newton(

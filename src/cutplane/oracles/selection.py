@@ -89,9 +89,9 @@ def crossing(
     return float(inside.max()) if len(inside) else high
 
 
-# Lists the steps of a block in an interval: (block, low, high, positions, jumps) →
+# Lists the steps of some rows in an interval: (rows, low, high, positions, jumps) →
 # (their number, value of the function below them).
-ListSteps = Callable[[int, float, float, np.ndarray, np.ndarray], tuple[int, float]]
+ListSteps = Callable[[slice, float, float, np.ndarray, np.ndarray], tuple[int, float]]
 
 
 class ZeroFinder:
@@ -100,7 +100,7 @@ class ZeroFinder:
     Parameters
     ----------
     slices : sequence of slice
-        The rows of the blocks.
+        The rows, in chunks.
     executor : Executor
     """
 
@@ -157,4 +157,6 @@ class ZeroFinder:
         at: list[np.ndarray],
         by: list[np.ndarray],
     ) -> list[tuple[int, float]]:
-        return self._executor.run(lambda k: steps(k, low, high, at[k], by[k]), len(at))
+        return self._executor.run(
+            lambda k: steps(self._slices[k], low, high, at[k], by[k]), len(at)
+        )

@@ -49,6 +49,9 @@ class Targets:
             weights = np.ones(len(labels))
         return cls(labels, weights, float(np.sum(weights)))
 
+    def __getitem__(self, rows: slice) -> Targets:
+        return Targets(self.labels[rows], self.weights[rows], self.total)
+
 
 @dataclass(frozen=True)
 class Scores:

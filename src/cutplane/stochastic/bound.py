@@ -1,7 +1,7 @@
 """A lower bound from what a stochastic method computes anyway.
 
 The derivatives of the loss that the rows of an epoch used are a dual point and
-so make a cut (``LinearOracle.dual_cut``); so does their average over epochs,
+so make a cut (``RowOracle.dual_cut``); so does their average over epochs,
 and the epoch's last point has a cut of its own. The reduced problem over all
 these cuts is the best lower bound they hold.
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from ..bundle.reduced import Bundle
 from ..bundle.space import VectorSpace
-from ..oracles import Cut, LinearOracle, Point
+from ..oracles import Cut, Point, RowOracle
 
 
 class LateAverage:
@@ -52,7 +52,7 @@ class LateAverage:
 class LowerBound:
     """Cuts of a run and the bound they give."""
 
-    def __init__(self, oracle: LinearOracle, C: float) -> None:
+    def __init__(self, oracle: RowOracle, C: float) -> None:
         self._oracle = oracle
         self._C = C
         self._bundle = Bundle(VectorSpace(oracle.dimension, oracle.executor))

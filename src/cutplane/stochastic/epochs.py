@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..oracles import LinearOracle
+from ..oracles import RowOracle
 from ..risks import Scores, Targets
 from .deal import deal
 from .walk import Steps, Walk
@@ -23,7 +23,7 @@ class Epochs:
 
     Parameters
     ----------
-    oracle : LinearOracle
+    oracle : RowOracle
     steps : Steps
     calibrated : bool
         Whether t₀ is to be tried out on a sample; 0 if not.
@@ -32,7 +32,7 @@ class Epochs:
     """
 
     def __init__(
-        self, oracle: LinearOracle, steps: Steps, calibrated: bool, rng: np.random.Generator
+        self, oracle: RowOracle, steps: Steps, calibrated: bool, rng: np.random.Generator
     ) -> None:
         self._oracle = oracle
         self._rng = rng

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..bundle import IterativeSolver, Observer, StopRule
-from ..oracles import Cut, LinearOracle
+from ..oracles import Cut, RowOracle
 from ..result import Status
 from .bound import LowerBound
 from .epochs import Epochs
@@ -30,7 +30,7 @@ class StochasticSolver(IterativeSolver):
 
     Parameters
     ----------
-    oracle : LinearOracle
+    oracle : RowOracle
         With hinge, squared hinge or logistic risk.
     C, observer
         As for every solver.
@@ -42,9 +42,11 @@ class StochasticSolver(IterativeSolver):
         Draws the order of the rows.
     """
 
+    oracle: RowOracle
+
     def __init__(
         self,
-        oracle: LinearOracle,
+        oracle: RowOracle,
         C: float,
         stop: StopRule,
         schedule: Schedule,

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..data.blocks import CSRBlock
 from ..loops import stochastic as loops
-from ..oracles import LinearOracle
+from ..oracles import RowOracle
 from ..risks import HingeRisk, LogisticRisk, Risk, SquaredHingeRisk
 from .deal import Rows
 from .schedules import Schedule
@@ -56,7 +56,7 @@ class Steps:
     capped: bool
 
     @classmethod
-    def make(cls, oracle: LinearOracle, C: float, schedule: Schedule) -> Steps:
+    def make(cls, oracle: RowOracle, C: float, schedule: Schedule) -> Steps:
         """The steps of a schedule on the oracle's problem."""
         loss = _loss_of(oracle.risk)
         return cls(

@@ -1,0 +1,72 @@
+"""What oracles pass around: points with their scores, cuts, lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..risks import Scores
+from .line import Height
+
+
+@dataclass(frozen=True)
+class Cut:
+    """R(v) ≥ <a, v> + offset for all v."""
+
+    a: np.ndarray
+    offset: float
+
+
+def _no_numbers() -> np.ndarray:
+    return np.empty(0)
+
+
+@dataclass
+class Point:
+    """A point with all that was computed there. Its buffers are reused.
+
+    ``scores`` are without the bias b, which is kept apart. ``coef`` and ``offset`` are
+    the plane that touches a risk of all scores at once there; sums over rows leave
+    them empty, because theirs is as cheap to compute as to keep.
+    """
+
+    w: np.ndarray
+    scores: np.ndarray
+    bias: float = 0.0
+    risk: float = np.inf
+    coef: np.ndarray = field(default_factory=_no_numbers)
+    offset: float = 0.0
+
+    def view(self) -> Scores:
+        """The scores with the bias."""
+        return Scores(self.scores, self.bias)
+
+    def take(self, other: Point) -> None:
+        """Become the other point, which gets this one's buffers and becomes useless."""
+        self.scores, other.scores = other.scores, self.scores
+        self.coef, other.coef = other.coef, self.coef
+        self.w, self.bias, self.risk = other.w, other.bias, other.risk
+        self.offset = other.offset
+
+
+@dataclass(frozen=True)
+class Line:
+    """The line from one point to another, and what to minimise on it:
+
+        ½·curvature·k² + slope·k + R(start + k(end − start))   over 0 ≤ k ≤ longest,
+
+    to within ``tolerance`` of the minimum.
+    """
+
+    start: Point
+    end: Point
+    curvature: float
+    slope: float
+    tolerance: float
+    longest: float = np.inf
+
+    def height(self, k: float, risk: float, derivative: float) -> Height:
+        """The function at k, from the risk there and its derivative in k."""
+        value = risk + k * (self.slope + 0.5 * self.curvature * k)
+        return Height(k, value, derivative + self.slope + self.curvature * k)

@@ -1,0 +1,124 @@
+"""The risk as the oracle meets it: a surface over the scores of points.
+
+A surface knows scores and risk, neither data nor w. Passes over the scores are
+light, and Python's part in each of them must be small: they run over chunks of
+rows that are coarser than the blocks of the data, and depend only on their number.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..exec import Executor
+from ..loops import vectors
+from .line import Height, minimise_convex
+from .point import Line, Point
+
+# A pass over this many scores costs several times its call from Python.
+CHUNK_NUMBERS = 1 << 13
+# Enough to balance threads.
+MOST_CHUNKS = 32
+
+
+class Surface(ABC):
+    """A risk over scores.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the scores.
+    outputs : int or None
+        Scores per row; None for one number.
+    total : float
+        Sums of coefficients, offsets and losses are divided by it.
+    """
+
+    def __init__(self, rows: int, outputs: int | None, total: float, executor: Executor) -> None:
+        self.outputs = outputs
+        self.shape = (rows,) if outputs is None else (rows, outputs)
+        self.total = total
+        self.executor = executor
+        count = min(MOST_CHUNKS, max(1, int(np.prod(self.shape)) // CHUNK_NUMBERS))
+        edges = [rows * k // count for k in range(count + 1)]
+        self.slices = [slice(a, b) for a, b in pairwise(edges)]
+        self._step_guess = 1.0
+        self._spare: Point | None = None
+
+    def new_point(self, w: np.ndarray) -> Point:
+        """A point with buffers of its own, not evaluated."""
+        return Point(w, np.zeros(self.shape))
+
+    @abstractmethod
+    def settle(self, point: Point) -> None:
+        """Minimise over the bias and evaluate the risk at the scores of a point."""
+
+    @abstractmethod
+    def coefficients(self, point: Point) -> tuple[np.ndarray, float]:
+        """The plane that touches the risk at a point: Σ coef·s + offset, both not yet divided.
+
+        The array is good until the next call.
+        """
+
+    @abstractmethod
+    def descend(self, line: Line) -> float:
+        """Move the start of a line to the minimum on it; returns its k."""
+
+    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
+        """Move ``into`` to start + k(end − start), without reading the data."""
+        into.w = start.w + k * (end.w - start.w)
+        self._blend_scores(start, end, k, into)
+        self.settle(into)
+
+    def between(self, start: Point, end: Point, k: float) -> Point:
+        """The point start + k(end − start) in a buffer of its own; w and risk are not computed."""
+        point = self.spare()
+        self._blend_scores(start, end, k, point)
+        return point
+
+    def spare(self) -> Point:
+        """A point for what is needed briefly."""
+        self._spare = self._spare or self.new_point(np.empty(0))
+        return self._spare
+
+    def run(self, function: Callable[[slice], Any]) -> list[Any]:
+        """Run a function over the chunks."""
+        return self.executor.run(lambda k: function(self.slices[k]), len(self.slices))
+
+    def _blend_scores(self, start: Point, end: Point, k: float, into: Point) -> None:
+        into.bias = start.bias + k * (end.bias - start.bias)
+        self.run(
+            lambda rows: vectors.blend(
+                start.scores[rows].reshape(-1),
+                end.scores[rows].reshape(-1),
+                k,
+                into.scores[rows].reshape(-1),
+            )
+        )
+
+    def _search(
+        self,
+        line: Line,
+        evaluate: Callable[[float], tuple[float, float]],
+        guess: float,
+        known: Height | None = None,
+    ) -> float:
+        """The k of the minimum on a line; ``evaluate`` gives the risk and its derivative at k."""
+
+        def height(k: float) -> Height:
+            risk, derivative = evaluate(k)
+            return line.height(k, risk, derivative)
+
+        return minimise_convex(
+            height,
+            height(0.0),
+            guess,
+            line.tolerance,
+            longest=line.longest,
+            curvature=line.curvature,
+            known=known,
+        ).k
