@@ -130,8 +130,11 @@ class BundleSolver(IterativeSolver):
                 longest=np.inf if squared > NEARBY**2 * reach else LONGEST_FROM_NEARBY,
             )
             step = self.oracle.descend(line)
-        if step > 0.0 and np.isfinite(self._objective(self.point)):
-            self._keep(self.point)
+        objective = self._objective(self.point)
+        if step > 0.0 and np.isfinite(objective):
+            # Rounding is no reason to leave a point: a fit that starts at its end stays there.
+            if objective < self.best.primal * (1.0 - ROUNDING):
+                self._keep(self.point)
             return step
         if step > 0.0:  # overflow: numbers near the end of the range
             self.oracle.evaluate(self.best.w, self.point)

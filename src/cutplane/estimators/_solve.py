@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import logging
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,10 +22,10 @@ from sklearn.utils import check_random_state
 from ..bundle import AdaptivePosition, BundleSolver, IterativeSolver, Observer, StopRule
 from ..data import BlockedMatrix
 from ..exec import Executor
-from ..oracles import Cut, RowOracle
+from ..oracles import Cut, LinearOracle, RowOracle, WholeSurface
 from ..report import progress
 from ..result import Iteration, SolveResult, Status
-from ..risks import Risk, Targets
+from ..risks import Risk, Targets, WholeRisk
 from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
 from ._callbacks import WARN_LEVEL
 
@@ -35,26 +36,92 @@ SOLVERS = ("ocas", "cpa", *STOCHASTIC)
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(ABC):
     """One risk on the session's data.
 
     Attributes
     ----------
     label : str
         For progress and logs.
-    targets : Targets
-    risk : Risk
     constant : float
         Value of the constant feature behind a regularised bias; 0 for none.
+    """
+
+    label: str
+    constant: float
+
+    @property
+    @abstractmethod
+    def total(self) -> float:
+        """What turns the risk of the loop into that of the user's objective."""
+
+    @abstractmethod
+    def oracle(self, matrix: BlockedMatrix, executor: Executor) -> LinearOracle:
+        """The problem on data."""
+
+    @abstractmethod
+    def digest(self) -> bytes:
+        """Identifies the risk and its targets."""
+
+
+@dataclass(frozen=True)
+class RowProblem(Problem):
+    """A risk that is a sum over rows: C multiplies the sum of the losses.
+
+    Attributes
+    ----------
+    targets : Targets
+    risk : Risk
     free_bias : bool
         Whether there is an unregularised bias.
     """
 
-    label: str
     targets: Targets
     risk: Risk
-    constant: float
     free_bias: bool
+
+    @property
+    def total(self) -> float:
+        return self.targets.total
+
+    def oracle(self, matrix: BlockedMatrix, executor: Executor) -> RowOracle:
+        return RowOracle(
+            matrix,
+            self.targets,
+            self.risk,
+            executor,
+            constant=self.constant,
+            free_bias=self.free_bias,
+        )
+
+    def digest(self) -> bytes:
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(repr((type(self.risk).__name__, self.constant, self.free_bias)).encode())
+        digest.update(self.targets.labels.data)
+        digest.update(self.targets.weights.data)
+        return digest.digest()
+
+    def dual_cut(self, oracle: RowOracle, dual_point: np.ndarray) -> Cut:
+        """The cut of a dual point per row, divided by C."""
+        u = self.risk.clip_dual(dual_point, self.targets)
+        return oracle.dual_cut(-self.targets.labels * u)
+
+
+@dataclass(frozen=True)
+class WholeProblem(Problem):
+    """A risk of all scores at once: C multiplies the risk."""
+
+    risk: WholeRisk
+
+    @property
+    def total(self) -> float:
+        return 1.0
+
+    def oracle(self, matrix: BlockedMatrix, executor: Executor) -> LinearOracle:
+        return LinearOracle(matrix, WholeSurface(self.risk, executor), constant=self.constant)
+
+    def digest(self) -> bytes:
+        return self.risk.digest() + repr(self.constant).encode()
 
 
 @dataclass(frozen=True)
@@ -90,7 +157,7 @@ class Session:
     matrix, executor
         The data, and who runs over them.
     C : float
-        Multiplies the sum of the losses.
+        Of the user's objective.
     solver : str
         One of SOLVERS.
     stop : StopRule
@@ -163,14 +230,7 @@ class Session:
         on_iteration : callable, optional
             Gets the best point so far, (w, bias); a true answer stops the solver.
         """
-        oracle = RowOracle(
-            self._matrix,
-            problem.targets,
-            problem.risk,
-            self._executor,
-            constant=problem.constant,
-            free_bias=problem.free_bias,
-        )
+        oracle = problem.oracle(self._matrix, self._executor)
         spent = sum(result.timings["total"] for result in self.results)
         limit = 0.0 if self.ended else max(0.0, self._stop.time_limit - spent)
         stop = dataclasses.replace(self._stop, time_limit=limit)
@@ -186,12 +246,12 @@ class Session:
                     stops |= on_iteration(solver.best.w, solver.best.bias)
                 return stops
 
-            solver = self._make_solver(oracle, self._C * problem.targets.total, stop, observe)
+            solver = self._make_solver(oracle, self._C * problem.total, stop, observe)
             digest = self._digest(problem)
             cuts = memory.cuts if memory is not None and memory.digest == digest else ()
             if dual_point is not None:
-                u = problem.risk.clip_dual(dual_point, problem.targets)
-                cuts = (*cuts, oracle.dual_cut(-problem.targets.labels * u))
+                assert isinstance(problem, RowProblem) and isinstance(oracle, RowOracle)
+                cuts = (*cuts, problem.dual_cut(oracle, dual_point))
             if start is not None and not (
                 start.size == oracle.dimension and np.all(np.isfinite(start))
             ):
@@ -219,9 +279,10 @@ class Session:
         )
 
     def _make_solver(
-        self, oracle: RowOracle, C: float, stop: StopRule, observer: Observer
+        self, oracle: LinearOracle, C: float, stop: StopRule, observer: Observer
     ) -> IterativeSolver:
         if self._solver in STOCHASTIC:
+            assert isinstance(oracle, RowOracle)
             # One stream of numbers per problem, all from the session's.
             rng = np.random.default_rng(self._random.randint(2**31 - 1))
             return StochasticSolver(oracle, C, stop, STOCHASTIC[self._solver], rng, observer)
@@ -231,12 +292,7 @@ class Session:
     def _digest(self, problem: Problem) -> bytes:
         if not self._keep_cuts:
             return b""
-        digest = hashlib.blake2b(self._matrix_digest, digest_size=16)
-        kind = type(problem.risk).__name__, problem.constant, problem.free_bias
-        digest.update(repr(kind).encode())
-        digest.update(problem.targets.labels.data)
-        digest.update(problem.targets.weights.data)
-        return digest.digest()
+        return self._matrix_digest + problem.digest()
 
 
 def warn_unless_converged(name: str, results: list[SolveResult]) -> None:

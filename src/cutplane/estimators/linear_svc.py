@@ -6,38 +6,33 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..bundle import StopRule
 from ..data import BlockedMatrix, as_blocks
-from ..exec import make_executor
-from ..result import Iteration, SolveResult
+from ..result import Iteration
 from ..risks import CrammerSingerRisk, HingeRisk, LogisticRisk, Risk, SquaredHingeRisk, Targets
-from ._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from ._base import LinearModel
+from ._callbacks import with_callbacks
 from ._checks import (
     check_choice,
     check_flag,
-    check_integer,
-    check_n_jobs,
     check_number,
     check_weights,
     class_factors,
 )
 from ._form import ModelForm
-from ._solve import SOLVERS, Memory, Problem, Session, warn_unless_converged
+from ._solve import SOLVERS, Problem, RowProblem, warn_unless_converged
 
 LOSSES: dict[str, Callable[[], Risk]] = {
     "hinge": HingeRisk,
     "squared_hinge": SquaredHingeRisk,
     "logistic": LogisticRisk,
 }
-STOPPING = ("relative", "absolute", "epsilon")
 MULTI_CLASS = ("ovr", "crammer_singer")
 
 
-class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class LinearSVC(ClassifierMixin, LinearModel):
     """Linear support vector classifier with a certificate of optimality.
 
     Minimises ½|w|² + C·Σ_i weight_i·loss(y_i(<w, x_i> + b)) by cutting planes and
@@ -125,6 +120,8 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     True
     """
 
+    _solvers = SOLVERS
+
     def __init__(
         self,
         C: float = 1.0,
@@ -185,71 +182,26 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        start = self._start() if self.warm_start else None
+        start = self._start()
         matrix, encoded, weights = self._check_data(X, y, sample_weight)
         form = self._form()
         dual_points = self._check_dual_init(dual_init, form, len(encoded))
-        memories: dict[int, Memory] = getattr(self, "_memories", {}) if self.warm_start else {}
-        tasks = FitTasks(self, X, y, form.problems)
-        with make_executor(self.n_jobs, matrix.numbers) as executor:
-            session = Session(
-                matrix,
-                executor,
-                C=float(self.C),
-                solver=self.solver,
-                stop=self._stop_rule(),
-                random_state=self.random_state,
-                verbose=self.verbose,
-                callback=self.callback,
-                keep_cuts=self.warm_start,
-            )
-
-            def solve(k: int) -> None:
-                problem = self._problem(form, k, encoded, weights)
-                tasks.begin_problem(problem.label)
-                session.solve(
-                    problem,
-                    start=form.point(*start, k) if start is not None else None,
-                    memory=memories.get(k),
-                    dual_point=dual_points[k] if dual_points is not None else None,
-                    on_iteration=lambda w, bias: tasks.iteration(
-                        lambda: self._partial_attributes(form, session.results[:k], w, bias)
-                    ),
-                )
-                tasks.end_problem()
-
-            while len(session.results) < form.problems:
-                try:
-                    solve(len(session.results))
-                except KeyboardInterrupt:  # between two problems; within one the solver stops
-                    if not session.results or session.ended:
-                        raise
-                    session.interrupt()
-        results = session.results
-        self._memories = session.memories
-        self._store(form, results)
-        tasks.end()
+        results = self._solve(
+            (X, y),
+            matrix,
+            form,
+            lambda k: self._problem(form, k, encoded, weights),
+            start,
+            dual_points,
+        )
         warn_unless_converged(type(self).__name__, results)
         return self
 
     def _check_parameters(self) -> None:
-        check_number("C", self.C, above=0.0)
+        self._check_common()
         check_choice("loss", self.loss, LOSSES)
-        check_choice("solver", self.solver, SOLVERS)
-        check_choice("stopping", self.stopping, STOPPING)
         check_choice("multi_class", self.multi_class, MULTI_CLASS)
-        check_number("tol", self.tol, at_least=0.0)
-        if self.max_iter is not None:
-            check_integer("max_iter", self.max_iter, at_least=1)
-        check_n_jobs(self.n_jobs)
         check_flag("fit_intercept", self.fit_intercept)
-        check_flag("warm_start", self.warm_start)
-        if not isinstance(self.verbose, bool):
-            check_integer("verbose", self.verbose, at_least=0)
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError(f"callback must be callable or None, got {self.callback!r}")
-        if self.time_limit is not None:
-            check_number("time_limit", self.time_limit, above=0.0, finite=False)
         if self.intercept_scaling is not None:
             check_number("intercept_scaling", self.intercept_scaling, above=0.0)
 
@@ -257,14 +209,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[BlockedMatrix, np.ndarray, np.ndarray]:
         """The data in blocks, labels as class numbers, and the weights of the rows."""
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            dtype=[np.float64, np.float32],
-        )
+        X, y = self._training_data(X, y)
         check_classification_targets(y)
         weights = check_weights(sample_weight, X)
         self.classes_, encoded = np.unique(y, return_inverse=True)
@@ -315,14 +260,14 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if form.outputs is not None:
             targets = Targets.make(encoded.astype(np.int64), weights)
             risk: Risk = CrammerSingerRisk(form.outputs)
-            return Problem("all classes", targets, risk, form.constant, form.free_bias)
+            return RowProblem("all classes", form.constant, targets, risk, form.free_bias)
         positive = k if form.problems > 1 else 1
         targets = Targets.make(np.where(encoded == positive, 1.0, -1.0), weights)
-        return Problem(
+        return RowProblem(
             f"class {self.classes_[positive]}",
+            form.constant,
             targets,
             LOSSES[self.loss](),
-            form.constant,
             form.free_bias,
         )
 
@@ -343,39 +288,6 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             )
         return dual / self.C
 
-    def _start(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The previous model, if there is one."""
-        if not hasattr(self, "coef_"):
-            return None
-        return self.coef_, self.intercept_
-
-    def _stop_rule(self) -> StopRule:
-        return StopRule(
-            **{self.stopping: float(self.tol)},
-            max_iter=None if self.max_iter is None else int(self.max_iter),
-            time_limit=np.inf if self.time_limit is None else float(self.time_limit),
-        )
-
-    # -- what is stored -------------------------------------------------------
-
-    def _partial_attributes(
-        self, form: ModelForm, done: list[SolveResult], w: np.ndarray, bias: float
-    ) -> dict[str, Any]:
-        """Fitted attributes as if the fit had stopped now: classes not yet fitted score 0."""
-        points = [(r.w, r.bias) for r in done] + [(w, bias)]
-        points += [(np.zeros_like(w), 0.0)] * (form.problems - len(points))
-        coef, intercept = form.model(points)
-        return {"coef_": coef, "intercept_": intercept, "classes_": self.classes_}
-
-    def _store(self, form: ModelForm, results: list[SolveResult]) -> None:
-        self.coef_, self.intercept_ = form.model([(r.w, r.bias) for r in results])
-        self.n_iter_ = max(result.n_iter for result in results)
-        one = len(results) == 1
-        self.result_ = results[0] if one else results
-        self.certificate_ = (
-            results[0].certificate if one else [result.certificate for result in results]
-        )
-
     # -- prediction -----------------------------------------------------------
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -390,17 +302,8 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         scores : ndarray, shape (n_samples,) or (n_samples, n_classes)
             For two classes positive means ``classes_[1]``.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=[np.float64, np.float32])
-        matrix = as_blocks(X)
-        binary = len(self.coef_) == 1
-        w = self.coef_[0] if binary else np.ascontiguousarray(self.coef_.T)
-        scores = np.empty((len(matrix),) if binary else (len(matrix), len(self.coef_)))
-        with make_executor(self.n_jobs, matrix.numbers) as executor:
-            executor.run(
-                lambda k: matrix.blocks[k].scores(w, scores[matrix.slice(k)]), len(matrix.blocks)
-            )
-        scores += self.intercept_[0] if binary else self.intercept_
+        scores = self._scores(X)
+        scores += self.intercept_[0] if scores.ndim == 1 else self.intercept_
         return scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -417,14 +320,3 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         scores = self.decision_function(X)
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
-
-    def __sklearn_tags__(self) -> Any:
-        """Sparse input is welcome."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Cuts kept for a warm start are large and bound to the data: not pickled."""
-        state = super().__getstate__()
-        return {key: value for key, value in state.items() if key != "_memories"}

@@ -3,5 +3,6 @@
 from .linear import LinearOracle, RowOracle
 from .point import Cut, Line, Point
 from .surface import Surface
+from .whole_surface import WholeSurface
 
-__all__ = ["Cut", "Line", "LinearOracle", "Point", "RowOracle", "Surface"]
+__all__ = ["Cut", "Line", "LinearOracle", "Point", "RowOracle", "Surface", "WholeSurface"]

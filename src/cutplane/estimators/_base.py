@@ -1,0 +1,190 @@
+"""What all linear estimators do alike: check, fit through a session, store, score rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..bundle import StopRule
+from ..data import BlockedMatrix, as_blocks
+from ..exec import make_executor
+from ..result import Iteration, SolveResult
+from ._callbacks import CallbackSupportMixin, FitTasks
+from ._checks import check_choice, check_flag, check_integer, check_n_jobs, check_number
+from ._form import ModelForm
+from ._solve import Memory, Problem, Session
+
+STOPPING = ("relative", "absolute", "epsilon")
+FLOATS = (np.float64, np.float32)
+
+
+class LinearModel(CallbackSupportMixin, BaseEstimator):
+    """Base of the linear estimators. Parameters are documented there."""
+
+    C: float
+    solver: str
+    tol: float
+    stopping: str
+    max_iter: int | None
+    time_limit: float | None
+    n_jobs: int | None
+    warm_start: bool
+    verbose: int
+    callback: Callable[[Iteration], bool | None] | None
+
+    _solvers: ClassVar[tuple[str, ...]] = ("ocas", "cpa")
+
+    def _check_common(self) -> None:
+        """Check the parameters that all linear estimators have."""
+        check_number("C", self.C, above=0.0)
+        check_choice("solver", self.solver, self._solvers)
+        check_choice("stopping", self.stopping, STOPPING)
+        check_number("tol", self.tol, at_least=0.0)
+        if self.max_iter is not None:
+            check_integer("max_iter", self.max_iter, at_least=1)
+        check_n_jobs(self.n_jobs)
+        check_flag("warm_start", self.warm_start)
+        if not isinstance(self.verbose, bool):
+            check_integer("verbose", self.verbose, at_least=0)
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback must be callable or None, got {self.callback!r}")
+        if self.time_limit is not None:
+            check_number("time_limit", self.time_limit, above=0.0, finite=False)
+
+    def _training_data(self, X: Any, y: Any, **options: Any) -> tuple[Any, np.ndarray]:
+        """Training data as arrays."""
+        return validate_data(
+            self, X, y, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS, **options
+        )
+
+    def _stop_rule(self) -> StopRule:
+        return StopRule(
+            **{self.stopping: float(self.tol)},
+            max_iter=None if self.max_iter is None else int(self.max_iter),
+            time_limit=np.inf if self.time_limit is None else float(self.time_limit),
+        )
+
+    def _start(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The previous model, if a fit may start there."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        return self.coef_, self.intercept_
+
+    def _solve(
+        self,
+        data: tuple[Any, Any],
+        matrix: BlockedMatrix,
+        form: ModelForm,
+        problem_of: Callable[[int], Problem],
+        start: tuple[np.ndarray, np.ndarray] | None,
+        dual_points: np.ndarray | None = None,
+    ) -> list[SolveResult]:
+        """Solve all problems of a fit, and store the model.
+
+        Parameters
+        ----------
+        data : X and y as the user gave them
+        matrix : X in blocks
+        form : ModelForm
+        problem_of : callable
+            Makes the k-th problem.
+        start : ``coef_`` and ``intercept_`` to start from, if any
+        dual_points : ndarray, optional
+            One per problem, divided by C.
+        """
+        memories: dict[int, Memory] = getattr(self, "_memories", {}) if self.warm_start else {}
+        tasks = FitTasks(self, *data, form.problems)
+        with make_executor(self.n_jobs, matrix.numbers) as executor:
+            session = Session(
+                matrix,
+                executor,
+                C=float(self.C),
+                solver=self.solver,
+                stop=self._stop_rule(),
+                random_state=getattr(self, "random_state", None),
+                verbose=self.verbose,
+                callback=self.callback,
+                keep_cuts=self.warm_start,
+            )
+
+            def solve(k: int) -> None:
+                problem = problem_of(k)
+                tasks.begin_problem(problem.label)
+                session.solve(
+                    problem,
+                    start=form.point(*start, k) if start is not None else None,
+                    memory=memories.get(k),
+                    dual_point=dual_points[k] if dual_points is not None else None,
+                    on_iteration=lambda w, bias: tasks.iteration(
+                        lambda: self._partial_attributes(form, session.results[:k], w, bias)
+                    ),
+                )
+                tasks.end_problem()
+
+            while len(session.results) < form.problems:
+                try:
+                    solve(len(session.results))
+                except KeyboardInterrupt:  # between two problems; within one the solver stops
+                    if not session.results or session.ended:
+                        raise
+                    session.interrupt()
+        self._memories = session.memories
+        self._store(form, session.results)
+        tasks.end()
+        return session.results
+
+    # -- what is stored -------------------------------------------------------
+
+    def _partial_attributes(
+        self, form: ModelForm, done: list[SolveResult], w: np.ndarray, bias: float
+    ) -> dict[str, Any]:
+        """Fitted attributes as if the fit had stopped now: classes not yet fitted score 0."""
+        points = [(r.w, r.bias) for r in done] + [(w, bias)]
+        points += [(np.zeros_like(w), 0.0)] * (form.problems - len(points))
+        coef, intercept = form.model(points)
+        attributes = {"coef_": coef, "intercept_": intercept}
+        if hasattr(self, "classes_"):
+            attributes["classes_"] = self.classes_
+        return attributes
+
+    def _store(self, form: ModelForm, results: list[SolveResult]) -> None:
+        self.coef_, self.intercept_ = form.model([(r.w, r.bias) for r in results])
+        self.n_iter_ = max(result.n_iter for result in results)
+        one = len(results) == 1
+        self.result_ = results[0] if one else results
+        self.certificate_ = (
+            results[0].certificate if one else [result.certificate for result in results]
+        )
+
+    # -- scores ---------------------------------------------------------------
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """X·coef, without the intercept: shape (n_samples,), or (n_samples, outputs)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=FLOATS)
+        return self._scores_of(as_blocks(X))
+
+    def _scores_of(self, matrix: BlockedMatrix) -> np.ndarray:
+        single = len(self.coef_) == 1
+        w = self.coef_[0] if single else np.ascontiguousarray(self.coef_.T)
+        scores = np.empty((len(matrix),) if single else (len(matrix), len(self.coef_)))
+        with make_executor(self.n_jobs, matrix.numbers) as executor:
+            executor.run(
+                lambda k: matrix.blocks[k].scores(w, scores[matrix.slice(k)]), len(matrix.blocks)
+            )
+        return scores
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input is welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Cuts kept for a warm start are large and bound to the data: not pickled."""
+        state = super().__getstate__()
+        return {key: value for key, value in state.items() if key != "_memories"}
