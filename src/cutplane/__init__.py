@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .estimators import LinearSVC
+    from .estimators import LinearSVC, MeasureSVC, OrdinalSVC, RankSVM
     from .report import plot_convergence
     from .result import Certificate, Iteration, SolveResult, Status
 
@@ -21,6 +21,9 @@ __version__ = "0.1.0.dev0"
 # with the first name that needs them.
 _WHERE = {
     "LinearSVC": ".estimators",
+    "MeasureSVC": ".estimators",
+    "OrdinalSVC": ".estimators",
+    "RankSVM": ".estimators",
     "Certificate": ".result",
     "Iteration": ".result",
     "SolveResult": ".result",
@@ -32,6 +35,9 @@ __all__ = [
     "Certificate",
     "Iteration",
     "LinearSVC",
+    "MeasureSVC",
+    "OrdinalSVC",
+    "RankSVM",
     "SolveResult",
     "Status",
     "__version__",

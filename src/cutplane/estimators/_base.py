@@ -9,16 +9,18 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._checks import check_choice, check_flag, check_integer, check_n_jobs, check_number
 from ..bundle import StopRule
 from ..data import BlockedMatrix, as_blocks
 from ..exec import make_executor
 from ..result import Iteration, SolveResult
 from ._callbacks import CallbackSupportMixin, FitTasks
-from ._checks import check_choice, check_flag, check_integer, check_n_jobs, check_number
 from ._form import ModelForm
 from ._solve import Memory, Problem, Session
 
 STOPPING = ("relative", "absolute", "epsilon")
+# Relative to the largest, scores closer than this differ by rounding.
+ROUNDING = 1e-10
 FLOATS = (np.float64, np.float32)
 
 
@@ -177,6 +179,18 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
                 lambda k: matrix.blocks[k].scores(w, scores[matrix.slice(k)]), len(matrix.blocks)
             )
         return scores
+
+    def _training_scores(self, matrix: BlockedMatrix) -> np.ndarray:
+        """Scores to fit thresholds to: those that only rounding keeps apart are made equal.
+
+        At the optimum many rows lie exactly one margin apart; which of them comes first is chance.
+        """
+        scores = self._scores_of(matrix)
+        levels, level_of = np.unique(scores, return_inverse=True)
+        near = np.diff(levels) <= ROUNDING * np.max(np.abs(levels))
+        group = np.concatenate([[0], np.cumsum(~near)])
+        first = np.flatnonzero(np.diff(group, prepend=-1))
+        return levels[first][group[level_of]]
 
     def __sklearn_tags__(self) -> Any:
         """Sparse input is welcome."""

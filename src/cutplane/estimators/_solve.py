@@ -24,7 +24,7 @@ from ..data import BlockedMatrix
 from ..exec import Executor
 from ..oracles import Cut, LinearOracle, RowOracle, WholeSurface
 from ..report import progress
-from ..result import Iteration, SolveResult, Status
+from ..result import Certificate, Iteration, SolveResult, Status
 from ..risks import Risk, Targets, WholeRisk
 from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
 from ._callbacks import WARN_LEVEL
@@ -293,6 +293,13 @@ class Session:
         if not self._keep_cuts:
             return b""
         return self._matrix_digest + problem.digest()
+
+
+def divided(certificate: Certificate, by: float) -> Certificate:
+    """The certificate of the objective divided by a number."""
+    return dataclasses.replace(
+        certificate, primal=certificate.primal / by, dual=certificate.dual / by
+    )
 
 
 def warn_unless_converged(name: str, results: list[SolveResult]) -> None:

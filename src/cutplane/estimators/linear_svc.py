@@ -9,18 +9,18 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..data import BlockedMatrix, as_blocks
-from ..result import Iteration
-from ..risks import CrammerSingerRisk, HingeRisk, LogisticRisk, Risk, SquaredHingeRisk, Targets
-from ._base import LinearModel
-from ._callbacks import with_callbacks
-from ._checks import (
+from .._checks import (
     check_choice,
     check_flag,
     check_number,
     check_weights,
     class_factors,
 )
+from ..data import BlockedMatrix, as_blocks
+from ..result import Iteration
+from ..risks import CrammerSingerRisk, HingeRisk, LogisticRisk, Risk, SquaredHingeRisk, Targets
+from ._base import LinearModel
+from ._callbacks import with_callbacks
 from ._form import ModelForm
 from ._solve import SOLVERS, Problem, RowProblem, warn_unless_converged
 

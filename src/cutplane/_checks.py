@@ -80,6 +80,26 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
     return weights
 
 
+def query_codes(qid: Any, rows: int) -> np.ndarray:
+    """Queries as 0, 1, … in the order of their numbers; without qid all rows are one query."""
+    if qid is None:
+        return np.zeros(rows, dtype=np.int64)
+    column = np.asarray(qid)
+    if column.ndim != 1 or len(column) != rows:
+        raise ValueError(f"qid must hold one number per row, {rows}; got shape {column.shape}")
+    whole = np.issubdtype(column.dtype, np.integer)
+    if np.issubdtype(column.dtype, np.floating):
+        whole = bool(np.all(column == np.floor(column)) and np.all(np.isfinite(column)))
+    if not whole or np.any(column < 0):
+        bad = next((i for i, q in enumerate(column.tolist()) if not _is_query(q)), 0)
+        raise ValueError(f"qid must hold integers ≥ 0, got {column[bad]!r} in row {bad}")
+    return np.unique(column, return_inverse=True)[1]
+
+
+def _is_query(value: Any) -> bool:
+    return isinstance(value, int | float) and value >= 0 and value == value // 1
+
+
 def class_factors(
     class_weight: Any, classes: np.ndarray, encoded: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:

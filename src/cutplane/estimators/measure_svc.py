@@ -1,0 +1,310 @@
+"""Binary classifiers trained for the measure that is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from .._checks import check_choice, check_flag, check_number, check_weights
+from ..data import as_blocks
+from ..result import Iteration
+from ..risks import (
+    F1Risk,
+    HingeRisk,
+    PairRisk,
+    Targets,
+    TopRisk,
+    WholeRisk,
+    best_threshold,
+)
+from ._base import LinearModel
+from ._callbacks import with_callbacks
+from ._form import ModelForm
+from ._solve import Problem, RowProblem, WholeProblem, divided, warn_unless_converged
+
+MEASURES = ("roc_auc", "f1", "precision_at_k", "recall_at_k", "prbep", "error_rate")
+# SVM-perf's k, in units of the number of positive rows.
+DEFAULT_K = {"precision_at_k": 0.5, "recall_at_k": 2.0}
+MOST_COPIES = 2**31
+
+
+class MeasureSVC(ClassifierMixin, LinearModel):
+    """Linear classifier for two classes, trained for ROC area, F1, precision at k and the like.
+
+    Minimises ½|w|² + C·risk, where the risk is convex and never less than one minus the
+    measure on the training data, and certifies how far from the optimum the answer is. What
+    SVM-perf does, with far fewer iterations.
+
+    Parameters
+    ----------
+    measure : str, default='roc_auc'
+        - ``roc_auc``: pairs of a positive and a negative row in the right order.
+        - ``f1``: F1 of the positive class.
+        - ``precision_at_k``, ``recall_at_k``: among the k rows of highest score.
+        - ``prbep``: both of these with k = number of positive rows, where they are equal.
+        - ``error_rate``: the plain SVM.
+    C : float, default=1000
+        Weight of the risk, which is a mean over rows or pairs: a plain SVM of m rows
+        with C_sklearn has C = C_sklearn·m here, SVM-perf has C = 100·C_perf.
+    k : int, float or None, default=None
+        For precision and recall at k: a number of rows, or if a float one in units of the number
+        of positive rows. None means 0.5 for precision, and 2.0 for recall or all rows.
+    solver : {'ocas', 'cpa'}, default='ocas'
+        The optimised cutting plane algorithm, or the plain one of SVM-perf.
+    tol : float, default=1e-3
+        Gap at which to stop, in the unit of ``stopping``.
+    stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
+        ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
+        gap ≤ C·tol, SVM-perf's rule in units of the measure.
+    fit_intercept : bool, default=True
+        For ``f1`` and ``error_rate``, train the decision threshold with the weights. For the
+        others the threshold does not matter in training, and is always fitted after.
+    intercept_scaling : float or None, default=None
+        Value of the constant feature whose weight is the intercept. None means 1
+        for ``f1`` and a true, unregularised bias for ``error_rate``.
+    max_iter, time_limit, n_jobs, warm_start, verbose, callback
+        As for :class:`LinearSVC`.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (1, n_features)
+    intercept_ : ndarray, shape (1,)
+        Minus the decision threshold. ``roc_auc``: the one with the fewest errors on the training
+        data. At k and ``prbep``: above it are k training rows.
+    classes_ : ndarray, shape (2,)
+        The second one is the positive class.
+    k_ : int
+        Rows that are predicted positive in training, for the measures with k and ``prbep``.
+    n_iter_ : int
+    certificate_ : Certificate
+        ``primal, dual, gap, relative_gap, kind`` of ½|w|² + C·risk.
+    risk_certificate_ : Certificate
+        The same divided by C, in units of the measure: of risk + |w|²/2C.
+    result_ : SolveResult
+        The certificate with status, trace and timings.
+    n_features_in_ : int
+    feature_names_in_ : ndarray, shape (n_features_in_,)
+        If X had string column names.
+
+    See Also
+    --------
+    RankSVM : More than two levels of relevance, and queries.
+
+    Notes
+    -----
+    A sample weight multiplies the pairs of its row for ``roc_auc``, and its loss for
+    ``error_rate``. For the other measures weights are counts: whole numbers, and a row of weight
+    2 is two rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.metrics import roc_auc_score
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from cutplane import MeasureSVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> model = MeasureSVC("roc_auc", C=10).fit(X, y)
+    >>> bool(roc_auc_score(y, model.decision_function(X)) > 0.99)
+    True
+    """
+
+    def __init__(
+        self,
+        measure: str = "roc_auc",
+        *,
+        C: float = 1000.0,
+        k: float | None = None,
+        solver: str = "ocas",
+        tol: float = 1e-3,
+        stopping: str = "relative",
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Callable[[Iteration], bool | None] | None = None,
+    ) -> None:
+        self.measure = measure
+        self.C = C
+        self.k = k
+        self.solver = solver
+        self.tol = tol
+        self.stopping = stopping
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MeasureSVC:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            Labels of two classes.
+        sample_weight : array-like, shape (n_samples,), optional
+            See the notes of the class; rows of weight 0 do not count.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        start = self._start()
+        checked, labels, weights = self._check_data(X, y, sample_weight)
+        matrix = as_blocks(checked)
+        problem = self._problem(labels, weights)
+        form = ModelForm(1, None, problem.constant, self._has_free_bias())
+        results = self._solve((X, y), matrix, form, lambda _: problem, start)
+        self.risk_certificate_ = divided(results[0].certificate, float(self.C))
+        if self.measure not in ("f1", "error_rate"):
+            scores = self._training_scores(matrix)
+            if self.measure == "roc_auc":
+                threshold = best_threshold(scores, labels, weights, "error")
+            else:
+                threshold = best_threshold(scores, labels, weights, "top_k", k=self.k_)
+            self.intercept_ = np.array([-threshold])
+        warn_unless_converged(type(self).__name__, results)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_choice("measure", self.measure, MEASURES)
+        self._check_common()
+        check_flag("fit_intercept", self.fit_intercept)
+        if self.intercept_scaling is not None:
+            check_number("intercept_scaling", self.intercept_scaling, above=0.0)
+        if self.k is not None:
+            if self.measure not in DEFAULT_K:
+                raise ValueError(
+                    f"k has no meaning for measure={self.measure!r}; leave it out, or use "
+                    "measure='precision_at_k' or 'recall_at_k'"
+                )
+            check_number("k", self.k, above=0.0)
+
+    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """The data, labels ±1, and the weights of the rows."""
+        X, y = self._training_data(X, y)
+        check_classification_targets(y)
+        weights = check_weights(sample_weight, X)
+        self.classes_, encoded = np.unique(y, return_inverse=True)
+        if len(self.classes_) > 2:
+            # scikit-learn looks for the first words
+            raise ValueError(
+                f"Only binary classification is supported: y has {len(self.classes_)} classes; "
+                "use LinearSVC, or one MeasureSVC per class"
+            )
+        mass = np.bincount(encoded, weights, minlength=2)
+        if np.count_nonzero(mass) < 2:
+            raise ValueError(
+                f"y has one class only ({self.classes_[int(np.argmax(mass))]!r}) among the rows of "
+                "positive weight; a classifier needs two"
+            )
+        return X, np.where(encoded == 1, 1.0, -1.0), weights
+
+    def _has_free_bias(self) -> bool:
+        plain = self.measure == "error_rate" and self.intercept_scaling is None
+        return plain and bool(self.fit_intercept)
+
+    def _problem(self, labels: np.ndarray, weights: np.ndarray) -> Problem:
+        constant = 0.0
+        if self.fit_intercept and self.measure in ("f1", "error_rate"):
+            constant = 0.0 if self._has_free_bias() else float(self.intercept_scaling or 1.0)
+        label = str(self.measure)
+        if self.measure == "error_rate":
+            # Weights that sum to 1 make the sum of the losses the risk.
+            targets = Targets.make(labels, weights / weights.sum())
+            return RowProblem(label, constant, targets, HingeRisk(), self._has_free_bias())
+        return WholeProblem(label, constant, self._risk(labels, weights))
+
+    def _risk(self, labels: np.ndarray, weights: np.ndarray) -> WholeRisk:
+        if self.measure == "roc_auc":
+            return PairRisk(labels, weights=None if np.all(weights == 1.0) else weights)
+        copies = self._copies(weights)
+        if self.measure == "f1":
+            return F1Risk(labels, multiplicity=copies)
+        counts = np.ones(len(labels), np.int64) if copies is None else copies
+        positives, rows = int(counts[labels > 0.0].sum()), int(counts.sum())
+        self.k_ = positives if self.measure == "prbep" else self._rows_at_top(positives, rows)
+        return TopRisk(labels, self.k_, recall=self.measure == "recall_at_k", multiplicity=copies)
+
+    def _rows_at_top(self, positives: int, rows: int) -> int:
+        if self.k is None:
+            return min(rows, max(1, round(DEFAULT_K[self.measure] * positives)))
+        k: Any = self.k
+        count = int(k) if isinstance(k, Integral) else max(1, round(k * positives))
+        if count > rows:
+            raise ValueError(
+                f"k must be at most the number of rows that count, {rows}; got {count}"
+                + (
+                    ""
+                    if isinstance(k, Integral)
+                    else f", {k:g} times the {positives} positive rows"
+                )
+            )
+        return count
+
+    def _copies(self, weights: np.ndarray) -> np.ndarray | None:
+        """Weights as counts, None if all are 1."""
+        if np.all(weights == 1.0):
+            return None
+        bad = np.flatnonzero(weights != np.floor(weights))
+        if len(bad):
+            raise ValueError(
+                f"sample_weight must hold whole numbers for measure={self.measure!r}, where a "
+                f"weight is a number of copies; got {weights[bad[0]]:g} in row {bad[0]}"
+            )
+        if weights.sum() >= MOST_COPIES:
+            raise ValueError(
+                f"sample_weight makes {weights.sum():.3g} copies of rows for measure="
+                f"{self.measure!r}; at most {MOST_COPIES} are possible: divide the weights"
+            )
+        return weights.astype(np.int64)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score of the positive class, ``classes_[1]``, less the decision threshold.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray, shape (n_samples,)
+        """
+        return self._scores(X) + self.intercept_[0]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray, shape (n_samples,)
+        """
+        positive = self.decision_function(X) > 0.0
+        return self.classes_[positive.astype(np.intp)]
+
+    def __sklearn_tags__(self) -> Any:
+        """Two classes only."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        # The k rows at the top need not be the positive ones.
+        tags.classifier_tags.poor_score = self.measure in DEFAULT_K
+        return tags

@@ -1,0 +1,214 @@
+"""Ordinal regression: classes that have an order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from .._checks import check_choice, check_weights, class_factors
+from ..data import as_blocks
+from ..result import Iteration
+from ..risks import PairRisk, fit_thresholds
+from ._base import LinearModel
+from ._callbacks import with_callbacks
+from ._form import ModelForm
+from ._solve import WholeProblem, divided, warn_unless_converged
+
+CRITERIA = ("absolute", "zero_one")
+
+
+class OrdinalSVC(ClassifierMixin, LinearModel):
+    """Linear classifier for ordered classes: learns to rank, then where to cut.
+
+    Minimises ½|w|² + C·(mean over pairs of different class of max(0, 1 − (s_i − s_j))),
+    as SVM-perf's ordinal regression, and certifies how far from the optimum the
+    answer is. Thresholds between the classes are then fitted to the training scores,
+    exactly. The cost does not depend on the number of classes.
+
+    Parameters
+    ----------
+    C : float, default=1000
+        Weight of the mean over pairs.
+    criterion : {'absolute', 'zero_one'}, default='absolute'
+        What the thresholds minimise on the training data: how many classes the
+        predictions are off, or how many predictions are off.
+    class_weight : dict or 'balanced', optional
+        Factors on the rows of each class; pairs count by the product.
+    solver : {'ocas', 'cpa'}, default='ocas'
+        The optimised cutting plane algorithm, or the plain one of SVM-perf.
+    tol : float, default=1e-3
+        Gap at which to stop, in the unit of ``stopping``.
+    stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
+        ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
+        gap ≤ C·tol.
+    max_iter, time_limit, n_jobs, warm_start, verbose, callback
+        As for :class:`LinearSVC`.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (1, n_features)
+    intercept_ : ndarray, shape (1,)
+        0: the thresholds take its place.
+    thresholds_ : ndarray, shape (n_classes - 1,)
+        Not decreasing. Class k is predicted if the score is above k of them.
+    classes_ : ndarray, shape (n_classes,)
+        In their order, which is that of the labels.
+    n_pairs_ : int
+        Pairs of rows of different class in the training data.
+    n_iter_ : int
+    certificate_ : Certificate
+        ``primal, dual, gap, relative_gap, kind`` of the objective above.
+    risk_certificate_ : Certificate
+        The same divided by C: in units of the fraction of swapped pairs.
+    result_ : SolveResult
+        The certificate with status, trace and timings.
+    n_features_in_ : int
+    feature_names_in_ : ndarray, shape (n_features_in_,)
+        If X had string column names.
+
+    See Also
+    --------
+    RankSVM : Real-valued targets, and queries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cutplane import OrdinalSVC
+    >>> X = np.arange(9.0)[:, None]
+    >>> y = np.array([1, 1, 1, 2, 2, 2, 5, 5, 5])
+    >>> OrdinalSVC().fit(X, y).predict([[-3.0], [4.0], [30.0]])
+    array([1, 2, 5])
+    """
+
+    def __init__(
+        self,
+        C: float = 1000.0,
+        *,
+        criterion: str = "absolute",
+        class_weight: dict[Any, float] | str | None = None,
+        solver: str = "ocas",
+        tol: float = 1e-3,
+        stopping: str = "relative",
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Callable[[Iteration], bool | None] | None = None,
+    ) -> None:
+        self.C = C
+        self.criterion = criterion
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.stopping = stopping
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OrdinalSVC:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            Class labels; their order is the order of the classes.
+        sample_weight : array-like, shape (n_samples,), optional
+            A pair counts as often as the product of its rows' weights says.
+
+        Returns
+        -------
+        self
+        """
+        self._check_common()
+        check_choice("criterion", self.criterion, CRITERIA)
+        start = self._start()
+        checked, y_checked = self._training_data(X, y)
+        check_classification_targets(y_checked)
+        weights = check_weights(sample_weight, checked)
+        self.classes_, ranks = np.unique(y_checked, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two"
+            )
+        if self.class_weight is not None:
+            factors = class_factors(self.class_weight, self.classes_, ranks, weights)
+            weights = weights * factors[ranks]
+        if np.count_nonzero(np.bincount(ranks, weights)) < 2:
+            raise ValueError(
+                "only one class has rows of positive weight; a classifier needs at least two"
+            )
+        uniform = bool(np.all(weights == 1.0))
+        risk = PairRisk(ranks.astype(np.float64), weights=None if uniform else weights)
+        self.n_pairs_ = risk.pairs
+        matrix = as_blocks(checked)
+        problem = WholeProblem("ordinal", 0.0, risk)
+        form = ModelForm(1, None, 0.0, False)
+        results = self._solve((X, y), matrix, form, lambda _: problem, start)
+        self.risk_certificate_ = divided(results[0].certificate, float(self.C))
+        self.thresholds_ = fit_thresholds(
+            self._training_scores(matrix), ranks, weights, len(self.classes_), self.criterion
+        )
+        warn_unless_converged(type(self).__name__, results)
+        return self
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Where rows are on the scale that the thresholds cut.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray, shape (n_samples,)
+        """
+        return self._scores(X)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score of every class, largest for the one that is predicted.
+
+        With score s and thresholds θ, class k scores Σ_{j ≤ k} (s − θ_j).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray, shape (n_samples, n_classes), or (n_samples,) for two classes
+            For two classes, s − θ: positive means ``classes_[1]``.
+        """
+        above = self._scores(X)[:, None] - self.thresholds_
+        if above.shape[1] == 1:
+            return above[:, 0]
+        return np.concatenate([np.zeros((len(above), 1)), np.cumsum(above, axis=1)], axis=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray, shape (n_samples,)
+        """
+        scores = self._scores(X)
+        return self.classes_[np.searchsorted(self.thresholds_, scores, side="left")]
+
+    def __sklearn_tags__(self) -> Any:
+        """Classes without an order, as in scikit-learn's checks, need not be told apart."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags

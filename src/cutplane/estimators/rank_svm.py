@@ -1,0 +1,195 @@
+"""Ranking: scores whose order follows the targets, within queries if there are any."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._checks import check_choice, check_weights, query_codes
+from ..data import as_blocks
+from ..metrics import swapped_pairs
+from ..result import Iteration
+from ..risks import PairRisk
+from ._base import LinearModel
+from ._callbacks import with_callbacks
+from ._form import ModelForm
+from ._solve import WholeProblem, divided, warn_unless_converged
+
+logger = logging.getLogger("cutplane")
+
+WEIGHTINGS = ("pairs", "queries")
+
+
+class RankSVM(LinearModel):
+    """Linear ranking SVM: learns scores that put rows of larger target first.
+
+    Minimises ½|w|² + C·(mean over comparable pairs of max(0, 1 − (s_i − s_j))), where
+    a pair is comparable if both rows are of the same query and y_i > y_j, and certifies how
+    far from the optimum the answer is. Targets may be grades or any real numbers: no pair is
+    ever formed, the cost is O(m log m) for any number of distinct targets.
+
+    Parameters
+    ----------
+    C : float, default=1000
+        Weight of the mean over pairs. SVM-rank's objective with its default loss
+        has C = C_rank·(pairs)/(queries) here with ``weighting='pairs'``; with its
+        ``-l 2`` it has C = C_rank with ``weighting='queries'``.
+    weighting : {'pairs', 'queries'}, default='pairs'
+        Whether every pair counts the same, or every query that has a pair.
+    solver : {'ocas', 'cpa'}, default='ocas'
+        The optimised cutting plane algorithm, or the plain one of SVM-rank.
+    tol : float, default=1e-3
+        Gap at which to stop, in the unit of ``stopping``.
+    stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
+        ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
+        gap ≤ C·tol.
+    max_iter, time_limit, n_jobs, warm_start, verbose, callback
+        As for :class:`LinearSVC`.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (1, n_features)
+    intercept_ : ndarray, shape (1,)
+        0: a ranking has no threshold.
+    n_pairs_ : int
+        Comparable pairs in the training data.
+    n_queries_, n_idle_queries_ : int
+        Queries in the training data, and how many of them have no comparable pair.
+    n_iter_ : int
+    certificate_ : Certificate
+        ``primal, dual, gap, relative_gap, kind`` of the objective above.
+    risk_certificate_ : Certificate
+        The same divided by C: in units of the fraction of swapped pairs.
+    result_ : SolveResult
+        The certificate with status, trace and timings.
+    n_features_in_ : int
+    feature_names_in_ : ndarray, shape (n_features_in_,)
+        If X had string column names.
+
+    See Also
+    --------
+    OrdinalSVC : Predicts one of a few ordered classes.
+    cutplane.metrics : NDCG, swapped pairs, and scorers for model selection.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cutplane import RankSVM
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [5.0, 0.0], [6.0, 1.0]])
+    >>> y, qid = [0, 1, 2, 0, 1], [7, 7, 7, 3, 3]
+    >>> model = RankSVM().fit(X, y, qid=qid)
+    >>> model.n_pairs_, model.score(X, y, qid=qid)
+    (4, 1.0)
+    """
+
+    def __init__(
+        self,
+        C: float = 1000.0,
+        *,
+        weighting: str = "pairs",
+        solver: str = "ocas",
+        tol: float = 1e-3,
+        stopping: str = "relative",
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Callable[[Iteration], bool | None] | None = None,
+    ) -> None:
+        self.C = C
+        self.weighting = weighting
+        self.solver = solver
+        self.tol = tol
+        self.stopping = stopping
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> RankSVM:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            Real numbers, the larger the better.
+        qid : array-like of int, shape (n_samples,), optional
+            Query of each row, in any order. None for a single query.
+        sample_weight : array-like, shape (n_samples,), optional
+            A pair counts as often as the product of its rows' weights says.
+
+        Returns
+        -------
+        self
+        """
+        self._check_common()
+        check_choice("weighting", self.weighting, WEIGHTINGS)
+        start = self._start()
+        checked, targets = self._training_data(X, y, y_numeric=True, ensure_min_samples=2)
+        weights = check_weights(sample_weight, checked)
+        queries = query_codes(qid, len(targets))
+        risk = PairRisk(
+            np.asarray(targets, dtype=np.float64),
+            queries=queries if qid is not None else None,
+            weights=weights if sample_weight is not None else None,
+            weighting=self.weighting,
+        )
+        self.n_pairs_, self.n_queries_ = risk.pairs, risk.queries
+        self.n_idle_queries_ = risk.idle_queries
+        if risk.idle_queries:
+            logger.info(
+                "%d of %d queries have no pair of rows with different targets and do not count",
+                risk.idle_queries,
+                risk.queries,
+            )
+        problem = WholeProblem("ranking", 0.0, risk)
+        form = ModelForm(1, None, 0.0, False)
+        results = self._solve((X, y), as_blocks(checked), form, lambda _: problem, start)
+        self.risk_certificate_ = divided(results[0].certificate, float(self.C))
+        warn_unless_converged(type(self).__name__, results)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Scores, the larger the better; only their order within a query means something.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray, shape (n_samples,)
+        """
+        return self._scores(X)
+
+    def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> float:
+        """Fraction of the comparable pairs in the right order, ties counting one half.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+        qid : array-like of int, shape (n_samples,), optional
+        sample_weight : array-like, shape (n_samples,), optional
+
+        Returns
+        -------
+        score : float
+        """
+        return 1.0 - swapped_pairs(
+            y, self.predict(X), qid=qid, average=self.weighting, sample_weight=sample_weight
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        """Targets are needed."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags

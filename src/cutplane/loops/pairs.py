@@ -1,0 +1,367 @@
+"""Pairs of rows in the wrong order, or in the right one by less than a margin.
+
+Rows stand by query, then by target; a row's number there is its place. ``local``
+are their scores s, ``reach`` = s − margin, ``weights`` w > 0, ``after``[j] the first place
+behind the rows with j's target, all (places,). A pair of i and j with y_i > y_j in one
+query is violated if reach_i < s_j: one comparison of two stored numbers, made the
+same way everywhere. ``counts``, (2·places,), gets
+
+    counts[j]          = Σ w_i over the i above j that violate    (c⁻ of j)
+    counts[places + i] = Σ w_j over the j below i that violate    (c⁺ of i)
+
+A few rows are compared with one another, in vector instructions. Many are split
+at some target into low and high rows, both in order of score: a merge of s of
+the low with reach of the high ones meets every row when the weight on the
+other side is known, ``sums``: what comes behind a low row, what came before a high one.
+Then low and high rows are split further. With two targets there is one
+split; with as many targets as rows about log₂(rows / 64).
+
+``keys`` and ``ids``, (2, places), hold score and place of the rows of a node of this tree at
+[start, stop), in order of score, in line ``side``; a split writes the other line.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._jit import jit
+
+_ONE = np.uint64(1)
+
+
+@jit
+def pair_weights(weights, after, starts, totals):
+    """totals[q] = Σ w_i·w_j over the pairs of query q."""
+    for q in range(starts.shape[0] - 1):
+        start = starts[q]
+        below = 0.0  # weight of the rows with a smaller target
+        level = 0.0  # and of those with the same
+        total = 0.0
+        for p in range(start, starts[q + 1]):
+            if p > start and after[p - 1] == p:
+                below += level
+                level = 0.0
+            level += weights[p]
+            total += weights[p] * below
+        totals[q] = total
+
+
+@jit
+def plant(levels, starts, leaf, nodes):
+    """Write the nodes of the tree, lines (start, mid, stop, side), and return their number.
+
+    A node is split where its targets change, as near to its middle as possible. Of
+    up to ``leaf`` rows it is not split and has mid = stop; of one target it is left out.
+    ``levels`` are the first places of all runs of one target, then the number of places.
+    """
+    count = 0
+    stack = np.empty((256, 3), np.int64)  # no node is deeper than 2·log₂(rows)
+    for query in range(starts.shape[0] - 1):
+        stack[0, 0], stack[0, 1], stack[0, 2] = starts[query], starts[query + 1], 0
+        waiting = 1
+        while waiting > 0:
+            waiting -= 1
+            start, stop, side = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2]
+            above = np.searchsorted(levels, (start + stop) // 2)
+            mid = levels[above]
+            if above > 0 and start + stop - 2 * levels[above - 1] <= 2 * mid - start - stop:
+                mid = levels[above - 1]
+            if mid <= start or mid >= stop:
+                continue
+            nodes[count, 0], nodes[count, 2], nodes[count, 3] = start, stop, side
+            nodes[count, 1] = mid if stop - start > leaf else stop
+            count += 1
+            if stop - start > leaf:
+                for half, end in ((mid, stop), (start, mid)):
+                    stack[waiting, 0], stack[waiting, 1], stack[waiting, 2] = half, end, 1 - side
+                    waiting += 1
+    return count
+
+
+@jit
+def load(scores, rows, start, stop, margin, local, reach, counts):
+    """Fetch the scores of places start … stop − 1 and clear their counts."""
+    places = np.uint64(local.shape[0])
+    for p in range(np.uint64(start), np.uint64(stop)):
+        score = scores[rows[p]]
+        local[p] = score
+        reach[p] = score - margin
+        counts[p] = 0.0
+        counts[places + p] = 0.0
+
+
+@jit(reassociate=True)
+def _all_pairs(local, reach, weights, after, start, stop, counts):
+    """Count by comparing every row with all rows above it."""
+    places = np.uint64(local.shape[0])
+    for j in range(np.uint64(start), np.uint64(stop)):
+        score = local[j]
+        weight = weights[j]
+        above = 0.0
+        for i in range(np.uint64(after[j]), np.uint64(stop)):
+            violated = reach[i] < score
+            above += weights[i] if violated else 0.0
+            counts[places + i] += weight if violated else 0.0
+        counts[j] += above
+
+
+@jit
+def reference_of(local, start, stop):
+    """A score that is typical of a query: the middle one of three."""
+    a = local[start]
+    b = local[(start + stop) // 2]
+    c = local[stop - 1]
+    return max(min(a, b), min(max(a, b), c))
+
+
+@jit
+def spread(local, weights, rows, counts, start, stop, reference, factor, coef):
+    """Coefficients of places start … stop − 1, with the sums for value and offset.
+
+    Returns Σ w(c⁻ − c⁺)(s − reference) and Σ w·c⁺. All pairs of a query together do not
+    change with the reference; one near the scores keeps digits that a large common
+    part of the scores would take.
+    """
+    places = np.uint64(local.shape[0])
+    product = 0.0
+    plus = 0.0
+    for p in range(np.uint64(start), np.uint64(stop)):
+        down = weights[p] * counts[places + p]
+        slope = weights[p] * counts[p] - down
+        plus += down
+        product += slope * (local[p] - reference)
+        coef[rows[p]] = factor * slope
+    return product, plus
+
+
+@jit
+def small_queries(
+    scores,
+    rows,
+    weights,
+    after,
+    starts,
+    factors,
+    first,
+    last,
+    margin,
+    local,
+    reach,
+    counts,
+    coef,
+    products,
+    pluses,
+):
+    """All of the work for queries first … last − 1."""
+    load(scores, rows, starts[first], starts[last], margin, local, reach, counts)
+    for q in range(first, last):
+        start = starts[q]
+        stop = starts[q + 1]
+        _all_pairs(local, reach, weights, after, start, stop, counts)
+        reference = reference_of(local, start, stop)
+        products[q], pluses[q] = spread(
+            local, weights, rows, counts, start, stop, reference, factors[q], coef
+        )
+
+
+@jit
+def fetch(order, local, base, start, stop, keys, ids):
+    """Scores and places start … stop − 1 in the order found, for a single query at ``base``."""
+    for k in range(np.uint64(start), np.uint64(stop)):
+        p = np.uint64(order[k - np.uint64(base)]) + np.uint64(base)
+        keys[0, k] = local[p]
+        ids[0, k] = p
+
+
+@jit
+def distribute(order, local, base, query_of, ends, keys, ids):
+    """As ``fetch``, for several queries: each gets its rows, in order of score.
+
+    ``ends``[q] is the first place of query q and moves to its end.
+    """
+    for k in range(np.uint64(order.shape[0])):
+        p = np.uint64(order[k])
+        q = query_of[p]
+        p += np.uint64(base)
+        place = ends[q]
+        ends[q] = place + _ONE
+        keys[0, place] = local[p]
+        ids[0, place] = p
+
+
+@jit
+def count_low(ids, side, start, stop, mid):
+    """Number of low rows, of places below ``mid``, in a part of a list."""
+    count = 0
+    for k in range(np.uint64(start), np.uint64(stop)):
+        count += 1 if ids[side, k] < mid else 0
+    return count
+
+
+@jit
+def split(keys, ids, side, start, stop, mid, low, high):
+    """Move a part of a list to the other line: low rows from ``low`` on, others from ``high``."""
+    source = np.uint64(side)
+    other = _ONE - source
+    boundary = np.uint64(mid)
+    low_place = np.uint64(low)
+    high_place = np.uint64(high)
+    for k in range(np.uint64(start), np.uint64(stop)):
+        p = ids[source, k]
+        is_high = np.uint64(p >= boundary)
+        place = high_place if is_high else low_place
+        keys[other, place] = keys[source, k]
+        ids[other, place] = p
+        high_place += is_high
+        low_place += _ONE - is_high
+
+
+@jit
+def low_sums(ids, side, weights, weighted, start, mid, sums):
+    """sums[k] = weight of the low rows from k on, in order of score."""
+    total = 0.0
+    for k in range(mid - 1, start - 1, -1):
+        total += weights[ids[side, k]] if weighted else 1.0
+        sums[k] = total
+
+
+@jit
+def high_sums(ids, side, weights, weighted, mid, stop, sums):
+    """sums[k] = weight of the high rows before k, in order of score; returns that of all."""
+    total = 0.0
+    for k in range(np.uint64(mid), np.uint64(stop)):
+        sums[k] = total
+        total += weights[ids[side, k]] if weighted else 1.0
+    return total
+
+
+@jit
+def _step(keys, line, k, q, margin, sums, values):
+    """Pass the low row at k or the high row at q, whichever comes first.
+
+    Both get a value; the row that stays behind gets another one later. That needs
+    no branch, which could not be predicted.
+    """
+    is_high = np.uint64(keys[line, q] - margin < keys[line, k])
+    values[k] = sums[q]
+    values[q] = sums[k]
+    return k + _ONE - is_high, q + is_high
+
+
+@jit
+def _merge_to_end(keys, line, k, k_stop, q, q_stop, low_rest, high_all, margin, sums, values):
+    while k < k_stop and q < q_stop:
+        k, q = _step(keys, line, k, q, margin, sums, values)
+    while k < k_stop:
+        values[k] = high_all
+        k += _ONE
+    while q < q_stop:
+        values[q] = low_rest
+        q += _ONE
+
+
+@jit
+def cut(keys, line, low, mid, high, stop, margin, length):
+    """How many of the first ``length`` rows of a merge are low rows."""
+    few = max(0, length - (stop - high))
+    many = min(length, mid - low)
+    while few < many:
+        guess = (few + many) // 2
+        if keys[line, high + length - guess - 1] - margin < keys[line, low + guess]:
+            many = guess
+        else:
+            few = guess + 1
+    return few
+
+
+@jit
+def merge(
+    keys,
+    ids,
+    line,
+    low,
+    low_stop,
+    high,
+    high_stop,
+    low_rest,
+    high_all,
+    margin,
+    sums,
+    values,
+    counts,
+):
+    """Add to counts the violated pairs of low and high rows, for a part of both lists.
+
+    ``low_rest`` is the weight of the low rows from low_stop on, ``high_all`` that of the
+    high rows before high_stop. Each step waits for the one before it, so the
+    two halves of the merge go side by side.
+    """
+    length = (low_stop - low + high_stop - high) // 2
+    lows = cut(keys, line, low, low_stop, high, high_stop, margin, length)
+    k, k_stop = np.uint64(low + lows), np.uint64(low_stop)
+    q, q_stop = np.uint64(high + length - lows), np.uint64(high_stop)
+    j, j_stop = np.uint64(low), k
+    i, i_stop = np.uint64(high), q
+    line = np.uint64(line)
+    rest = sums[k] if k < k_stop else low_rest
+    all_before = sums[q] if q < q_stop else high_all
+    while j < j_stop and i < i_stop and k < k_stop and q < q_stop:
+        j, i = _step(keys, line, j, i, margin, sums, values)
+        k, q = _step(keys, line, k, q, margin, sums, values)
+    _merge_to_end(keys, line, j, j_stop, i, i_stop, rest, all_before, margin, sums, values)
+    _merge_to_end(keys, line, k, k_stop, q, q_stop, low_rest, high_all, margin, sums, values)
+    for k in range(np.uint64(low), np.uint64(low_stop)):
+        counts[ids[line, k]] += values[k]
+    places = np.uint64(ids.shape[1])
+    for q in range(np.uint64(high), np.uint64(high_stop)):
+        counts[places + np.uint64(ids[line, q])] += values[q]
+
+
+@jit
+def subtrees(
+    nodes,
+    first,
+    last,
+    weights,
+    weighted,
+    after,
+    margin,
+    local,
+    reach,
+    keys,
+    ids,
+    sums,
+    values,
+    counts,
+):
+    """Count in nodes first … last − 1, each a line (start, mid, stop, side), parents first.
+
+    A node with mid = stop has few rows: these are compared with one another.
+    """
+    for node in range(first, last):
+        start = nodes[node, 0]
+        mid = nodes[node, 1]
+        stop = nodes[node, 2]
+        side = nodes[node, 3]
+        if mid == stop:
+            _all_pairs(local, reach, weights, after, start, stop, counts)
+        else:
+            split(keys, ids, side, start, stop, mid, start, mid)
+            other = 1 - side
+            low_sums(ids, other, weights, weighted, start, mid, sums)
+            total = high_sums(ids, other, weights, weighted, mid, stop, sums)
+            merge(
+                keys,
+                ids,
+                other,
+                start,
+                mid,
+                mid,
+                stop,
+                0.0,
+                total,
+                margin,
+                sums,
+                values,
+                counts,
+            )

@@ -1,0 +1,132 @@
+"""Where to cut sorted scores into ranks.
+
+Rows are sorted by score, rows of equal score by falling rank; ``starts`` (m + 1,)
+tells which rows begin a group of equal scores, its last entry is True. Ranks are
+0..R−1. ``cuts[k − 1]`` = number of rows below threshold k: these are predicted
+below rank k, the others at rank k or above. Cuts fall between groups only.
+"""
+
+from __future__ import annotations
+
+from .._jit import jit
+
+
+@jit
+def _store(stack, place, low_rank, high_rank, low_row, high_row):
+    stack[place, 0] = low_rank
+    stack[place, 1] = high_rank
+    stack[place, 2] = low_row
+    stack[place, 3] = high_row
+
+
+@jit
+def _split(ranks, weights, starts, low_rank, high_rank, low_row, high_row, stack, cuts):
+    """cuts[k − 1] of least absolute error for low_rank ≤ k < high_rank.
+
+    They are known to lie in low_row..high_row. The smallest best cut does not
+    fall with k, so the one of the middle k bounds those on either side of it, and
+    every row is looked at once per halving. ``stack`` has room for one open
+    range per halving.
+    """
+    _store(stack, 0, low_rank, high_rank, low_row, high_row)
+    size = 1
+    while size > 0:
+        size -= 1
+        low_rank, high_rank = stack[size, 0], stack[size, 1]
+        low_row, high_row = stack[size, 2], stack[size, 3]
+        if low_rank >= high_rank:
+            continue
+        if low_row == high_row:
+            for k in range(low_rank, high_rank):
+                cuts[k - 1] = low_row
+            continue
+        middle = (low_rank + high_rank) // 2
+        cut = low_row
+        cost = 0.0
+        least = 0.0
+        for i in range(low_row, high_row):  # cost of moving rows low_row..i below the threshold
+            cost += weights[i] if ranks[i] >= middle else -weights[i]
+            if cost < least and starts[i + 1]:
+                least = cost
+                cut = i + 1
+        cuts[middle - 1] = cut
+        _store(stack, size, low_rank, middle, low_row, cut)
+        _store(stack, size + 1, middle + 1, high_rank, cut, high_row)
+        size += 2
+
+
+@jit
+def absolute_cuts(ranks, weights, starts, stack, cuts):
+    """Cuts that minimise Σ weight·|predicted − rank|."""
+    _split(ranks, weights, starts, 1, cuts.shape[0] + 1, 0, ranks.shape[0], stack, cuts)
+
+
+@jit
+def zero_one_cuts(ranks, weights, starts, best, tail, previous, stack, cuts):
+    """Cuts that minimise Σ weight·[predicted ≠ rank].
+
+    Groups are given non-falling ranks such that the weight of the rows hit is
+    largest. A state is a pair (group, rank), kept as the first of its rows, with
+    the best sum of hits that ends there; ``best`` and ``tail`` (R + 1,) are a
+    Fenwick tree of the largest sums over ranks ≤ r and of the states that reach
+    them, ``previous`` (m,) the way back. What lies between two hit groups is hit
+    by no choice: there, cuts minimise the absolute error.
+    """
+    n_rows = ranks.shape[0]
+    n_ranks = cuts.shape[0] + 1
+    best[:] = 0.0
+    tail[:] = -1
+    i = 0
+    while i < n_rows:
+        state = i
+        rank = ranks[i]
+        gain = weights[i]
+        i += 1
+        while not starts[i] and ranks[i] == rank:
+            gain += weights[i]
+            i += 1
+        if not gain > 0.0:
+            continue
+        # Ranks of a group fall: the sum for this one holds no other of its group.
+        reached = 0.0
+        before = -1
+        node = rank + 1
+        while node > 0:
+            if best[node] > reached:
+                reached = best[node]
+                before = tail[node]
+            node -= node & -node
+        previous[state] = before
+        reached += gain
+        node = rank + 1
+        while node <= n_ranks:
+            if reached > best[node]:
+                best[node] = reached
+                tail[node] = state
+            node += node & -node
+
+    state = -1
+    reached = 0.0
+    node = n_ranks
+    while node > 0:
+        if best[node] > reached:
+            reached = best[node]
+            state = tail[node]
+        node -= node & -node
+
+    # Walk back through the hit groups; thresholds between their ranks lie between them.
+    high_rank = n_ranks
+    high_row = n_rows
+    while state >= 0:
+        rank = ranks[state]
+        end = state + 1
+        while not starts[end]:
+            end += 1
+        _split(ranks, weights, starts, rank + 1, high_rank, end, high_row, stack, cuts)
+        begin = state
+        while not starts[begin]:
+            begin -= 1
+        high_rank = rank + 1
+        high_row = begin
+        state = previous[state]
+    _split(ranks, weights, starts, 1, high_rank, 0, high_row, stack, cuts)

@@ -1,0 +1,398 @@
+"""Measures of rankings and of retrieval, and scorers for model selection.
+
+Rows of one query are compared with each other, rows of different queries never;
+without ``qid`` all rows are one query. With gain g_i of row i and its position
+p_i = 1, 2, … in its query by falling score,
+
+    DCG@k = Σ_{p_i ≤ k} g_i / log2(1 + p_i),     NDCG@k = DCG@k / best DCG@k
+
+(Järvelin and Kekäläinen, 2002). A pair i, j of a query with y_i > y_j is
+comparable; it is swapped if f_i < f_j and tied if f_i = f_j:
+
+    swapped pairs = (#swapped + ½ #tied) / #comparable     τ = 1 − 2·swapped pairs
+
+Equal scores give no order. Every measure here is then the mean over all orders
+of the tied rows, so that it depends on the scores, not on the order of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._checks import check_choice, query_codes
+from ._metrics import (
+    check_classes,
+    check_columns,
+    check_k,
+    check_weights,
+    count_positive,
+    expected_hits,
+    row_gains,
+    tied_means,
+)
+
+__all__ = [
+    "kendall_tau",
+    "ndcg_score",
+    "ndcg_scorer",
+    "prbep",
+    "precision_at_k",
+    "recall_at_k",
+    "swapped_pairs",
+    "swapped_pairs_scorer",
+]
+
+
+# -- rankings -----------------------------------------------------------------
+
+
+def ndcg_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    qid: ArrayLike | None = None,
+    k: int | None = None,
+    gains: Literal["exponential", "linear"] = "exponential",
+    ties: Literal["average", "worst"] = "average",
+    empty: float | Literal["skip"] = 0.0,
+) -> float:
+    """Normalised discounted cumulative gain, mean over queries.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Relevance ≥ 0; 0 is not relevant.
+    y_score : array-like of shape (n_samples,)
+        Scores; the largest come first.
+    qid : array-like of shape (n_samples,), default=None
+        Query of each row, integers ≥ 0 in any order. None: all rows are one query.
+    k : int, default=None
+        Only the first k positions count. None counts all.
+    gains : {'exponential', 'linear'}, default='exponential'
+        Gain of a row: 2^y − 1 as in the LETOR and web search tasks, or y itself
+        as in :func:`sklearn.metrics.ndcg_score`.
+    ties : {'average', 'worst'}, default='average'
+        Rows of equal score share their mean gain, or come in the least
+        favourable order.
+    empty : {0, 1, 'skip'}, default=0
+        What a query without a relevant row counts: no order of it is better
+        than another. The LETOR evaluation counts 0, which makes 1 unreachable
+        on such data; 'skip' leaves these queries out of the mean.
+
+    Returns
+    -------
+    score : float
+        In [0, 1], 1 is best.
+
+    Examples
+    --------
+    >>> from cutplane.metrics import ndcg_score
+    >>> relevance = [2, 0, 1, 0, 1]
+    >>> scores = [0.9, 0.1, 0.4, 0.7, 0.2]
+    >>> query = [1, 1, 1, 2, 2]
+    >>> ndcg_score(relevance, scores, qid=query)
+    0.815464...
+    >>> ndcg_score(relevance, scores, qid=query, k=1)
+    0.5
+    """
+    truth, scores = check_columns(y_true, y_score)
+    query = query_codes(qid, len(truth))
+    first = len(truth) if k is None else check_k(k)
+    gain = row_gains(truth, check_choice("gains", gains, ("exponential", "linear")))
+    check_choice("ties", ties, ("average", "worst"))
+    if empty not in (0, 1, "skip"):
+        raise ValueError(f"empty must be 0, 1 or 'skip', got {empty!r}")
+
+    order = np.lexsort((gain, -scores, query))  # of tied rows the best come last
+    placed, query_placed = gain[order], query[order]
+    if ties == "average":
+        placed = tied_means(placed, query_placed, scores[order])
+    sizes = np.bincount(query)
+    position = np.arange(len(truth)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    discount = np.where(position < first, 1.0 / np.log2(2.0 + position), 0.0)
+    reached = np.bincount(query_placed, placed * discount)
+    best = np.bincount(query_placed, gain[np.lexsort((-gain, query))] * discount)
+
+    relevant = best > 0.0
+    if empty == "skip" and not relevant.any():
+        raise ValueError("y_true has no relevant row in any query: empty='skip' leaves none")
+    values = np.full(len(best), 0.0 if empty == "skip" else float(empty))
+    np.divide(np.minimum(reached, best), best, out=values, where=relevant)
+    return float(np.mean(values[relevant] if empty == "skip" else values))
+
+
+def swapped_pairs(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    qid: ArrayLike | None = None,
+    average: str = "pairs",
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Fraction of comparable pairs that the scores put in the wrong order.
+
+    A pair is comparable if its targets differ and its rows share a query. Equal
+    scores count one half. For two classes, 1 minus this is the area under the
+    ROC curve.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Targets: ranks, relevance, classes as numbers, or real values.
+    y_score : array-like of shape (n_samples,)
+        Scores; larger for larger targets.
+    qid : array-like of shape (n_samples,), default=None
+        Query of each row, integers ≥ 0 in any order. None: all rows are one query.
+    average : {'pairs', 'queries'}, default='pairs'
+        All pairs count alike, or all queries do. Queries without a comparable
+        pair count in neither.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights ≥ 0; a pair counts the product of its two.
+
+    Returns
+    -------
+    fraction : float
+        In [0, 1], 0 is best.
+
+    Examples
+    --------
+    >>> from cutplane.metrics import swapped_pairs
+    >>> swapped_pairs([3, 1, 2, 1], [0.9, 0.5, 0.5, 0.1])
+    0.1
+    """
+    from .risks.pairs import pair_statistics  # loads numba
+
+    truth, scores = check_columns(y_true, y_score)
+    query = query_codes(qid, len(truth))
+    check_choice("average", average, ("pairs", "queries"))
+    weights = None if sample_weight is None else check_weights(sample_weight, len(truth))
+    pairs = pair_statistics(truth, scores, query, weights)
+    wrong = np.clip(pairs.swapped + 0.5 * pairs.tied, 0.0, pairs.comparable)  # weights round
+    comparable, counted = pairs.comparable, pairs.comparable > 0
+    if not counted.any():
+        place = "" if qid is None else " within a query"
+        place += "" if weights is None else " of positive weight"
+        raise ValueError(f"y_true has no comparable pair: no two rows{place} differ in it")
+    if average == "pairs":
+        return float(wrong.sum() / comparable.sum())
+    return float(np.mean(wrong[counted] / comparable[counted]))
+
+
+def kendall_tau(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    qid: ArrayLike | None = None,
+    average: str = "pairs",
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Kendall's τ over the comparable pairs: (#in order − #swapped) / #comparable.
+
+    Pairs of equal targets are left out, pairs of equal scores count in the
+    denominator only: 1 − 2·:func:`swapped_pairs`, or Somers' D of the scores given
+    the targets. Without ties it is Kendall's τ. Goodman and Kruskal's γ leaves tied
+    scores out; τ-b divides by √(comparable · pairs of different scores).
+
+    Parameters
+    ----------
+    y_true, y_score, qid, average, sample_weight
+        As for :func:`swapped_pairs`.
+
+    Returns
+    -------
+    tau : float
+        In [−1, 1], 1 is best.
+
+    Examples
+    --------
+    >>> from cutplane.metrics import kendall_tau
+    >>> kendall_tau([1, 2, 3, 4], [0.1, 0.3, 0.2, 0.4])
+    0.666666...
+    """
+    swapped = swapped_pairs(y_true, y_score, qid=qid, average=average, sample_weight=sample_weight)
+    return 1.0 - 2.0 * swapped
+
+
+# -- retrieval ----------------------------------------------------------------
+
+
+def precision_at_k(y_true: ArrayLike, y_score: ArrayLike, k: int) -> float:
+    """Share of positive rows among the k of largest score.
+
+    Where the k-th score is tied, the places left count the tied rows' share of positives.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Classes 0 and 1, or −1 and 1.
+    y_score : array-like of shape (n_samples,)
+        Scores; the largest come first.
+    k : int
+        Number of rows taken, at most all.
+
+    Returns
+    -------
+    precision : float
+        In [0, 1], 1 is best.
+
+    Examples
+    --------
+    >>> from cutplane.metrics import precision_at_k
+    >>> precision_at_k([1, 0, 1, 0], [0.9, 0.8, 0.3, 0.1], k=2)
+    0.5
+    """
+    positive, scores = check_classes(y_true, y_score)
+    return expected_hits(positive, scores, k) / k
+
+
+def recall_at_k(y_true: ArrayLike, y_score: ArrayLike, k: int) -> float:
+    """Share of the positive rows that are among the k of largest score.
+
+    Parameters
+    ----------
+    y_true, y_score, k
+        As for :func:`precision_at_k`; there must be a positive row.
+
+    Returns
+    -------
+    recall : float
+        In [0, 1], 1 is best. Below 1 if k is smaller than the number of positives.
+
+    Examples
+    --------
+    >>> from cutplane.metrics import recall_at_k
+    >>> recall_at_k([1, 0, 1, 0], [0.9, 0.8, 0.3, 0.1], k=3)
+    1.0
+    """
+    positive, scores = check_classes(y_true, y_score)
+    return expected_hits(positive, scores, k) / count_positive(positive)
+
+
+def prbep(y_true: ArrayLike, y_score: ArrayLike) -> float:
+    """Precision/recall break-even point.
+
+    Both are equal where as many rows are taken as there are positives.
+
+    Parameters
+    ----------
+    y_true, y_score
+        As for :func:`precision_at_k`; there must be a positive row.
+
+    Returns
+    -------
+    value : float
+        In [0, 1], 1 is best.
+
+    Examples
+    --------
+    >>> from cutplane.metrics import prbep
+    >>> prbep([1, 0, 1, 0], [0.9, 0.8, 0.3, 0.1])
+    0.5
+    """
+    positive, scores = check_classes(y_true, y_score)
+    count = count_positive(positive)
+    return expected_hits(positive, scores, count) / count
+
+
+# -- scorers ------------------------------------------------------------------
+
+
+def ndcg_scorer(
+    k: int | None = None,
+    *,
+    gains: Literal["exponential", "linear"] = "exponential",
+    ties: Literal["average", "worst"] = "average",
+    empty: float | Literal["skip"] = 0.0,
+    qid: bool = True,
+) -> Any:
+    """:func:`ndcg_score` for ``cross_val_score``, ``GridSearchCV`` and the like.
+
+    Parameters
+    ----------
+    k, gains, ties, empty
+        As for :func:`ndcg_score`.
+    qid : bool, default=True
+        Ask for ``qid`` by scikit-learn's metadata routing, and fail where it does
+        not come: a score across queries would look right and be wrong. False
+        takes all test rows as one query.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y, qid=qid)`` of what it predicts, larger is better.
+
+    Examples
+    --------
+    Folds must not split queries:
+
+    >>> import sklearn
+    >>> from sklearn.model_selection import GroupKFold, cross_val_score
+    >>> from cutplane.metrics import ndcg_scorer
+    >>> sklearn.set_config(enable_metadata_routing=True)  # doctest: +SKIP
+    >>> cross_val_score(
+    ...     RankSVM().set_fit_request(qid=True), X, y, cv=GroupKFold(5),
+    ...     scoring=ndcg_scorer(k=10), params={"qid": qid, "groups": qid},
+    ... )  # doctest: +SKIP
+    """
+    return _scorer(ndcg_score, 1, qid, k=k, gains=gains, ties=ties, empty=empty)
+
+
+def swapped_pairs_scorer(
+    *, average: str = "pairs", qid: bool = True
+) -> Any:
+    """Minus :func:`swapped_pairs`, for ``cross_val_score``, ``GridSearchCV`` and the like.
+
+    Parameters
+    ----------
+    average
+        As for :func:`swapped_pairs`.
+    qid : bool, default=True
+        As for :func:`ndcg_scorer`; use False where there are no queries.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y, qid=qid)``, larger is better, 0 is best.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from cutplane.metrics import swapped_pairs_scorer
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 2, 1, 3]
+    >>> swapped_pairs_scorer(qid=False)(Ridge().fit(X, y), X, y)
+    -0.166666...
+    """
+    return _scorer(swapped_pairs, -1, qid, average=average)
+
+
+def _scorer(metric: Callable[..., float], sign: int, qid: bool, **options: Any) -> Any:
+    from sklearn import config_context
+    from sklearn.metrics import make_scorer
+
+    better = sign > 0
+    if not qid:
+        return make_scorer(metric, greater_is_better=better, **options)
+    scorer = make_scorer(_by_query, greater_is_better=better, metric=metric, **options)
+    with config_context(enable_metadata_routing=True):  # a request needs it, whoever routes later
+        return scorer.set_score_request(qid=True)
+
+
+def _by_query(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    metric: Callable[..., float],
+    qid: ArrayLike | None = None,
+    **options: Any,
+) -> float:
+    """The metric, if it knows the queries."""
+    if qid is None:
+        raise ValueError(
+            "the scorer got no qid: call sklearn.set_config(enable_metadata_routing=True) and pass "
+            "qid in params, or make the scorer with qid=False to take all rows as one query"
+        )
+    return metric(y_true, y_score, qid=qid, **options)

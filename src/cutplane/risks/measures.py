@@ -1,0 +1,352 @@
+"""Measures of a whole labelling: F1, precision and recall at k, break-even point.
+
+With p positives among m rows, scores s and labels y ∈ {−1, +1}, a labelling ȳ has a
+true and b false positives, and a loss Δ(a, b) ∈ [0, 1]. The risk is the worst
+labelling by loss and score together (Joachims, ICML 2005):
+
+    R(s) = max_ȳ  Δ(ȳ) + (1/2m) Σ_i (ȳ_i − y_i)·s_i
+         = max_ȳ  Δ(a, b) + (1/m)(Σ_{false positives} s_j − Σ_{false negatives} s_i).
+
+A maximum of linear functions is convex. For a given table (a, b) the worst
+labelling predicts the a highest positives and the b highest negatives, so two
+sorted classes and a walk over tables find it: O(m log m) for the sort, O(m) after.
+(The error rate as Δ gives the mean hinge loss, which ``HingeRisk`` finds without a sort.)
+
+**F1.** Δ = 1 − 2a/(p + a + b), over all labellings. ȳ = y gives R ≥ 0. The
+prediction ŷ = sign(s) has Σ (ŷ_i − y_i)s_i ≥ 0, so R(s) ≥ Δ(ŷ).
+
+**The k highest rows.** Δ = 1 − a/k (precision) or 1 − a/p (recall), over labellings
+with a + b = k. For k = p, the break-even point of precision and recall, the formula
+above serves as it stands. For k ≠ p it does not: y is not among the labellings, a
+constant t added to all scores changes the risk by t(k − p)/m, so a bias makes it as
+small as you like whatever the ranking, and it no longer bounds the loss of the k
+highest rows. The remedy is to compare ȳ not with y but with labellings of its own size
+that are as good as can be, having min(k, p) true positives. Of those, the nearest to ȳ
+exchange e = min(k, p) − a false positives for as many false negatives; on average over them
+
+    R(s) = max_ȳ  Δ(a) + (e/m)·(mean_{false positives} s_j − mean_{false negatives} s_i).
+
+This is linear in s for every ȳ, hence R is convex; a constant added to all scores
+changes nothing; ȳ with e = 0 gives R ≥ the least possible Δ ≥ 0; and if ŷ are the k
+highest rows, none of the rows it left out scores above one it took, so R(s) ≥ Δ(ŷ).
+For k = p all p − a false positives are exchanged and it is the formula above. Averaging
+over correct labellings is the idea of Kar, Narasimhan and Jain (ICML 2015) for precision at
+k. Objective values cannot be compared with those of the formula with y where k ≠ p.
+A least Δ above 0 (precision for k > p, recall for k < p) is part of the risk.
+
+Rows may count several times (``multiplicity``): every sum above then runs over the
+copies, and m, p and k count copies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..exec import Executor
+from ..loops import measures as loops
+from .base import WholeRisk
+from .order import ScoreOrder
+
+
+@dataclass(frozen=True)
+class Table:
+    """How many rows are predicted positive, rightly and wrongly."""
+
+    true_positives: int
+    false_positives: int
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What one false positive and one false negative add to the coefficients."""
+
+    false_positive: float
+    false_negative: float
+
+
+class MeasureRisk(WholeRisk):
+    """The risk of a measure that depends on the contingency table only.
+
+    Parameters
+    ----------
+    labels : ndarray of float64, shape (rows,)
+        −1 or +1, both among the rows that count.
+    multiplicity : ndarray of integers, shape (rows,), default=None
+        How often each row counts, 0 for not at all. None means once.
+
+    Attributes
+    ----------
+    total : int
+        m, the rows that count, with their copies.
+    positives, negatives : int
+        p and m − p.
+    """
+
+    def __init__(self, labels: np.ndarray, *, multiplicity: np.ndarray | None = None) -> None:
+        labels = _checked_labels(labels)
+        self.rows = len(labels)
+        counts = _checked_multiplicity(multiplicity, self.rows)
+        self.positives = int(counts[labels > 0.0].sum())
+        self.negatives = int(counts[labels < 0.0].sum())
+        self.total = self.positives + self.negatives
+        for name, count in (("positive", self.positives), ("negative", self.negatives)):
+            if count == 0:
+                raise ValueError(
+                    f"no {name} rows: a measure needs rows of both labels; "
+                    "check which label is taken as +1, and that no weight or split drops a class"
+                )
+        self._copies = np.where(labels > 0.0, counts, -counts).astype(np.int32)
+        self._order = ScoreOrder(self.rows)
+        self._ranked = np.empty(self.total, np.uint32)
+        self._ranked_scores = np.empty(self.total)
+
+    @abstractmethod
+    def loss(self, table: Table) -> float:
+        """Δ."""
+
+    @abstractmethod
+    def worst_table(self, positives: np.ndarray, negatives: np.ndarray) -> Table:
+        """The table where the maximum is attained, from the sorted scores of each class."""
+
+    def rates(self, table: Table) -> Rates:
+        """Slopes of the table's plane in the scores of its errors."""
+        return Rates(1.0 / self.total, 1.0 / self.total)
+
+    def evaluate(
+        self, scores: np.ndarray, coef: np.ndarray, executor: Executor
+    ) -> tuple[float, float]:
+        order = self._order.sort(scores, executor)
+        p = self.positives
+        loops.split(order, self._copies, scores, p, self._ranked, self._ranked_scores)
+        table = self.worst_table(self._ranked_scores[:p], self._ranked_scores[p:])
+        rates = self.rates(table)
+        change = loops.coefficients(
+            self._ranked,
+            self._ranked_scores,
+            p,
+            table.true_positives,
+            table.false_positives,
+            rates.false_positive,
+            rates.false_negative,
+            scores,
+            coef,
+        )
+        offset = self.loss(table)
+        return max(0.0, offset + change), offset  # below 0 by rounding only
+
+    def digest(self) -> bytes:
+        digest = hashlib.blake2b(repr(self._name()).encode(), digest_size=16)
+        digest.update(self._copies.data)
+        return digest.digest()
+
+    def _name(self) -> tuple[object, ...]:
+        return (type(self).__name__, self.rows)
+
+
+class F1Risk(MeasureRisk):
+    """F1 score of the prediction s > 0: Δ = 1 − 2a/(p + a + b)."""
+
+    def loss(self, table: Table) -> float:
+        a = table.true_positives
+        return 1.0 - 2.0 * a / (self.positives + a + table.false_positives)
+
+    def worst_table(self, positives: np.ndarray, negatives: np.ndarray) -> Table:
+        return Table(*loops.worst_f1_table(positives, negatives))
+
+
+class TopRisk(MeasureRisk):
+    """Positives missed by the k highest rows: Δ = 1 − a/k, or 1 − a/p for the recall.
+
+    ``precision_at_k``, ``recall_at_k`` and ``break_even`` make one by name.
+
+    Parameters
+    ----------
+    labels, multiplicity
+        As for ``MeasureRisk``.
+    k : int, default=None
+        Rows predicted positive, from 1 to m. None means p.
+    recall : bool, default=False
+        Whether the loss is a share of the p positives, not of the k rows.
+    """
+
+    def __init__(
+        self,
+        labels: np.ndarray,
+        k: int | None = None,
+        *,
+        recall: bool = False,
+        multiplicity: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(labels, multiplicity=multiplicity)
+        if k is None:
+            k = self.positives
+        if not (1 <= k <= self.total and k == int(k)):
+            raise ValueError(
+                f"k={k!r}: give a whole number from 1 to {self.total}, the number of rows"
+            )
+        self.k = int(k)
+        self.recall = recall
+
+    def loss(self, table: Table) -> float:
+        return 1.0 - table.true_positives / self._size
+
+    def worst_table(self, positives: np.ndarray, negatives: np.ndarray) -> Table:
+        a = loops.worst_top_table(positives, negatives, self.k, 1.0 / self._size)
+        return Table(a, self.k - a)
+
+    def rates(self, table: Table) -> Rates:
+        missed = self.positives - table.true_positives
+        exchanged = min(table.false_positives, missed)
+        if exchanged == 0:
+            return Rates(0.0, 0.0)
+        return Rates(
+            exchanged / (table.false_positives * self.total), exchanged / (missed * self.total)
+        )
+
+    @property
+    def _size(self) -> int:
+        return self.positives if self.recall else self.k
+
+    def _name(self) -> tuple[object, ...]:
+        return (*super()._name(), self.k, self._size)
+
+
+def precision_at_k(
+    labels: np.ndarray, k: int, *, multiplicity: np.ndarray | None = None
+) -> TopRisk:
+    """Precision of the k highest rows: Δ = 1 − a/k."""
+    return TopRisk(labels, k, multiplicity=multiplicity)
+
+
+def recall_at_k(labels: np.ndarray, k: int, *, multiplicity: np.ndarray | None = None) -> TopRisk:
+    """Share of the positives among the k highest rows: Δ = 1 − a/p."""
+    return TopRisk(labels, k, recall=True, multiplicity=multiplicity)
+
+
+def break_even(labels: np.ndarray, *, multiplicity: np.ndarray | None = None) -> TopRisk:
+    """Precision where it equals recall (PRBEP): as many rows predicted positive as there are."""
+    return TopRisk(labels, multiplicity=multiplicity)
+
+
+def best_threshold(
+    scores: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray | None = None,
+    criterion: str = "error",
+    *,
+    k: float | None = None,
+) -> float:
+    """The t for which predicting ``score > t`` as positive is best on these rows.
+
+    Every cut between two different scores is tried; rows of equal score are never
+    parted. Of equally good cuts the one with the fewest rows above it is taken.
+    O(rows·log rows).
+
+    Parameters
+    ----------
+    scores : ndarray, shape (rows,)
+        Finite numbers.
+    labels : ndarray, shape (rows,)
+        −1 or +1.
+    weights : ndarray, shape (rows,), default=None
+        At least 0; rows of weight 0 are left out. None means 1.
+    criterion : {'error', 'f1', 'top_k'}
+        'error' makes the weight of wrongly predicted rows least, 'f1' makes F1
+        largest, 'top_k' predicts rows of weight k in total, or else the most that is
+        below k. Only if not one row could be predicted that way, because those of
+        the highest score weigh more than k together, are these predicted.
+    k : float, default=None
+        For 'top_k'; None means the weight of the positives.
+
+    Returns
+    -------
+    float
+        Midway between the scores on both sides of the cut. Below all scores, or
+        above them, by half the distance between the outermost two.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    labels = _checked_labels(labels)
+    weights = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if not len(scores) == len(labels) == len(weights):
+        raise ValueError(
+            f"{len(scores)} scores, {len(labels)} labels and {len(weights)} weights: "
+            "give one of each per row"
+        )
+    if not (np.isfinite(scores).all() and np.isfinite(weights).all() and (weights >= 0.0).all()):
+        raise ValueError("scores must be finite, and weights finite and at least 0")
+    kept = weights > 0.0
+    if not kept.any():
+        raise ValueError("no rows with a weight above 0: a threshold needs at least one")
+    levels, level_of = np.unique(-scores[kept], return_inverse=True)  # from high to low
+    levels = -levels
+    positive = np.where(labels[kept] > 0.0, weights[kept], 0.0)
+    # Entry j belongs to the cut below the j highest levels.
+    hits = _running_sums(level_of, positive, len(levels))
+    alarms = _running_sums(level_of, weights[kept] - positive, len(levels))
+    gain = _gain_of_cuts(hits, alarms, criterion, k)
+    return _between(levels, int(np.argmax(gain)))
+
+
+def _running_sums(level_of: np.ndarray, weights: np.ndarray, levels: int) -> np.ndarray:
+    return np.concatenate([[0.0], np.cumsum(np.bincount(level_of, weights, levels))])
+
+
+def _gain_of_cuts(
+    hits: np.ndarray, alarms: np.ndarray, criterion: str, k: float | None
+) -> np.ndarray:
+    """What is to be largest, for every cut; weights of true and false positives given."""
+    if k is not None and criterion != "top_k":
+        raise ValueError(f"k={k!r} is for criterion='top_k'; leave it out with {criterion!r}")
+    if criterion == "error":
+        return hits - alarms
+    if criterion == "f1":
+        # Without positives every cut is worth 0; the first cut has nothing predicted.
+        return 2.0 * hits / np.maximum(hits[-1] + hits + alarms, np.finfo(float).tiny)
+    if criterion == "top_k":
+        k = hits[-1] if k is None else k
+        if not k > 0.0:
+            raise ValueError(f"k={k!r}: give a k above 0, the weight of rows to predict positive")
+        predicted = hits + alarms
+        gain = np.where(predicted <= k, predicted, -predicted)
+        gain[0] = -np.inf  # nothing predicted
+        return gain
+    raise ValueError(f"criterion={criterion!r}: give 'error', 'f1' or 'top_k'")
+
+
+def _between(levels: np.ndarray, cut: int) -> float:
+    """A number that the first ``cut`` of the falling levels exceed, and no others."""
+    if cut == 0:
+        step = 0.5 * (levels[0] - levels[1]) if len(levels) > 1 else 0.5
+        return float(levels[0] + step)
+    if cut == len(levels):
+        step = 0.5 * (levels[-2] - levels[-1]) if len(levels) > 1 else 0.5
+        return float(min(levels[-1] - step, np.nextafter(levels[-1], -np.inf)))
+    low, high = levels[cut], levels[cut - 1]
+    middle = 0.5 * low + 0.5 * high
+    return float(middle if low <= middle < high else low)  # neighbours in floating point
+
+
+def _checked_labels(labels: np.ndarray) -> np.ndarray:
+    labels = np.asarray(labels, dtype=np.float64)
+    if labels.ndim != 1 or not np.isin(labels, (-1.0, 1.0)).all():
+        raise ValueError("labels must be −1 or +1, one per row; encode the two classes so")
+    return labels
+
+
+def _checked_multiplicity(multiplicity: np.ndarray | None, rows: int) -> np.ndarray:
+    if multiplicity is None:
+        return np.ones(rows, np.int64)
+    counts = np.asarray(multiplicity)
+    if counts.shape != (rows,):
+        raise ValueError(f"multiplicity of shape {counts.shape}: give one number for each row")
+    whole = np.isfinite(counts) & (counts == np.floor(counts)) & (counts >= 0)
+    if not (whole & (counts <= np.iinfo(np.int32).max)).all():
+        raise ValueError(
+            "multiplicity must be whole numbers of at least 0: "
+            "a measure counts rows, so round the weights or leave them out"
+        )
+    return counts.astype(np.int64)

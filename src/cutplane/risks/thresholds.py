@@ -1,0 +1,131 @@
+"""Thresholds that turn scores into ranks.
+
+A row of score f is predicted rank ρ = #{k : f > θ_k} for θ_1 ≤ … ≤ θ_{R−1}. The
+thresholds are fitted to training scores f_i, ranks r_i in 0..R−1 and weights c_i:
+
+    absolute   min Σ c_i |ρ_i − r_i|
+    zero_one   min Σ c_i [ρ_i ≠ r_i]
+
+exactly, in O((m + R) log m) and independent of how many ranks there are.
+
+**absolute** falls apart into one problem per threshold, because
+|ρ − r| = Σ_k [(f > θ_k) ≠ (r ≥ k)]. Let E_k(p) be the error of threshold k when it
+lies above the p lowest rows. One more row below it changes E_k by +c_i if r_i ≥ k
+and by −c_i if not, and this never grows with k; so for p < q
+
+    E_{k+1}(p) − E_{k+1}(q) ≥ E_k(p) − E_k(q).
+
+If q is the smallest minimiser of E_k the right side is positive for all p < q: no
+minimiser of E_{k+1} lies below q. The smallest minimisers are therefore in order,
+and the independent optima are together the optimum under θ_1 ≤ … ≤ θ_{R−1}.
+
+If ranks stand for real values v_0 < v_1 < …, the error |v_ρ − v_r| only scales the
+problem of threshold k by v_k − v_{k−1} > 0: the same thresholds are optimal for it.
+
+**zero_one** is the heaviest chain of hits, by dynamic programming over the groups of
+equal scores with a tree of prefix maxima over the ranks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..loops import thresholds as loops
+
+DEEPEST = 64  # open ranges: one per halving of a 64-bit range, and one
+
+
+def fit_thresholds(
+    scores: np.ndarray,
+    ranks: np.ndarray,
+    weights: np.ndarray,
+    n_ranks: int,
+    criterion: str,
+) -> np.ndarray:
+    """The thresholds of least error on the training scores.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (m,)
+        Finite scores. Equal scores are predicted alike.
+    ranks : ndarray of shape (m,)
+        Integers in 0..n_ranks−1; not all have to occur.
+    weights : ndarray of shape (m,)
+        Weights ≥ 0 of the errors; rows of weight 0 are left out.
+    n_ranks : int
+        R, up to about as many as rows: time and memory grow with m + R.
+    criterion : {'absolute', 'zero_one'}
+        The error that is minimised, see the module.
+
+    Returns
+    -------
+    thresholds : ndarray of shape (n_ranks − 1,)
+        Non-decreasing and finite. Each is half way between two neighbouring
+        distinct scores, or just outside of all. A rank that is predicted for no
+        training row has coinciding thresholds around it, or lies outside. The
+        answer depends neither on the order of the rows nor on the machine, but
+        for rounding where the best choices differ by that alone.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    ranks = np.asarray(ranks)
+    weights = np.asarray(weights, dtype=np.float64)
+    _check(scores, ranks, weights, n_ranks)
+    kept = weights > 0.0
+    if not kept.any():
+        raise ValueError("no rows with a weight above 0: thresholds need at least one")
+    scores, weights = scores[kept], weights[kept]
+    ranks = ranks[kept].astype(np.int64)
+    order = np.lexsort((-ranks, scores))
+    scores = scores[order]
+    ranks = ranks[order]
+    weights = weights[order]
+    starts = np.ones(len(scores) + 1, dtype=np.bool_)
+    np.not_equal(scores[1:], scores[:-1], out=starts[1:-1])
+
+    cuts = np.empty(n_ranks - 1, dtype=np.int64)
+    stack = np.empty((DEEPEST, 4), dtype=np.int64)
+    if criterion == "absolute":
+        loops.absolute_cuts(ranks, weights, starts, stack, cuts)
+    elif criterion == "zero_one":
+        best = np.empty(n_ranks + 1)
+        tail = np.empty(n_ranks + 1, dtype=np.int64)
+        previous = np.empty(len(scores), dtype=np.int64)
+        loops.zero_one_cuts(ranks, weights, starts, best, tail, previous, stack, cuts)
+    else:
+        raise ValueError(f"criterion must be 'absolute' or 'zero_one', got {criterion!r}")
+    return _between(scores, int(np.count_nonzero(starts)) - 1, cuts)
+
+
+def _between(scores: np.ndarray, n_groups: int, cuts: np.ndarray) -> np.ndarray:
+    """The thresholds that leave ``cuts`` rows of the sorted scores below or at them."""
+    last = len(scores) - 1
+    below = scores[np.maximum(cuts - 1, 0)]
+    above = scores[np.minimum(cuts, last)]
+    middle = 0.5 * below + 0.5 * above
+    # Between neighbouring floats there is no middle; the lower one is still not above θ.
+    middle = np.where((below <= middle) & (middle < above), middle, below)
+    # Outside: as far as inside, by half the mean distance between neighbours.
+    steps = 2.0 * max(n_groups - 1, 1)
+    margin = scores[-1] / steps - scores[0] / steps if n_groups > 1 else 0.5
+    lowest = min(scores[0] - margin, np.nextafter(scores[0], -np.inf))
+    highest = scores[-1] + margin
+    limit = np.finfo(np.float64).max
+    return np.clip(
+        np.where(cuts == 0, lowest, np.where(cuts > last, highest, middle)), -limit, limit
+    )
+
+
+def _check(scores: np.ndarray, ranks: np.ndarray, weights: np.ndarray, n_ranks: int) -> None:
+    if scores.ndim != 1 or scores.shape != ranks.shape or scores.shape != weights.shape:
+        raise ValueError(
+            "scores, ranks and weights must be 1-D and of one length, "
+            f"got shapes {scores.shape}, {ranks.shape} and {weights.shape}"
+        )
+    if not len(scores):
+        raise ValueError("scores is empty: thresholds need at least one row")
+    if not np.all(np.isfinite(scores)):
+        raise ValueError("scores must be finite")
+    if not np.issubdtype(ranks.dtype, np.integer) or ranks.min() < 0 or ranks.max() >= n_ranks:
+        raise ValueError(f"ranks must be integers in 0..n_ranks−1 = {n_ranks - 1}")
+    if not np.all((weights >= 0.0) & np.isfinite(weights)):
+        raise ValueError("weights must be finite and not negative")

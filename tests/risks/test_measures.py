@@ -1,0 +1,549 @@
+"""Measures of a whole labelling, against every labelling and every contingency table."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cutplane.exec import SerialExecutor, ThreadExecutor
+from cutplane.risks import HingeRisk, Scores, Targets
+from cutplane.risks.measures import (
+    F1Risk,
+    MeasureRisk,
+    TopRisk,
+    best_threshold,
+    break_even,
+    precision_at_k,
+    recall_at_k,
+)
+
+SEEDS = st.integers(0, 2**32 - 1)
+# Halves tie often; zeros are what training starts from.
+KINDS = st.sampled_from(["normal", "halves", "wide", "zero", "equal", "large"])
+
+
+@dataclass(frozen=True)
+class MeasureCase:
+    """A risk and its loss of a table (a, b), written apart from the package."""
+
+    name: str
+    make: Callable[..., MeasureRisk]
+    loss: Callable[[int, int, int], float]
+    k: Callable[[int, int], int] | None = None  # from p and m
+
+    def risk(self, labels, multiplicity=None) -> MeasureRisk:
+        counts = np.ones(len(labels), int) if multiplicity is None else multiplicity
+        p = int(counts[labels > 0].sum())
+        extra = () if self.k is None or self.name == "break_even" else (self.size(p, counts.sum()),)
+        return self.make(labels, *extra, multiplicity=multiplicity)
+
+    def size(self, p, m) -> int | None:
+        return None if self.k is None else max(1, min(int(m), self.k(p, int(m))))
+
+    def predict(self, scores, p) -> np.ndarray:
+        """The prediction that the risk bounds the loss of."""
+        k = self.size(p, len(scores))
+        if k is None:
+            return scores > 0.0
+        chosen = np.zeros(len(scores), bool)
+        chosen[np.argsort(-scores, kind="stable")[:k]] = True
+        return chosen
+
+
+def f1_loss(a, b, p):
+    if a == 0:
+        return 1.0
+    precision, recall = a / (a + b), a / p
+    return 1.0 - 2.0 * precision * recall / (precision + recall)
+
+
+def precision_loss(a, b, p):
+    return b / (a + b)
+
+
+def recall_loss(a, b, p):
+    return (p - a) / p
+
+
+CASES = [
+    MeasureCase("f1", F1Risk, f1_loss),
+    MeasureCase("break_even", break_even, precision_loss, lambda p, m: p),
+    MeasureCase("precision_few", precision_at_k, precision_loss, lambda p, m: (p + 1) // 2),
+    MeasureCase("precision_one", precision_at_k, precision_loss, lambda p, m: 1),
+    MeasureCase("precision_many", precision_at_k, precision_loss, lambda p, m: p + (m - p) // 2),
+    MeasureCase("precision_all", precision_at_k, precision_loss, lambda p, m: m),
+    MeasureCase("recall_few", recall_at_k, recall_loss, lambda p, m: (p + 1) // 2),
+    MeasureCase("recall_many", recall_at_k, recall_loss, lambda p, m: 2 * p),
+]
+
+
+@pytest.fixture(params=CASES, ids=lambda case: case.name, scope="module")
+def measure(request) -> MeasureCase:
+    return request.param
+
+
+def draw_labels(rng, rows):
+    labels = np.where(rng.random(rows) < rng.uniform(0.1, 0.9), 1.0, -1.0)
+    labels[:2] = [1.0, -1.0]
+    return rng.permutation(labels)
+
+
+def draw_scores(rng, rows, kind):
+    if kind == "zero":
+        return np.zeros(rows)
+    if kind == "equal":
+        return np.full(rows, rng.normal())
+    scores = 2.0 * rng.normal(size=rows) + rng.normal()
+    if kind == "halves":
+        return np.round(scores) / 2.0
+    if kind == "wide":
+        return scores * 10.0 ** rng.uniform(-3, 3, rows)
+    return scores * (1e8 if kind == "large" else 1.0)
+
+
+def evaluate(risk, scores, executor=None):
+    coef = np.full(len(scores), np.nan)
+    value, offset = risk.evaluate(scores, coef, executor or SerialExecutor())
+    return value, offset, coef
+
+
+def rounding(*scores):
+    return 1e-14 * (1.0 + sum(np.abs(s).mean() for s in scores))
+
+
+# -- the maximum ----------------------------------------------------------------------
+
+
+def all_labellings(m):
+    return np.array(list(itertools.product([0.0, 1.0], repeat=m)))
+
+
+def risk_by_labellings(case, labels, scores):
+    """The largest of all labellings, each compared with y or with the best ones near it."""
+    m, truth = len(labels), (labels > 0).astype(float)
+    p = int(truth.sum())
+    k = case.size(p, m)
+    every = all_labellings(m)
+    if k is None:
+        references = np.broadcast_to(truth, every.shape)
+    else:
+        every = every[every.sum(axis=1) == k]
+        best = every[every @ truth == min(k, p)]
+        distance = np.abs(every[:, None] - best).sum(axis=2)
+        nearest = distance == distance.min(axis=1, keepdims=True)
+        references = nearest @ best / nearest.sum(axis=1, keepdims=True)
+    hits = every @ truth
+    losses = [case.loss(int(a), int(b), p) for a, b in zip(hits, every.sum(1) - hits, strict=True)]
+    return np.max(losses + (every - references) @ scores / m)
+
+
+@pytest.mark.parametrize("kind", ["normal", "halves", "wide", "zero", "equal"])
+@settings(max_examples=20)
+@given(seed=SEEDS, rows=st.integers(2, 10))
+def test_value_is_the_maximum_over_labellings(measure, seed, kind, rows):
+    rng = np.random.default_rng(seed)
+    if measure.k is not None:
+        rows = min(rows, 8)  # the reference compares pairs of labellings
+    labels, scores = draw_labels(rng, rows), draw_scores(rng, rows, kind)
+    value, _, _ = evaluate(measure.risk(labels), scores)
+    expected = risk_by_labellings(measure, labels, scores)
+    assert value == pytest.approx(expected, rel=1e-13, abs=rounding(scores))
+
+
+def risk_by_tables(case, labels, scores):
+    positives = np.sort(scores[labels > 0])[::-1]
+    negatives = np.sort(scores[labels < 0])[::-1]
+    p, n = len(positives), len(negatives)
+    m, k = p + n, case.size(p, p + n)
+    values = []
+    for a, b in itertools.product(range(p + 1), range(n + 1)):
+        if k is None:
+            change = math.fsum(negatives[:b]) - math.fsum(positives[a:])
+        elif a + b != k:
+            continue
+        elif a == min(k, p):
+            change = 0.0
+        else:
+            change = (min(k, p) - a) * (negatives[:b].mean() - positives[a:].mean())
+        values.append(case.loss(a, b, p) + change / m)
+    return max(values)
+
+
+@settings(max_examples=8)
+@given(seed=SEEDS, kind=KINDS)
+def test_value_is_the_maximum_over_tables(measure, seed, kind):
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(100, 200))
+    labels, scores = draw_labels(rng, rows), draw_scores(rng, rows, kind)
+    value, _, _ = evaluate(measure.risk(labels), scores)
+    expected = risk_by_tables(measure, labels, scores)
+    assert value == pytest.approx(expected, rel=1e-13, abs=rounding(scores))
+
+
+@settings(max_examples=40)
+@given(seed=SEEDS)
+def test_scores_near_the_scale_of_the_margin(measure, seed):
+    """Tables compete most closely where gains in loss and in score are alike."""
+    rng = np.random.default_rng(seed)
+    labels = draw_labels(rng, 60)
+    scores = rng.normal(size=60) * 10.0 ** rng.uniform(-1, 1) + 0.5 * labels
+    value, _, _ = evaluate(measure.risk(labels), scores)
+    assert value == pytest.approx(risk_by_tables(measure, labels, scores), rel=1e-13)
+
+
+@given(seed=SEEDS, kind=KINDS)
+def test_the_error_rate_gives_the_hinge_loss(seed, kind):
+    """Why the error rate needs no class here."""
+    rng = np.random.default_rng(seed)
+    labels, scores = draw_labels(rng, 8), draw_scores(rng, 8, kind)
+    every = 2.0 * all_labellings(8) - 1.0
+    losses = (every != labels).mean(axis=1)
+    expected = np.max(losses + (every - labels) @ scores / 16.0)
+    found = HingeRisk().value(Scores(scores, 0.0), Targets.make(labels)) / 8.0
+    assert found == pytest.approx(expected, rel=1e-13)
+
+
+# -- the plane ------------------------------------------------------------------------
+
+
+@given(seed=SEEDS, kind=KINDS, other=KINDS)
+def test_the_plane_touches_here_and_lies_below_elsewhere(measure, seed, kind, other):
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(2, 40))
+    risk = measure.risk(draw_labels(rng, rows))
+    here, there = draw_scores(rng, rows, kind), draw_scores(rng, rows, other)
+    value, offset, coef = evaluate(risk, here)
+    assert value == pytest.approx(offset + coef @ here, rel=1e-13, abs=rounding(here))
+    there_value, _, _ = evaluate(risk, there)
+    assert there_value >= offset + coef @ there - rounding(there)
+    assert there_value >= value + coef @ (there - here) - rounding(here, there)
+
+
+@given(seed=SEEDS, kind=KINDS)
+def test_coefficients_belong_to_a_labelling(measure, seed, kind):
+    """To several, mixed, where equal scores share the last places."""
+    rng = np.random.default_rng(seed)
+    labels, scores = draw_labels(rng, 20), draw_scores(rng, 20, kind)
+    p, k = int((labels > 0).sum()), measure.size(int((labels > 0).sum()), 20)
+    _, offset, coef = evaluate(measure.risk(labels), scores)
+    assert (coef[labels > 0] <= 0.0).all()
+    assert (coef[labels < 0] >= 0.0).all()
+    if k is None or k == p:
+        for sign in (-1.0, 1.0):  # parts of a row only at one score of a class
+            parts = (coef * sign > 0.0) & (np.abs(coef) < 0.999 / 20)
+            assert len(np.unique(scores[parts])) <= 1
+        a, b = p + 20 * np.minimum(coef, 0.0).sum(), 20 * np.maximum(coef, 0.0).sum()
+        assert offset == pytest.approx(measure.loss(a, b, p), abs=1e-15)
+        assert a == pytest.approx(round(a), abs=1e-12)
+    if k is not None:
+        assert coef.sum() == pytest.approx(0.0, abs=1e-15)
+
+
+@given(seed=SEEDS, kind=KINDS)
+def test_value_bounds_the_loss_of_the_prediction(measure, seed, kind):
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(2, 40))
+    labels, scores = draw_labels(rng, rows), draw_scores(rng, rows, kind)
+    p = int((labels > 0).sum())
+    value, _, _ = evaluate(measure.risk(labels), scores)
+    predicted = measure.predict(scores, p)
+    loss = measure.loss(int(predicted[labels > 0].sum()), int(predicted[labels < 0].sum()), p)
+    assert value >= loss - rounding(scores)
+    assert value >= 0.0
+
+
+@given(seed=SEEDS, shift=st.floats(-100.0, 100.0))
+def test_a_shift_of_all_scores_changes_no_ranking(seed, shift):
+    """With y in place of a labelling of k rows a bias could make the risk what it likes."""
+    rng = np.random.default_rng(seed)
+    labels, scores = draw_labels(rng, 30), draw_scores(rng, 30, "normal")
+    for case in CASES[1:]:
+        risk = case.risk(labels)
+        here, there = evaluate(risk, scores)[0], evaluate(risk, scores + shift)[0]
+        assert there == pytest.approx(here, abs=1e-12)
+
+
+def test_a_wide_margin_leaves_only_the_least_loss(measure):
+    labels = np.repeat([1.0, -1.0], [3, 5])
+    value, offset, coef = evaluate(measure.risk(labels), 100.0 * labels)
+    k = measure.size(3, 8)
+    least = 0.0 if k is None else measure.loss(min(k, 3), k - min(k, 3), 3)
+    assert value == offset == pytest.approx(least, abs=1e-15)
+    assert not coef.any()
+
+
+def test_spread_inside_a_class_costs_nothing_once_the_classes_are_apart():
+    """All k ≤ p highest rows are positives: nothing is wrong, however uneven they are."""
+    labels = np.repeat([1.0, -1.0], [4, 4])
+    scores = np.array([1000.0, 500.0, 80.0, 60.0, -1.0, -40.0, -500.0, -9000.0])
+    for k in (1, 2, 3, 4):
+        assert evaluate(precision_at_k(labels, k), scores)[0] == 0.0
+
+
+# -- copies, order, threads -----------------------------------------------------------
+
+
+@given(seed=SEEDS, kind=KINDS)
+def test_multiplicity_is_repetition(measure, seed, kind):
+    rng = np.random.default_rng(seed)
+    labels, scores = draw_labels(rng, 15), draw_scores(rng, 15, kind)
+    times = rng.integers(0, 4, 15)
+    times[[np.argmax(labels), np.argmin(labels)]] = 2
+    rows = np.repeat(np.arange(15), times)
+    value, offset, coef = evaluate(measure.risk(labels, times), scores)
+    many = evaluate(measure.risk(labels[rows]), scores[rows])
+    assert offset == many[1]
+    assert value == pytest.approx(many[0], rel=1e-15, abs=0.1 * rounding(scores))
+    summed = np.bincount(rows, many[2], minlength=15)
+    np.testing.assert_allclose(coef, summed, rtol=1e-15, atol=1e-16)
+    assert not coef[times == 0].any()
+
+
+@given(seed=SEEDS, kind=KINDS)
+def test_the_order_of_rows_does_not_matter(measure, seed, kind):
+    rng = np.random.default_rng(seed)
+    labels, scores = draw_labels(rng, 30), draw_scores(rng, 30, kind)
+    value, offset, coef = evaluate(measure.risk(labels), scores)
+    mixed = rng.permutation(30)
+    found = evaluate(measure.risk(labels[mixed]), scores[mixed])
+    assert found[0] == pytest.approx(value, rel=1e-14, abs=rounding(scores))
+    if len(np.unique(scores)) == 30:
+        assert found[1] == offset
+        np.testing.assert_array_equal(found[2], coef[mixed])
+
+
+@pytest.mark.parametrize("kind", ["normal", "halves", "wide", "zero"])
+def test_threads_give_the_same_bits(measure, kind):
+    rng = np.random.default_rng(5)
+    rows = 150_000
+    labels, scores = draw_labels(rng, rows), draw_scores(rng, rows, kind)
+    risk = measure.risk(labels)
+    one = evaluate(risk, scores)
+    with ThreadExecutor(2) as executor:
+        two = evaluate(risk, scores, executor)
+    assert one[:2] == two[:2]
+    np.testing.assert_array_equal(one[2], two[2])
+
+
+def test_many_scores_are_summed_exactly(measure):
+    """Sums of scores of both signs and very different size, against exact arithmetic."""
+    rng = np.random.default_rng(6)
+    rows = 20_000
+    labels = draw_labels(rng, rows)
+    scores = rng.normal(size=rows) * 10.0 ** rng.uniform(-6, 6, rows)
+    value, offset, coef = evaluate(measure.risk(labels), scores)
+    terms = (Fraction(c) * Fraction(s) for c, s in zip(coef, scores, strict=True))
+    exact = float(Fraction(offset) + sum(terms))
+    assert value == pytest.approx(exact, rel=1e-15, abs=1e-15 * np.abs(scores).mean())
+
+
+def test_scores_are_not_written_to_and_buffers_do_not_leak(measure):
+    rng = np.random.default_rng(7)
+    labels, first, second = draw_labels(rng, 50), *rng.normal(size=(2, 50))
+    risk = measure.risk(labels)
+    kept = first.copy()
+    before = evaluate(risk, first)
+    np.testing.assert_array_equal(first, kept)
+    evaluate(risk, second)
+    after = evaluate(risk, first)
+    assert before[:2] == after[:2]
+    np.testing.assert_array_equal(before[2], after[2])
+
+
+# -- small and odd problems -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", [[1.0, -1.0], [-1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, 1.0]])
+@pytest.mark.parametrize("level", [-1.0, 0.0, 0.25, 1.0, 5.0])
+def test_tiny_problems(measure, labels, level):
+    labels = np.array(labels)
+    for direction in (labels, -labels, np.zeros(len(labels)), np.arange(len(labels))):
+        scores = level * direction
+        value, _, _ = evaluate(measure.risk(labels), scores)
+        assert value == pytest.approx(risk_by_labellings(measure, labels, scores), abs=1e-14)
+
+
+def test_two_rows_by_hand():
+    labels = np.array([1.0, -1.0])
+    # s = (0.2, 0.1): predict nothing 1 − 0.1, both 1/3 + 0.05, the wrong one 1 − 0.05.
+    value, offset, coef = evaluate(F1Risk(labels), np.array([0.2, 0.1]))
+    assert value == pytest.approx(0.95)
+    assert offset == 1.0
+    np.testing.assert_array_equal(coef, [-0.5, 0.5])
+    # s = (1, 1): both 1/3 + 1/2, the wrong one 1.
+    assert evaluate(F1Risk(labels), np.array([1.0, 1.0]))[0] == pytest.approx(1.0)
+    assert evaluate(break_even(labels), np.array([1.0, 0.0]))[0] == pytest.approx(0.5)
+
+
+def test_precision_and_recall_meet_at_the_number_of_positives():
+    rng = np.random.default_rng(8)
+    labels, scores = draw_labels(rng, 40), rng.normal(size=40)
+    p = int((labels > 0).sum())
+    found = [
+        evaluate(r, scores)
+        for r in (break_even(labels), precision_at_k(labels, p), recall_at_k(labels, p))
+    ]
+    assert found[0][:2] == found[1][:2] == found[2][:2]
+
+
+# -- errors and digests ---------------------------------------------------------------
+
+
+def test_one_class_is_refused(measure):
+    for label, missing in ((1.0, "no negative rows"), (-1.0, "no positive rows")):
+        with pytest.raises(ValueError, match=missing):
+            measure.risk(np.full(4, label))
+    with pytest.raises(ValueError, match="no positive rows"):
+        measure.risk(np.array([1.0, -1.0, -1.0]), np.array([0, 1, 2]))
+
+
+@pytest.mark.parametrize("labels", [[0.0, 1.0], [1.0, 2.0], [1.0, np.nan], [[1.0, -1.0]]])
+def test_other_labels_are_refused(labels):
+    with pytest.raises(ValueError, match="−1 or \\+1"):
+        F1Risk(np.array(labels))
+
+
+@pytest.mark.parametrize("k", [0, -1, 5, 1.5, np.nan, np.inf])
+def test_k_out_of_range_is_refused(k):
+    labels = np.array([1.0, -1.0, 1.0, -1.0])
+    for make in (precision_at_k, recall_at_k):
+        with pytest.raises(ValueError, match="whole number from 1 to 4"):
+            make(labels, k)
+    with pytest.raises(ValueError, match="from 1 to 3"):
+        precision_at_k(labels, 4, multiplicity=np.array([1, 1, 1, 0]))
+
+
+@pytest.mark.parametrize("times", [[1, -1], [0.5, 1.0], [1.0, np.nan], [1.0, np.inf], [1, 1, 1]])
+def test_other_multiplicities_are_refused(times):
+    with pytest.raises(ValueError, match="multiplicity"):
+        F1Risk(np.array([1.0, -1.0]), multiplicity=np.array(times))
+
+
+def test_whole_numbers_in_floats_are_counts():
+    labels, scores = np.array([1.0, -1.0, 1.0]), np.array([0.1, 0.2, -0.3])
+    one = evaluate(F1Risk(labels, multiplicity=np.array([2.0, 1.0, 3.0])), scores)
+    two = evaluate(F1Risk(labels, multiplicity=np.array([2, 1, 3], np.uint8)), scores)
+    assert one[:2] == two[:2]
+
+
+def test_digests_tell_risks_apart():
+    labels = np.array([1.0, -1.0, 1.0, -1.0])
+    ones = np.ones(4, int)
+    different = [
+        F1Risk(labels),
+        F1Risk(-labels),
+        F1Risk(labels, multiplicity=2 * ones),
+        precision_at_k(labels, 1),
+        precision_at_k(labels, 3),
+        recall_at_k(labels, 1),
+        break_even(labels),
+    ]
+    assert len({risk.digest() for risk in different}) == len(different)
+    assert F1Risk(labels).digest() == F1Risk(labels, multiplicity=ones).digest()
+    assert TopRisk(labels).digest() == recall_at_k(labels, 2).digest()  # the same function
+
+
+# -- thresholds -----------------------------------------------------------------------
+
+
+def quality(criterion, scores, labels, weights, threshold, k):
+    """What the best threshold makes largest."""
+    predicted = scores > threshold
+    hits = weights[predicted & (labels > 0)].sum()
+    alarms = weights[predicted & (labels < 0)].sum()
+    p = weights[labels > 0].sum()
+    if criterion == "error":
+        return -(alarms + p - hits)
+    if criterion == "f1":
+        return 0.0 if hits == 0 else 2.0 * hits / (p + hits + alarms)
+    count = hits + alarms
+    if count == 0:
+        return -math.inf
+    return count if count <= k else -count
+
+
+@pytest.mark.parametrize("criterion", ["error", "f1", "top_k"])
+@settings(max_examples=150)
+@given(seed=SEEDS, kind=KINDS, rows=st.integers(1, 12))
+def test_no_threshold_is_better(criterion, seed, kind, rows):
+    rng = np.random.default_rng(seed)
+    labels = rng.choice([-1.0, 1.0], rows)
+    scores = draw_scores(rng, rows, kind)
+    weights = rng.integers(0, 4, rows).astype(float)
+    weights[0] = 1.0
+    k = int(rng.integers(1, 2 * rows)) if criterion == "top_k" else None
+    found = best_threshold(scores, labels, weights, criterion, k=k)
+    assert np.isfinite(found)
+    reached = quality(criterion, scores, labels, weights, found, k)
+    for level in [*scores, scores.min() - 1.0 - 1e-6 * abs(scores.min())]:
+        assert reached >= quality(criterion, scores, labels, weights, level, k)
+    # Rows of weight 0 are as if they were not there.
+    kept = weights > 0
+    again = best_threshold(scores[kept], labels[kept], weights[kept], criterion, k=k)
+    assert again == found
+    rows = np.repeat(np.arange(rows), weights.astype(int))
+    assert best_threshold(scores[rows], labels[rows], None, criterion, k=k) == found
+
+
+def test_threshold_lies_midway():
+    scores, labels = np.array([3.0, 1.0, -1.0, -2.0]), np.array([1.0, 1.0, -1.0, -1.0])
+    for criterion in ("error", "f1", "top_k"):
+        assert best_threshold(scores, labels, criterion=criterion) == 0.0
+    assert best_threshold(scores, labels, criterion="top_k", k=3) == -1.5
+    assert best_threshold(scores, labels, criterion="top_k", k=1) == 2.0
+
+
+def test_threshold_outside_all_scores():
+    scores = np.array([3.0, 1.0, -1.0, -2.0])
+    assert best_threshold(scores, np.ones(4)) == -2.5
+    assert best_threshold(scores, -np.ones(4)) == 4.0
+    assert best_threshold(np.array([7.0]), np.array([1.0])) == 6.5
+    assert best_threshold(np.array([7.0]), np.array([-1.0])) == 7.5
+    assert best_threshold(np.array([1e300]), np.array([1.0])) < 1e300
+
+
+def test_ties_are_never_parted():
+    scores, labels = np.array([2.0, 1.0, 1.0, 1.0, 0.0]), np.array([1.0, 1.0, 1.0, -1.0, -1.0])
+    assert best_threshold(scores, labels, criterion="top_k", k=2) == 1.5
+    assert best_threshold(scores, labels, criterion="top_k", k=3) == 1.5
+    assert best_threshold(scores, labels, criterion="top_k", k=4) == 0.5
+    # Three rows share the highest score: three rather than none.
+    assert best_threshold(scores[1:], labels[1:], criterion="top_k", k=1) == 0.5
+
+
+def test_neighbouring_numbers_are_told_apart():
+    low = 1.0
+    high = np.nextafter(low, 2.0)
+    for a, b in ((low, high), (-high, -low), (0.0, 5e-324)):
+        found = best_threshold(np.array([a, b]), np.array([-1.0, 1.0]))
+        assert a <= found < b
+
+
+def test_threshold_errors():
+    scores, labels = np.array([1.0, 2.0]), np.array([1.0, -1.0])
+    with pytest.raises(ValueError, match="give 'error', 'f1' or 'top_k'"):
+        best_threshold(scores, labels, criterion="accuracy")
+    with pytest.raises(ValueError, match="is for criterion='top_k'"):
+        best_threshold(scores, labels, criterion="f1", k=2)
+    with pytest.raises(ValueError, match="k above 0"):
+        best_threshold(scores, labels, criterion="top_k", k=0)
+    with pytest.raises(ValueError, match="k above 0"):
+        best_threshold(scores, -np.ones(2), criterion="top_k")
+    with pytest.raises(ValueError, match="finite"):
+        best_threshold(np.array([1.0, np.nan]), labels)
+    with pytest.raises(ValueError, match="at least 0"):
+        best_threshold(scores, labels, np.array([1.0, -1.0]))
+    with pytest.raises(ValueError, match="weight above 0"):
+        best_threshold(scores, labels, np.zeros(2))
+    with pytest.raises(ValueError, match="one of each per row"):
+        best_threshold(scores, labels, np.ones(3))
+    with pytest.raises(ValueError, match="−1 or \\+1"):
+        best_threshold(scores, np.array([0.0, 1.0]))
