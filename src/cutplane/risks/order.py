@@ -148,7 +148,6 @@ class ScoreOrder:
         executor.run(scatter, parts)
         targets = [self.rows * part // parts for part in range(parts + 1)]
         edges = np.searchsorted(starts, targets)
-        edges[0], edges[-1] = 0, counts.shape[1]
 
         def finish(part: int) -> bool:
             return loops.finish(

@@ -8,8 +8,8 @@ c⁻_j = Σ w_i over the i above j with s_i − 1 < s_j, the plane that touches 
 
     coef_i = factor·w_i (c⁻_i − c⁺_i),    offset = Σ factor·w_i c⁺_i
 
-(Joachims, KDD 2006, Algorithm 4, whose pass per rank is replaced by a
-tree of splits, see ``loops.pairs``: O(m log m) for any number of distinct targets.)
+(Joachims, KDD 2006, the algorithm for ordinal regression; its pass per rank is replaced
+by a tree of splits, see ``loops.pairs``: O(m log m) for any number of distinct targets.)
 Σ_i (c⁻_i − c⁺_i) w_i = 0 in every query, so that R = offset + Σ coef_i (s_i − reference_q) for any
 reference; one of the query's own scores keeps the digits.
 """
@@ -81,9 +81,7 @@ class _Layout:
         self.ids, number = np.zeros(1, np.int64), np.zeros(len(targets), np.int64)
         if queries is not None:
             self.ids, number = np.unique(queries, return_inverse=True)
-        rows = np.arange(len(targets))
-        if weights is not None:
-            rows = np.flatnonzero(weights > 0.0)
+        rows = np.arange(len(targets)) if weights is None else np.flatnonzero(weights)
         rows = rows[np.lexsort((targets[rows], number[rows]))]
         # Queries whose smallest and largest target differ, small ones first.
         sizes = np.bincount(number[rows], minlength=len(self.ids))
@@ -146,7 +144,9 @@ class _Tree:
     def __init__(self, layout: _Layout) -> None:
         nodes = np.empty((len(layout.levels), 4), np.int64)
         nodes = nodes[: loops.plant(layout.levels, layout.starts[layout.small :], _LEAF, nodes)]
-        wide = nodes[:, 2] - nodes[:, 0] >= 2 * _PIECE
+        size = nodes[:, 2] - nodes[:, 0]
+        parent = np.append(nodes[1:, 0] < nodes[:-1, 2], False)  # the next node is a part of it
+        wide = size >= np.where(parent, 1, 2) * _PIECE
         self.wide = [(a, b, c, d) for a, b, c, d in nodes[wide].tolist()]
         self.nodes = nodes[~wide]
         edges, rows, end = [0], 0, 0
@@ -188,7 +188,7 @@ class PairCounter:
             self._pieces = [
                 (query, *part)
                 for query in range(layout.small, len(layout.members))
-                for part in _parts(int(starts[query]), int(starts[query + 1]))
+                for part in _parts(int(starts[query]), int(starts[query + 1]), _PIECE)
             ]
 
     def count(
@@ -233,7 +233,7 @@ class PairCounter:
     def _sort(self, scores: np.ndarray, margin: float, executor: Executor) -> None:
         """Fill line 0 of keys and ids: the rows of each large query by score."""
         layout, base = self.layout, self._base
-        parts = _parts(base, len(layout.rows))
+        parts = _parts(base, len(layout.rows), _PIECE)
         found = (self._local, self._reach, self._counts)
         lists = (self._keys, self._ids)
 
@@ -271,7 +271,7 @@ class PairCounter:
         keys, ids, sums = self._keys, self._ids, self._sums
         weights = (self.layout.weights, self.layout.weighted)
         found = (sums, self._values, self._counts)
-        parts = _parts(start, stop)
+        parts = _parts(start, stop, _PIECE)
         other = 1 - side
 
         def count_low(part: int) -> int:
@@ -323,18 +323,20 @@ class PairCounter:
             sums[:, query] += result
 
 
-def _parts(start: int, stop: int) -> list[tuple[int, int]]:
-    """Even pieces of ``_PIECE`` places or more."""
-    count = max(1, (stop - start) // _PIECE)
+def _parts(start: int, stop: int, least: int) -> list[tuple[int, int]]:
+    """Even pieces of ``least`` places or more."""
+    count = max(1, (stop - start) // least)
     edges = [start + (stop - start) * k // count for k in range(count + 1)]
     return list(pairwise(edges))
 
 
 def _ranges(starts: np.ndarray) -> list[tuple[int, int]]:
-    """Ranges of queries of about ``_PIECE`` places together."""
+    """Ranges of small queries that make one piece of work: a row has much of it there."""
     if len(starts) == 1:
         return []
-    edges = np.searchsorted(starts, [stop for _, stop in _parts(0, int(starts[-1]))])
+    edges = np.searchsorted(
+        starts, [stop for _, stop in _parts(0, int(starts[-1]), max(1, _PIECE // 4))]
+    )
     return list(pairwise(np.unique(np.append(0, edges)).tolist()))
 
 
