@@ -70,7 +70,6 @@ def objectives(model: LinearSVC, X, y, weights=None) -> list[float]:
     scaling = model.intercept_scaling if model.fit_intercept else None
     classes = list(model.classes_)
     if model.multi_class == "crammer_singer" and len(classes) > 2:
-        scaling = (scaling or 1.0) if model.fit_intercept else None
         labels = np.searchsorted(model.classes_, y)
         value = joint_objective(model.coef_, model.intercept_, X, labels, model.C, weights, scaling)
         return [value]

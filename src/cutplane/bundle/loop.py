@@ -70,7 +70,8 @@ class BundleSolver(IterativeSolver):
         while True:
             with self.watch.phase("qp"):
                 solution = self.bundle.solve(self.C)
-            self.dual = max(self.dual, solution.dual)
+            slack = self.oracle.slack(self.best.primal, self.C)
+            self.dual = max(self.dual, solution.dual - slack)
             with self.watch.phase("scores"):
                 self.oracle.evaluate(solution.w, self.trial)
             with self.watch.phase("line_search"):

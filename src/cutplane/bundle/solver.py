@@ -142,7 +142,7 @@ class IterativeSolver(ABC):
         )
 
     def _objective(self, point: Point) -> float:
-        w = point.w.reshape(-1)
+        w = self.oracle.regularised(point.w)
         return 0.5 * float(np.einsum("i,i->", w, w)) + self.C * point.risk
 
     def _keep(self, point: Point) -> None:

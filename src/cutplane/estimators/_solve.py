@@ -28,6 +28,7 @@ from ..result import Certificate, Iteration, SolveResult, Status
 from ..risks import Risk, Targets, WholeRisk
 from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
 from ._callbacks import WARN_LEVEL
+from ._form import NearlyFreeBias
 
 logger = logging.getLogger("cutplane")
 
@@ -74,11 +75,14 @@ class RowProblem(Problem):
     risk : Risk
     free_bias : bool
         Whether there is an unregularised bias.
+    nearly_free : NearlyFreeBias or None
+        If the constant feature stands for an unregularised bias.
     """
 
     targets: Targets
     risk: Risk
     free_bias: bool
+    nearly_free: NearlyFreeBias | None = None
 
     @property
     def total(self) -> float:
@@ -92,6 +96,7 @@ class RowProblem(Problem):
             executor,
             constant=self.constant,
             free_bias=self.free_bias,
+            slack=self.nearly_free.slack if self.nearly_free else None,
         )
 
     def digest(self) -> bytes:

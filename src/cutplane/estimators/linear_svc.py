@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks import (
@@ -16,12 +17,12 @@ from .._checks import (
     check_weights,
     class_factors,
 )
-from ..data import BlockedMatrix, as_blocks
+from ..data import as_blocks
 from ..result import Iteration
 from ..risks import CrammerSingerRisk, HingeRisk, LogisticRisk, Risk, SquaredHingeRisk, Targets
 from ._base import LinearModel
 from ._callbacks import with_callbacks
-from ._form import ModelForm
+from ._form import ModelForm, NearlyFreeBias
 from ._solve import SOLVERS, Problem, RowProblem, warn_unless_converged
 
 LOSSES: dict[str, Callable[[], Risk]] = {
@@ -60,9 +61,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Fit a bias b. It is not regularised unless ``intercept_scaling`` is given.
     intercept_scaling : float or None, default=None
         None for a true bias. A number s appends a constant feature of value s,
-        whose weight is regularised: the papers' and liblinear's way. With
-        ``multi_class='crammer_singer'`` None means 1, because that loss has no
-        exact free bias.
+        whose weight is regularised: the papers' and liblinear's way.
     class_weight : dict or 'balanced', optional
         Factors on C by class, as in scikit-learn.
     multi_class : {'ovr', 'crammer_singer'}, default='ovr'
@@ -183,8 +182,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         """
         self._check_parameters()
         start = self._start()
-        matrix, encoded, weights = self._check_data(X, y, sample_weight)
-        form = self._form()
+        checked, encoded, weights = self._check_data(X, y, sample_weight)
+        form = self._form(checked, encoded, weights)
+        matrix = as_blocks(checked, outputs=form.outputs or 1)
         dual_points = self._check_dual_init(dual_init, form, len(encoded))
         results = self._solve(
             (X, y),
@@ -205,10 +205,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         if self.intercept_scaling is not None:
             check_number("intercept_scaling", self.intercept_scaling, above=0.0)
 
-    def _check_data(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[BlockedMatrix, np.ndarray, np.ndarray]:
-        """The data in blocks, labels as class numbers, and the weights of the rows."""
+    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """The data, labels as class numbers, and the weights of the rows."""
         X, y = self._training_data(X, y)
         check_classification_targets(y)
         weights = check_weights(sample_weight, X)
@@ -227,14 +225,13 @@ class LinearSVC(ClassifierMixin, LinearModel):
             )
         if not np.isfinite(self.C * mass.sum()):
             raise ValueError("C times the sum of the weights overflows; lower C or sample_weight")
-        outputs = len(self.classes_) if self._joint() else 1
-        return as_blocks(X, outputs=outputs), encoded, weights
+        return X, encoded, weights
 
     def _joint(self) -> bool:
         """Whether all classes make one problem."""
         return self.multi_class == "crammer_singer" and len(self.classes_) > 2
 
-    def _form(self) -> ModelForm:
+    def _form(self, X: Any, encoded: np.ndarray, weights: np.ndarray) -> ModelForm:
         """How many problems there are, and where their bias is."""
         joint = self._joint()
         if joint and (self.loss != "hinge" or self.solver not in ("ocas", "cpa")):
@@ -243,14 +240,24 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 f"got loss={self.loss!r}, solver={self.solver!r}"
             )
         classes = len(self.classes_)
-        constant = 0.0
-        if self.fit_intercept and (self.intercept_scaling is not None or joint):
-            constant = float(self.intercept_scaling or 1.0)
+        constant, nearly_free = 0.0, None
+        if self.fit_intercept and self.intercept_scaling is not None:
+            constant = float(self.intercept_scaling)
+        elif self.fit_intercept and joint:
+            share = np.bincount(encoded, weights) / weights.sum()
+            nearly_free = NearlyFreeBias(
+                classes=classes,
+                smallest_share=float(share[share > 0.0].min()),
+                empty_class=bool(np.any(share == 0.0)),
+                row_norm=float(np.max(row_norms(X), where=weights > 0.0, initial=0.0)),
+            )
+            constant = nearly_free.constant
         return ModelForm(
             problems=1 if joint or classes == 2 else classes,
             outputs=classes if joint else None,
             constant=constant,
             free_bias=bool(self.fit_intercept) and constant == 0.0,
+            nearly_free=nearly_free,
         )
 
     def _problem(
@@ -260,7 +267,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         if form.outputs is not None:
             targets = Targets.make(encoded.astype(np.int64), weights)
             risk: Risk = CrammerSingerRisk(form.outputs)
-            return RowProblem("all classes", form.constant, targets, risk, form.free_bias)
+            return RowProblem(
+                "all classes", form.constant, targets, risk, form.free_bias, form.nearly_free
+            )
         positive = k if form.problems > 1 else 1
         targets = Targets.make(np.where(encoded == positive, 1.0, -1.0), weights)
         return RowProblem(

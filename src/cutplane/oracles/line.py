@@ -118,12 +118,12 @@ def _lower_bound(low: Height, high: Height, curvature: float) -> float:
     """The least value of the higher one of the parabolas through both ends."""
     width = high.k - low.k
     if high.slope - low.slope <= curvature * width * (1.0 + 1e-12):  # just one parabola
-        return low.value - 0.5 * low.slope**2 / curvature
+        return low.value - 0.5 * low.slope * low.slope / curvature
     meet = min(max(_meeting(low, high, curvature), 0.0), width)
     if -low.slope < curvature * meet:  # the one through low turns before
-        return low.value - 0.5 * low.slope**2 / curvature
+        return low.value - 0.5 * low.slope * low.slope / curvature
     if high.slope < curvature * (width - meet):
-        return high.value - 0.5 * high.slope**2 / curvature
+        return high.value - 0.5 * high.slope * high.slope / curvature
     return low.value + meet * (low.slope + 0.5 * curvature * meet)
 
 

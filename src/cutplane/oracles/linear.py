@@ -10,6 +10,8 @@ are the plane that touches the risk at the scores.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..data import BlockedMatrix
@@ -18,6 +20,12 @@ from ..risks import Risk, Targets
 from .point import Cut, Line, Point
 from .row_surface import RowSurface
 from .surface import Surface
+
+Slack = Callable[[float, float], float]
+
+
+def _no_slack(primal: float, C: float) -> float:
+    return 0.0
 
 
 class LinearOracle:
@@ -30,9 +38,20 @@ class LinearOracle:
         The risk over the scores of the matrix's rows.
     constant : float, default=0
         Value of the constant feature behind the regularised bias; 0 for none.
+    slack : callable, optional
+        (objective of a point, C) → what the lower bound on the optimum of this problem may
+        exceed that of the problem it stands for.
     """
 
-    def __init__(self, matrix: BlockedMatrix, surface: Surface, *, constant: float = 0.0) -> None:
+    def __init__(
+        self,
+        matrix: BlockedMatrix,
+        surface: Surface,
+        *,
+        constant: float = 0.0,
+        slack: Slack | None = None,
+    ) -> None:
+        self.slack = slack or _no_slack
         self.matrix = matrix
         self.surface = surface
         self.executor = surface.executor
@@ -46,6 +65,11 @@ class LinearOracle:
     def dimension(self) -> int:
         """Length of w as a flat vector."""
         return int(np.prod(self._w_shape))
+
+    def regularised(self, w: np.ndarray) -> np.ndarray:
+        """The part of w whose square counts in the objective of the user's problem, flat."""
+        free = self.slack is not _no_slack  # then the constant feature stands for a free bias
+        return (w[:-1] if free else w).reshape(-1)
 
     def new_point(self) -> Point:
         """The point w = 0, not evaluated."""
@@ -105,6 +129,8 @@ class RowOracle(LinearOracle):
         Value of the constant feature behind the regularised bias; 0 for none.
     free_bias : bool, default=False
         Minimise over an unregularised bias.
+    slack : callable, optional
+        As for every linear oracle.
     """
 
     surface: RowSurface
@@ -118,10 +144,10 @@ class RowOracle(LinearOracle):
         *,
         constant: float = 0.0,
         free_bias: bool = False,
+        slack: Slack | None = None,
     ) -> None:
-        super().__init__(
-            matrix, RowSurface(targets, risk, executor, free_bias=free_bias), constant=constant
-        )
+        surface = RowSurface(targets, risk, executor, free_bias=free_bias)
+        super().__init__(matrix, surface, constant=constant, slack=slack)
         self.targets = targets
         self.risk = risk
         self.free_bias = free_bias
