@@ -17,17 +17,29 @@ from pathlib import Path
 from typing import Any
 
 import cutplane
+import cutplane.metrics
 
 PAGE = Path(__file__).with_name("api.md")
 
 # In the order in which a reader meets them.
-NAMES = ("LinearSVC", "Certificate", "SolveResult", "Status", "Iteration", "plot_convergence")
+NAMES = (
+    "LinearSVC",
+    "MeasureSVC",
+    "RankSVM",
+    "OrdinalSVC",
+    "Certificate",
+    "SolveResult",
+    "Status",
+    "Iteration",
+    "plot_convergence",
+)
+MODULES = (cutplane.metrics,)
 
 HEAD = """\
 # API reference
 
 Written from the docstrings by `python docs/make_api.py`. Change those, not this page.
-All names are imported from `cutplane`. The [user guide](user-guide.md) explains how they work
+Names are imported from `cutplane`, unless a module is named. The [user guide](user-guide.md) explains how they work
 together.
 """
 
@@ -40,14 +52,19 @@ def render() -> str:
     missing = set(cutplane.__all__) - set(NAMES) - {"__version__"}
     if missing:
         raise SystemExit(f"add these public names to NAMES in {__file__}: {sorted(missing)}")
-    contents = "\n".join(f"- [`{name}`](#{name.lower()})" for name in NAMES)
-    page = "\n".join([HEAD, contents, "", *(_entry(name) for name in NAMES)])
+    entries = [_entry(name, getattr(cutplane, name)) for name in NAMES]
+    contents = [f"- [`{name}`](#{name.lower()})" for name in NAMES]
+    for module in MODULES:
+        title = module.__name__
+        contents.append(f"- [`{title}`](#{title.replace('.', '')})")
+        entries += [f"## {title}\n", _markdown(inspect.getdoc(module)), ""]
+        entries += [_entry(name, getattr(module, name), "###") for name in module.__all__]
+    page = "\n".join([HEAD, *contents, "", *entries])
     return re.sub(r"\n{3,}", "\n\n", page).rstrip() + "\n"
 
 
-def _entry(name: str) -> str:
-    value = getattr(cutplane, name)
-    parts = [f"## {name}", ""]
+def _entry(name: str, value: Any, level: str = "##") -> str:
+    parts = [f"{level} {name}", ""]
     if isinstance(value, type) and issubclass(value, enum.Enum):
         parts += [_markdown(inspect.getdoc(value)), "", "**Members**", ""]
         parts += [f"- **`{member.name}`** = `{member.value!r}`" for member in value]
