@@ -1,14 +1,15 @@
 """Data sets of the benchmarks: loaders for the data folder, and generated stand-ins.
 
 Every set is CSR float32 with int32 indices. Binary labels are −1 and +1 as float64, class labels
-int64. The data folder comes from the caller or from the environment variable CUTPLANE_DATA.
-Parsed files are kept as .npz in a cache folder outside the project (CUTPLANE_BENCH_CACHE, or a
-folder in the system's temporary one), because the licences of several sets forbid copies in it
-and parsing svmlight text is slow.
+and ranks int64, real targets float64; rows of a ranking have a query. The data folder comes from
+the caller or from the environment variable CUTPLANE_DATA. Parsed files are kept as .npz in a cache
+folder outside the project (CUTPLANE_BENCH_CACHE, or a folder in the system's temporary one),
+because the licences of several sets forbid copies in it and parsing svmlight text is slow.
 """
 
 from __future__ import annotations
 
+import bz2
 import hashlib
 import os
 import tempfile
@@ -18,6 +19,10 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+
+from .generated import GENERATORS
+from .kmers import positional_kmers
+from .targets import Rows, equal_ranks
 
 DATA_VARIABLE = "CUTPLANE_DATA"
 CACHE_VARIABLE = "CUTPLANE_BENCH_CACHE"
@@ -37,16 +42,25 @@ class DataSet:
     X: sp.csr_matrix
     y: np.ndarray
     origin: str  # 'data folder' or 'generated'
+    qid: np.ndarray | None = None
 
     def facts(self) -> dict[str, object]:
         """What the JSON says about it."""
-        return {
+        facts: dict[str, object] = {
             "data": self.name,
             "rows": self.X.shape[0],
             "features": self.X.shape[1],
             "nonzeros": int(self.X.nnz),
             "origin": self.origin,
         }
+        if self.qid is not None:
+            facts["queries"] = len(np.unique(self.qid))
+        return facts
+
+    def take(self, rows: np.ndarray) -> DataSet:
+        """Some of its rows."""
+        qid = None if self.qid is None else self.qid[rows]
+        return DataSet(self.name, self.X[rows], self.y[rows], self.origin, qid)
 
 
 @dataclass(frozen=True)
@@ -76,14 +90,24 @@ class Source:
             If its file is not there.
         """
         if self.generated:
-            X, y = GENERATORS[name](self.rows or 1000, np.random.default_rng(SEED))
-            return DataSet(name, _canonical(X), y, "generated")
-        X, y = _load(name, self.folder)
-        if self.rows is not None and self.rows < X.shape[0]:
-            chosen = np.random.default_rng(SEED).permutation(X.shape[0])[: self.rows]
-            chosen.sort()
-            X, y = X[chosen], y[chosen]
-        return DataSet(name, X, y, "data folder")
+            X, y, *qid = GENERATORS[name](self.rows or 1000, np.random.default_rng(SEED))
+            return DataSet(name, _canonical(X), y, "generated", *qid)
+        data = DataSet(name, *_load(name, self.folder))
+        if self.rows is None or self.rows >= len(data.y):
+            return data
+        return data.take(_sample(data, self.rows))
+
+
+def _sample(data: DataSet, rows: int) -> np.ndarray:
+    """So many rows or a few less, whole queries if there are any, in their order."""
+    rng = np.random.default_rng(SEED)
+    if data.qid is None:
+        return np.sort(rng.permutation(len(data.y))[:rows])
+    queries, number, sizes = np.unique(data.qid, return_inverse=True, return_counts=True)
+    order = rng.permutation(len(queries))
+    kept = np.zeros(len(queries), bool)
+    kept[order] = np.cumsum(sizes[order]) <= rows
+    return np.flatnonzero(kept[number])
 
 
 def data_folder(given: str | None) -> Path | None:
@@ -94,6 +118,7 @@ def data_folder(given: str | None) -> Path | None:
 
 def repeat_rows(data: DataSet, times: int) -> DataSet:
     """The same rows several times over."""
+    assert data.qid is None
     X = _canonical(sp.vstack([data.X] * times, format="csr"))
     return DataSet(f"{data.name} ×{times}", X, np.tile(data.y, times), data.origin)
 
@@ -135,7 +160,62 @@ def _svmlight(features: int) -> Callable[[Path], tuple[sp.csr_matrix, np.ndarray
     return load
 
 
-FILES: dict[str, tuple[str, Callable[[Path], tuple[sp.csr_matrix, np.ndarray]]]] = {
+def _targets(features: int) -> Callable[[Path], Rows]:
+    """Real targets; every feature to mean 0 and variance 1, because their units differ."""
+
+    def load(file: Path) -> Rows:
+        from sklearn.datasets import load_svmlight_file
+
+        X, y = load_svmlight_file(str(file), n_features=features)
+        X = X.toarray()
+        return sp.csr_matrix((X - X.mean(axis=0)) / X.std(axis=0)), y
+
+    return load
+
+
+def _abalone(file: Path) -> Rows:
+    X, y = _targets(10)(file)
+    return X, np.unique(y, return_inverse=True)[1].astype(np.int64)
+
+
+def _california10(file: Path) -> Rows:
+    X, y = _targets(8)(file)
+    return X, equal_ranks(y, 10)
+
+
+def _queries(file: Path) -> Rows:
+    from sklearn.datasets import load_svmlight_file
+
+    X, y, qid = load_svmlight_file(str(file), n_features=46, dtype=np.float32, query_id=True)
+    return X, y.astype(np.float64), qid.astype(np.int64)
+
+
+def _stars(part: str) -> Callable[[Path], Rows]:
+    """Star ratings as ranks: nobody gave 5 or 6."""
+
+    def load(file: Path) -> Rows:
+        X, _ = _svmlight(74_851)(file)
+        with np.load(file.with_name("labels.npz")) as archive:
+            stars = archive[f"{part}_stars"]
+        return X, np.searchsorted([1, 2, 3, 4, 7, 8, 9, 10], stars).astype(np.int64)
+
+    return load
+
+
+def _splice_sites(file: Path) -> Rows:
+    """Windows of letters around the site, label in the line before."""
+    lines = bz2.decompress(file.read_bytes()).decode("ascii").split("\n")
+    heads = [line for line in lines if line.startswith(">")]
+    windows = [line[SITE - BEFORE : SITE + AFTER] for line in lines if line and line[0] != ">"]
+    y = np.array([float(head.rsplit("label=", 1)[1]) for head in heads])
+    letters = np.frombuffer("".join(windows).encode("ascii"), np.uint8)
+    return positional_kmers(letters.reshape(len(windows), -1)), y
+
+
+SITE, BEFORE, AFTER = 199, 60, 40  # first letter after "AG", letters before and after that cut
+
+
+FILES: dict[str, tuple[str, Callable[[Path], Rows]]] = {
     "covtype": ("covtype/covtype.npz", _covtype),
     "mnist": ("mnist/train.npz", _mnist),
     "mnist8": ("mnist/train.npz", _mnist8),
@@ -143,10 +223,21 @@ FILES: dict[str, tuple[str, Callable[[Path], tuple[sp.csr_matrix, np.ndarray]]]]
     "aclimdb": ("aclimdb/train.svm.gz", _svmlight(74_851)),
     "a9a": ("a9a/train.svm.gz", _svmlight(123)),
     "w8a": ("w8a/train.svm.gz", _svmlight(300)),
+    "abalone": ("ordinal-torgo/abalone.svm.gz", _abalone),
+    "california": ("ordinal-torgo/california_housing.svm.gz", _targets(8)),
+    "california10": ("ordinal-torgo/california_housing.svm.gz", _california10),
+    "stars": ("aclimdb/train.svm.gz", _stars("train")),
+    "stars-test": ("aclimdb/test.svm.gz", _stars("test")),
+    "mq2008": ("mq2008/fold1.train.svm.gz", _queries),
+    "mq2008-vali": ("mq2008/fold1.vali.svm.gz", _queries),
+    "mq2008-test": ("mq2008/fold1.test.svm.gz", _queries),
+    "celegans": ("celegans-acceptor/C_elegans_acc_100000.fasta.bz2", _splice_sites),
 }
 
 
-def _load(name: str, folder: Path | None) -> tuple[sp.csr_matrix, np.ndarray]:
+def _load(
+    name: str, folder: Path | None
+) -> tuple[sp.csr_matrix, np.ndarray, str, np.ndarray | None]:
     if folder is None:
         raise MissingDataError(
             f"{name}: no data folder; give one by --data or in the environment variable "
@@ -157,12 +248,11 @@ def _load(name: str, folder: Path | None) -> tuple[sp.csr_matrix, np.ndarray]:
     if not file.is_file():
         raise MissingDataError(f"{name}: {relative} is not in the data folder")
     cached = _cache_file(name, file)
-    if cached.is_file():
-        return _read_cache(cached)
-    X, y = load(file)
-    X = _canonical(X)
-    _write_cache(cached, X, y)
-    return X, y
+    if not cached.is_file():
+        X, y, *qid = load(file)
+        _write_cache(cached, _canonical(X), y, *qid)
+    X, y, stored = _read_cache(cached)
+    return X, y, "data folder", stored
 
 
 def _cache_file(name: str, file: Path) -> Path:
@@ -174,21 +264,26 @@ def _cache_file(name: str, file: Path) -> Path:
     return folder / f"{name}-{hashlib.blake2b(key.encode(), digest_size=6).hexdigest()}.npz"
 
 
-def _read_cache(file: Path) -> tuple[sp.csr_matrix, np.ndarray]:
+def _read_cache(file: Path) -> tuple[sp.csr_matrix, np.ndarray, np.ndarray | None]:
     with np.load(file) as archive:
         parts = archive["data"], archive["indices"], archive["indptr"]
         X = sp.csr_matrix(parts, shape=tuple(archive["shape"]))
         X.has_canonical_format = True
-        return X, archive["y"]
+        return X, archive["y"], archive.get("qid")
 
 
-def _write_cache(file: Path, X: sp.csr_matrix, y: np.ndarray) -> None:
+def _write_cache(
+    file: Path, X: sp.csr_matrix, y: np.ndarray, qid: np.ndarray | None = None
+) -> None:
     """Write aside and rename, so that a run that is stopped leaves no half file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(suffix=".npz", dir=file.parent)
     try:
         with os.fdopen(handle, "wb") as out:
-            np.savez(out, data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape, y=y)
+            parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "y": y}
+            if qid is not None:
+                parts["qid"] = qid
+            np.savez(out, shape=X.shape, **parts)
         os.replace(temporary, file)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -203,64 +298,3 @@ def _canonical(X: sp.spmatrix) -> sp.csr_matrix:
     X.indices = X.indices.astype(np.int32, copy=False)
     X.indptr = X.indptr.astype(np.int32, copy=False)
     return X
-
-
-# -- generated stand-ins --------------------------------------------------------------
-# Of the same kind as the real sets, small, not separable: for smoke tests and --quick.
-
-
-def _noisy_labels(scores: np.ndarray, rng: np.random.Generator, flipped: float) -> np.ndarray:
-    y = np.where(scores > np.median(scores), 1.0, -1.0)
-    return np.where(rng.random(len(y)) < flipped, -y, y)
-
-
-def _generated_covtype(rows: int, rng: np.random.Generator) -> tuple[sp.csr_matrix, np.ndarray]:
-    """A few numbers in [0, 1] and a block of indicators."""
-    numbers = rng.random((rows, 10), dtype=np.float32)
-    indicators = np.zeros((rows, 44), dtype=np.float32)
-    indicators[np.arange(rows), rng.integers(0, 4, rows)] = 1.0
-    indicators[np.arange(rows), 4 + rng.integers(0, 40, rows)] = 1.0
-    X = np.hstack([numbers, indicators])
-    return sp.csr_matrix(X), _noisy_labels(X @ rng.normal(size=54), rng, 0.2)
-
-
-def _generated_digits(rows: int, rng: np.random.Generator) -> tuple[sp.csr_matrix, np.ndarray]:
-    """Ten noisy prototypes of 64 pixels."""
-    prototypes = rng.random((10, 64)) * (rng.random((10, 64)) < 0.4)
-    y = rng.integers(0, 10, rows)
-    X = prototypes[y] + 0.35 * rng.normal(size=(rows, 64)) * (rng.random((rows, 64)) < 0.3)
-    return sp.csr_matrix(np.clip(X, 0.0, 1.0)), y.astype(np.int64)
-
-
-def _generated_digit8(rows: int, rng: np.random.Generator) -> tuple[sp.csr_matrix, np.ndarray]:
-    X, y = _generated_digits(rows, rng)
-    return X, np.where(y == 8, 1.0, -1.0)
-
-
-def _generated_text(rows: int, rng: np.random.Generator) -> tuple[sp.csr_matrix, np.ndarray]:
-    """Rows of length 1 over 2000 words, frequent and rare."""
-    words = np.minimum(rng.zipf(1.3, size=(rows, 40)), 2000) - 1
-    values = rng.random(words.shape)
-    places = np.repeat(np.arange(rows), 40), words.ravel()
-    X = sp.csr_matrix((values.ravel(), places), (rows, 2000))
-    lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-    X = sp.csr_matrix(sp.diags(1.0 / lengths) @ X)
-    return X, _noisy_labels(X @ rng.normal(size=2000), rng, 0.05)
-
-
-def _generated_binary(rows: int, rng: np.random.Generator) -> tuple[sp.csr_matrix, np.ndarray]:
-    """Indicators only, 14 of 120 per row."""
-    X = np.zeros((rows, 120), dtype=np.float32)
-    X[np.arange(rows)[:, None], rng.integers(0, 120, size=(rows, 14))] = 1.0
-    return sp.csr_matrix(X), _noisy_labels(X @ rng.normal(size=120), rng, 0.15)
-
-
-GENERATORS: dict[str, Callable[[int, np.random.Generator], tuple[sp.csr_matrix, np.ndarray]]] = {
-    "covtype": _generated_covtype,
-    "mnist": _generated_digits,
-    "mnist8": _generated_digit8,
-    "usps": _generated_digits,
-    "aclimdb": _generated_text,
-    "a9a": _generated_binary,
-    "w8a": _generated_binary,
-}

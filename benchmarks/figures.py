@@ -3,6 +3,8 @@
 - ``iterations``: Figure 1 of the OCAS paper: objective and lower bound of OCAS and CPA against
   iterations and against time, one figure per data set, one row per C.
 - ``position``: iterations against λ, with the library's own rule.
+
+Those of the measures are in ``measure_figures``.
 """
 
 from __future__ import annotations
@@ -20,19 +22,24 @@ RANGE = (0.2, 8.0)  # of objective / best known that is shown
 def draw(content: dict[str, Any], folder: Path) -> list[Path]:
     """The figures of a section, as files in ``folder``."""
     cases = content["cases"]
+    if content["suite"] == "measures":
+        from . import measure_figures
+
+        return measure_figures.draw(content, folder)
     if content["section"] == "iterations":
         names = list(dict.fromkeys(case["data"] for case in cases))
         drawn = []
         for name in names:
-            figure = _convergence([case for case in cases if case["data"] == name])
-            drawn += _save(figure, folder / f"figure1-{name}")
+            figure = convergence([case for case in cases if case["data"] == name])
+            drawn += save(figure, folder / f"figure1-{name}")
         return drawn
     if content["section"] == "position" and cases:
-        return _save(_positions(cases), folder / "position")
+        return save(_positions(cases), folder / "position")
     return []
 
 
-def _save(figure: Any, stem: Path) -> list[Path]:
+def save(figure: Any, stem: Path) -> list[Path]:
+    """Write a figure in both formats."""
     files = [stem.with_name(stem.name + ending) for ending in (".png", ".svg")]
     for file in files:
         # No date inside: the same JSON gives the same file.
@@ -41,7 +48,8 @@ def _save(figure: Any, stem: Path) -> list[Path]:
     return files
 
 
-def _convergence(cases: Sequence[dict[str, Any]]) -> Any:
+def convergence(cases: Sequence[dict[str, Any]]) -> Any:
+    """Objective, lower bound and gap of OCAS and CPA, one row per case."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12.0, 3.0 * len(cases) + 0.7), layout="constrained")
@@ -59,7 +67,8 @@ def _convergence(cases: Sequence[dict[str, Any]]) -> Any:
             ax.grid(alpha=0.25)
         _gaps(row[2], case["runs"])
         row[0].set_ylabel("value / best known")
-        row[0].set_title(f"{case['data']}, C = {case['C']:g}", loc="left", fontsize=10)
+        name = case["data"] + (f" {case['loss']}" if case["loss"] != "hinge" else "")
+        row[0].set_title(f"{name}, C = {case['C']:g}", loc="left", fontsize=10)
     axes[-1][0].set_xlabel("iterations")
     axes[-1][1].set_xlabel("seconds, compiling excluded")
     axes[-1][2].set_xlabel("iterations")

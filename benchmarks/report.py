@@ -8,15 +8,18 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import measure
 from .datasets import DataSet, MissingDataError, Source
 from .solvers import PEERS, Effort, Problem, Run, Solver, run
+
+if TYPE_CHECKING:
+    from .measure_solvers import MeasureProblem
 
 SCHEMA = 1
 TOL = 1e-3  # the relative gap of all "loose" runs, and the distance that counts as reached
@@ -218,11 +221,16 @@ class Report:
             self.skip(str(error))
         return self._loaded
 
-    def peers(self, problem: Problem, names: Iterable[str] = tuple(PEERS)) -> list[Solver]:
+    def peers(
+        self,
+        problem: Problem | MeasureProblem,
+        names: Iterable[str] = tuple(PEERS),
+        known: Mapping[str, Callable[[], Solver]] = PEERS,
+    ) -> list[Solver]:
         """The peers that are installed and solve the problem."""
         found: list[Solver] = []
         for name in names:
-            peer = PEERS[name]()
+            peer = known[name]()
             sentence = peer.missing()
             if sentence is not None:
                 self.skip(sentence)
@@ -230,7 +238,7 @@ class Report:
                 found.append(peer)
         return found
 
-    def warm_up(self, solver: Solver, problem: Problem) -> None:
+    def warm_up(self, solver: Solver, problem: Problem | MeasureProblem) -> None:
         """Compile and import what the problem needs, on a few of its rows; store what it took."""
         key = (solver.name, problem.data.name, problem.loss, problem.bias)
         if key in self._warm:
@@ -249,7 +257,13 @@ class Report:
             }
         )
 
-    def timed(self, solver: Solver, problem: Problem, effort: Effort, prepared: Any = None) -> Run:
+    def timed(
+        self,
+        solver: Solver,
+        problem: Problem | MeasureProblem,
+        effort: Effort,
+        prepared: Any = None,
+    ) -> Run:
         """A run in which nothing was compiled: one that compiled something is repeated."""
         if prepared is None:
             prepared = solver.prepare(problem)

@@ -58,6 +58,9 @@ class Problem:
     def facts(self) -> dict[str, object]:
         return {**self.data.facts(), "C": self.C, "loss": self.loss, "bias": self.bias}
 
+    def objective(self, model: Model) -> float:
+        return objective(self, model)
+
     def few_rows(self, per_class: int = 64) -> Problem:
         """The same problem on a few rows of each class: same types, same number of features."""
         y = self.data.y
@@ -182,7 +185,7 @@ def run(solver: Solver, problem: Problem, effort: Effort, prepared: Any = None) 
         trained = solver.train(problem, prepared, effort)
         seconds = time.perf_counter() - begin
     model, details, result = solver.finish(problem, trained)
-    value = objective(problem, model)
+    value = problem.objective(model)
     return Run(solver.name, effort, seconds, watch.seconds, value, model, details, result)
 
 

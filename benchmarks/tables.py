@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 Content = dict[str, Any]
-ORDER = ("iterations", "objectives", "speed", "threads", "latency", "memory", "position")
+Tables = dict[str, tuple[str, Callable[[list[Content]], str]]]  # title and drawing by section
 
 
 def load(file: Path) -> Content:
@@ -24,7 +24,7 @@ def load(file: Path) -> Content:
 def table(file: Path) -> str:
     """A section as Markdown: heading, where and when, table, what did not hold."""
     content = load(file)
-    title, draw = TABLES[content["section"]]
+    title, draw = tables_of(content["suite"])[content["section"]]
     parts = [f"## {title}", _origin(content), draw(content["cases"])]
     parts += _remarks(content)
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -65,7 +65,7 @@ def _origin(content: Content) -> str:
 def _remarks(content: Content) -> list[str]:
     checks = [(case, c) for case in content["cases"] for c in case["checks"]]
     broken = [
-        f"- **{_case_name(case)}: {c['claim']}**: {c['value']:.6g} against {c['bound']:.6g}"
+        f"- **{case_name(case)}: {c['claim']}**: {c['value']:.6g} against {c['bound']:.6g}"
         for case, c in checks
         if not c["ok"]
     ]
@@ -79,8 +79,9 @@ def _remarks(content: Content) -> list[str]:
     return parts
 
 
-def _case_name(case: Content) -> str:
-    if "data" not in case:
+def case_name(case: Content) -> str:
+    """A case in a few words."""
+    if "what" in case or "data" not in case:
         return case.get("what", "")
     words = [case["data"], case.get("loss", ""), f"C={case['C']:g}"]
     if case.get("bias", "none") != "none":
@@ -88,11 +89,13 @@ def _case_name(case: Content) -> str:
     return " ".join(word for word in words if word and word != "hinge")
 
 
-def _seconds(value: float) -> str:
+def seconds_text(value: float) -> str:
+    """Seconds with three digits."""
     return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 10 else f"{value:.1f}"
 
 
-def _iterations_of(record: Content) -> str:
+def iterations_text(record: Content) -> str:
+    """Iterations, or where and how far a run was stopped."""
     if record["status"] == "converged":
         return str(record["n_iter"])
     return f"> {record['n_iter']} ({record['status']}, gap {record['relative_gap']:.1e})"
@@ -108,13 +111,13 @@ def _iterations(cases: list[Content]) -> str:
         more = "" if cpa["status"] == "converged" else "> "
         rows.append(
             [
-                _case_name(case),
+                case_name(case),
                 case["target"] or "–",
-                _iterations_of(ocas),
-                _iterations_of(cpa),
+                iterations_text(ocas),
+                iterations_text(cpa),
                 f"{more}{cpa['n_iter'] / ocas['n_iter']:.1f}",
-                _seconds(ocas["seconds"]),
-                _seconds(cpa["seconds"]),
+                seconds_text(ocas["seconds"]),
+                seconds_text(cpa["seconds"]),
             ]
         )
     columns = ["problem", "at most", "OCAS", "CPA", "CPA / OCAS", "OCAS s", "CPA s"]
@@ -133,7 +136,7 @@ def _objectives(cases: list[Content]) -> str:
 
         rows.append(
             [
-                _case_name(case),
+                case_name(case),
                 f"{best:.8g}",
                 f"{loose['primal']:.8g}",
                 f"{loose['dual']:.8g}",
@@ -171,12 +174,12 @@ def _speed(cases: list[Content]) -> str:
             effort = entry.get("effort", {})
             rows.append(
                 [
-                    _case_name(case),
+                    case_name(case),
                     *(_median(mine.get(k)) for k in (2, 1)),
                     f"{entry['solver']} ({', '.join(f'{k} {v:g}' for k, v in effort.items())})"
                     if effort
                     else entry["solver"],
-                    f"{sign}{_seconds(entry['seconds_to_count'])}",
+                    f"{sign}{seconds_text(entry['seconds_to_count'])}",
                     f"{sign}{entry['ratio']:.1f}" if "ratio" in entry else "–",
                     *(_share(mine.get(k)) for k in (2, 1)),
                 ]
@@ -198,7 +201,7 @@ def _speed(cases: list[Content]) -> str:
 
 
 def _median(entry: Content | None) -> str:
-    return "–" if entry is None else _seconds(entry["seconds"]["median"])
+    return "–" if entry is None else seconds_text(entry["seconds"]["median"])
 
 
 def _share(entry: Content | None) -> str:
@@ -211,11 +214,11 @@ def _threads(cases: list[Content]) -> str:
         [
             case["data"] + f" C={case['C']:g}",
             case["n_iter"],
-            _seconds(case["one"]["best"]),
-            _seconds(case["two"]["best"]),
+            seconds_text(case["one"]["best"]),
+            seconds_text(case["two"]["best"]),
             f"**{case['ratio']:.2f}**",
             *(
-                f"{case['phases'][p]['ratio']:.2f} ({_seconds(case['phases'][p]['one'])} s)"
+                f"{case['phases'][p]['ratio']:.2f} ({seconds_text(case['phases'][p]['one'])} s)"
                 if p in case["phases"]
                 else "–"
                 for p in phases
@@ -256,7 +259,7 @@ def _latency(cases: list[Content]) -> str:
 def _memory(cases: list[Content]) -> str:
     rows = [
         [
-            _case_name(case),
+            case_name(case),
             f"{case['data_bytes'] / 1e6:.1f}",
             f"{case['extra_bytes'] / 1e6:.1f}",
             f"{case['allowed_bytes'] / 1e6:.1f}",
@@ -280,11 +283,11 @@ def _position(cases: list[Content]) -> str:
     if not cases:
         return ""
     names = [record["solver"] for record in cases[0]["runs"]]
-    rows = [[_case_name(case), *map(_iterations_of, case["runs"])] for case in cases]
+    rows = [[case_name(case), *map(iterations_text, case["runs"])] for case in cases]
     return markdown(["problem", *names], rows)
 
 
-TABLES: dict[str, tuple[str, Callable[[list[Content]], str]]] = {
+TABLES: Tables = {
     "iterations": ("Iterations to relative gap 1e-3 (hinge, no bias)", _iterations),
     "objectives": ("Objectives and certificates", _objectives),
     "speed": ("Seconds to within 1e-3 of the best known objective", _speed),
@@ -295,6 +298,13 @@ TABLES: dict[str, tuple[str, Callable[[list[Content]], str]]] = {
 }
 
 
+def tables_of(suite: str) -> Tables:
+    """The tables of a suite, in their order."""
+    from . import measure_tables
+
+    return {"foundation": TABLES, "measures": measure_tables.TABLES}[suite]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Write ``tables.md`` and the figures beside the JSON files."""
     parser = argparse.ArgumentParser(
@@ -302,7 +312,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("folder", type=Path, help="with the JSON files of the sections")
     folder = parser.parse_args(argv).folder
-    files = [folder / f"{name}.json" for name in ORDER if (folder / f"{name}.json").is_file()]
+    files = list(folder.glob("*.json"))
+    order = {file: list(tables_of(load(file)["suite"])).index(file.stem) for file in files}
+    files.sort(key=lambda file: order[file])
     if not files:
         print("no section's JSON file in that folder", file=sys.stderr)
         return 2

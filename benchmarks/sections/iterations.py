@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 from ..report import (
     TOL,
+    Check,
     Report,
     at_most,
     best_objective,
@@ -12,7 +16,10 @@ from ..report import (
     reached_check,
     thin_trace,
 )
-from ..solvers import Cutplane, Effort, Problem
+from ..solvers import Cutplane, Effort, Problem, Run, Solver
+
+if TYPE_CHECKING:
+    from ..measure_solvers import MeasureProblem
 
 # Data, C, and the iterations of the untuned prototype, which are to be beaten.
 CASES: tuple[tuple[str, float, int | None], ...] = (
@@ -38,6 +45,18 @@ def run(report: Report) -> None:
 
 
 def _case(report: Report, problem: Problem, target: int | None, label: str) -> None:
+    case, checks, _ = both_steps(report, problem, target, label, Cutplane)
+    report.add(case, checks, label)
+
+
+def both_steps(
+    report: Report,
+    problem: Problem | MeasureProblem,
+    target: int | None,
+    label: str,
+    make: Callable[[str], Solver],
+) -> tuple[dict[str, Any], list[Check], list[Run]]:
+    """OCAS and CPA on a problem: the case, its checks, and the two runs."""
     settings = report.settings
     efforts = {
         "ocas": Effort(tol=TOL, time_limit=settings.tight_seconds),
@@ -45,7 +64,7 @@ def _case(report: Report, problem: Problem, target: int | None, label: str) -> N
     }
     runs, records = [], []
     for algorithm, effort in efforts.items():
-        solver = Cutplane(algorithm)
+        solver = make(algorithm)
         report.warm_up(solver, problem)
         done = report.timed(solver, problem, effort)
         runs.append(done)
@@ -68,4 +87,4 @@ def _case(report: Report, problem: Problem, target: int | None, label: str) -> N
         "best_known": best_objective(runs),
         "runs": records,
     }
-    report.add(case, checks, label)
+    return case, checks, runs

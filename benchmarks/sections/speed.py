@@ -8,7 +8,7 @@ ends within 1e-3 counts. Compiling is not in the times.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..measure import spread, usable_cores
 from ..report import (
@@ -21,6 +21,9 @@ from ..report import (
     reached_check,
 )
 from ..solvers import Cutplane, Effort, Problem, Run, Solver
+
+if TYPE_CHECKING:
+    from ..measure_solvers import MeasureProblem
 
 CASES: tuple[tuple[str, float], ...] = (
     ("covtype", 1.0),
@@ -78,7 +81,7 @@ def _case(report: Report, problem: Problem, label: str) -> None:
     runs.append(report.timed(ours, problem, tight))
     entries.append({"solver": ours.name, "tight": True, "runs": [runs[-1].record()]})
     for peer in report.peers(problem, settings.peers):
-        tried, entry = _peer(report, peer, problem, best_objective(runs), label)
+        tried, entry = race_peer(report, peer, problem, best_objective(runs), label)
         runs += tried
         entries.append(entry)
     checks = [*certificate_checks(runs), reached_check(runs[0], runs)]
@@ -102,8 +105,8 @@ def light_share(done: Run) -> float:
     return (timings.get("line_search", 0.0) + timings.get("qp", 0.0)) / timings["total"]
 
 
-def _peer(
-    report: Report, peer: Solver, problem: Problem, best: float, label: str
+def race_peer(
+    report: Report, peer: Solver, problem: Problem | MeasureProblem, best: float, label: str
 ) -> tuple[list[Run], dict[str, Any]]:
     """All runs of a peer on a case, and its entry."""
     report.warm_up(peer, problem)
@@ -126,10 +129,10 @@ def _peer(
         tried += again
         report.say(f"{label}: {peer.name} within {TOL:g} in {entry['seconds']['best']:.3f} s")
     else:
-        # Either way takes longer than its longest run.
-        entry["seconds_to_count"] = min(
-            max(r.seconds for r in way) for way in (by_passes, by_tolerance)
-        )
+        # Either way takes longer than its longest run; a peer that takes no passes has one way.
+        counted = "n_iter" in by_passes[-1].details
+        ways = (by_passes, by_tolerance) if counted else (by_tolerance,)
+        entry["seconds_to_count"] = min(max(r.seconds for r in way) for way in ways)
         closest = min(r.objective for r in tried) / best - 1
         report.say(
             f"{label}: {peer.name} not within {TOL:g} after {entry['seconds_to_count']:.1f} s "
@@ -140,7 +143,11 @@ def _peer(
 
 
 def _by_passes(
-    report: Report, peer: Solver, problem: Problem, prepared: Any, enough: float
+    report: Report,
+    peer: Solver,
+    problem: Problem | MeasureProblem,
+    prepared: Any,
+    enough: float,
 ) -> list[Run]:
     """More and more passes at the peer's default tolerance, for half the time that it gets."""
     growth = GROWTH_QUICK if report.settings.quick else GROWTH
@@ -162,7 +169,7 @@ def _by_passes(
 def _by_tolerance(
     report: Report,
     peer: Solver,
-    problem: Problem,
+    problem: Problem | MeasureProblem,
     prepared: Any,
     enough: float,
     before: list[Run],

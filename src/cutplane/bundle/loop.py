@@ -75,7 +75,7 @@ class BundleSolver(IterativeSolver):
             with self.watch.phase("scores"):
                 self.oracle.evaluate(solution.w, self.trial)
             with self.watch.phase("line_search"):
-                step = self._move_best()
+                step = self._move_best(solution.squared_norm)
             trial = 0.5 * solution.squared_norm + self.C * self.trial.risk
             status = self._end_iteration(trial, step, len(self.bundle))
             if status is None and self._stalled():
@@ -110,7 +110,7 @@ class BundleSolver(IterativeSolver):
         converged = self.stop.converged(self.best.primal, self.dual, self.C)
         return status is not Status.CONVERGED or converged
 
-    def _move_best(self) -> float:
+    def _move_best(self, trial_squared_norm: float) -> float:
         """Move the best point towards the trial point; returns the step."""
         if self.position is None:
             step = float(self._objective(self.trial) < self.best.primal)
@@ -119,9 +119,7 @@ class BundleSolver(IterativeSolver):
         else:
             way = self.trial.w - self.point.w
             squared = self.space.dot(way, way)
-            reach = self.space.dot(self.point.w, self.point.w) + self.space.dot(
-                self.trial.w, self.trial.w
-            )
+            reach = self.space.dot(self.point.w, self.point.w) + trial_squared_norm
             line = Line(
                 self.point,
                 self.trial,

@@ -13,7 +13,7 @@ from ..exec import Executor
 from ..loops import vectors
 
 SLAB_ROWS = 16
-CHUNK_COLUMNS = 1 << 14
+CHUNK_COLUMNS = 1 << 13
 
 
 class VectorSpace:
@@ -45,12 +45,15 @@ class VectorSpace:
 
     def products(self, vector: np.ndarray) -> np.ndarray:
         """Products of a vector with all kept ones."""
+        in_use = np.zeros(len(self._slabs), np.int64)  # rows of each slab up to the last kept one
+        slots = np.array(self._slots, np.int64)
+        np.maximum.at(in_use, slots // SLAB_ROWS, slots % SLAB_ROWS + 1)
 
         def chunk(k: int) -> np.ndarray:
             first, last = self._chunk(k)
             out = np.zeros((len(self._slabs), SLAB_ROWS))
-            for slab, part in zip(self._slabs, out, strict=True):
-                vectors.add_dots(slab, vector, first, last, part)
+            for slab, part, used in zip(self._slabs, out, in_use, strict=True):
+                vectors.add_dots(slab[:used], vector, first, last, part)
             return out.reshape(-1)
 
         return np.sum(self._executor.run(chunk, self._chunks), axis=0)[self._slots]
@@ -83,11 +86,7 @@ class VectorSpace:
 
     def dot(self, u: np.ndarray, v: np.ndarray) -> float:
         """<u, v>."""
-        u, v = u.reshape(-1), v.reshape(-1)
-        return sum(
-            float(np.einsum("i,i->", u[first:last], v[first:last]))
-            for first, last in map(self._chunk, range(self._chunks))
-        )
+        return float(np.einsum("i,i->", u.reshape(-1), v.reshape(-1)))
 
     @property
     def dimension(self) -> int:

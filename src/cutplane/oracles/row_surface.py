@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from ..exec import Executor
+from ..exec import Executor, SerialExecutor
 from ..risks import HingeRisk, Risk, Scores, SmoothRisk, Targets
 from .line import newton
 from .point import Line, Point
@@ -41,13 +41,14 @@ class RowSurface(Surface):
     ) -> None:
         if free_bias and not risk.has_bias:
             raise ValueError(f"{type(risk).__name__} has no exact unregularised bias")
-        super().__init__(len(targets.weights), risk.outputs, targets.total, executor)
+        rows = len(targets.weights)
+        super().__init__(rows, risk.outputs, targets.total, executor, risk.work)
         self.targets = targets
         self.risk = risk
         self.free_bias = free_bias
         self._coef = np.empty(self.shape)
         if isinstance(risk, HingeRisk):
-            self._finder = ZeroFinder(self.slices, executor)
+            self._finder = ZeroFinder(self.slices, SerialExecutor() if self.light else executor)
 
     def settle(self, point: Point) -> None:
         if self.free_bias:

@@ -23,6 +23,8 @@ from .point import Line, Point
 CHUNK_NUMBERS = 1 << 13
 # Enough to balance threads.
 MOST_CHUNKS = 32
+# Below this much work the calling thread is done before the others have started.
+WORTH_THREADS = 1 << 16
 
 
 class Surface(ABC):
@@ -36,9 +38,25 @@ class Surface(ABC):
         Scores per row; None for one number.
     total : float
         Sums of coefficients, offsets and losses are divided by it.
+    light : bool
+        Whether a pass over the scores is not worth more than one thread.
+
+    Parameters
+    ----------
+    rows, outputs, total, executor
+        The same.
+    work : float, default=1
+        What a score costs in a pass, where a comparison and a few additions cost 1.
     """
 
-    def __init__(self, rows: int, outputs: int | None, total: float, executor: Executor) -> None:
+    def __init__(
+        self,
+        rows: int,
+        outputs: int | None,
+        total: float,
+        executor: Executor,
+        work: float = 1.0,
+    ) -> None:
         self.outputs = outputs
         self.shape = (rows,) if outputs is None else (rows, outputs)
         self.total = total
@@ -46,6 +64,7 @@ class Surface(ABC):
         count = min(MOST_CHUNKS, max(1, int(np.prod(self.shape)) // CHUNK_NUMBERS))
         edges = [rows * k // count for k in range(count + 1)]
         self.slices = [slice(a, b) for a, b in pairwise(edges)]
+        self.light = work * np.prod(self.shape) < WORTH_THREADS
         self._step_guess = 1.0
         self._spare: Point | None = None
 
@@ -87,6 +106,8 @@ class Surface(ABC):
 
     def run(self, function: Callable[[slice], Any]) -> list[Any]:
         """Run a function over the chunks."""
+        if self.light:
+            return [function(rows) for rows in self.slices]
         return self.executor.run(lambda k: function(self.slices[k]), len(self.slices))
 
     def _blend_scores(self, start: Point, end: Point, k: float, into: Point) -> None:

@@ -71,6 +71,8 @@ class Risk(ABC):
     outputs: int | None = None
     #: Whether an unregularised bias can be minimised exactly.
     has_bias: bool = True
+    #: What a pass costs per score, in units of the hinge's.
+    work: float = 1.0
 
     @abstractmethod
     def value(self, scores: Scores, targets: Targets) -> float:

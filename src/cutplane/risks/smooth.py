@@ -48,3 +48,4 @@ class LogisticRisk(_KernelRisk):
     """Mean of log(1 + exp(−y s))."""
 
     loops = logistic
+    work = 10.0
