@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutplane.exec import SerialExecutor, ThreadExecutor
-from cutplane.risks import pairs as module
+from cutplane.risks import pair_counter as module
+from cutplane.risks import uneven_pairs as uneven
 from cutplane.risks.pairs import PairRisk, pair_statistics
+from cutplane.risks.uneven_pairs import UnevenPairs
 
 SEEDS = st.integers(0, 2**32 - 1)
 SERIAL = SerialExecutor()
@@ -131,7 +133,11 @@ def pool():
 @given(seed=SEEDS)
 def test_value_and_plane(sizes, seed):
     _, case, scores = draw(seed)
-    value, coef, offset = evaluate(case, scores)
+    assert_by_pairs(case, scores)
+
+
+def assert_by_pairs(case, scores, risk=None):
+    value, coef, offset = evaluate(case, scores, risk=risk)
     expected_coef, expected_offset = case.plane(scores)
     scale = 1.0 + np.abs(scores).max()
     assert value == pytest.approx(case.value(scores), rel=1e-12, abs=1e-14 * scale)
@@ -393,3 +399,54 @@ def test_digest_tells_risks_apart():
     ]
     assert len({risk.digest() for risk in risks}) == len(risks)
     assert PairRisk(targets.astype(float)).digest() == risks[0].digest()
+
+
+# -- two levels of very different size ------------------------------------------------
+
+
+@pytest.fixture(scope="class", params=[4, 1 << 14], ids=str)
+def uneven_pieces(request):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_SMALL", 1)
+        patch.setattr(uneven, "_PIECE", request.param)
+        yield
+
+
+@given(seed=SEEDS)
+def test_few_of_one_level(uneven_pieces, seed):
+    """The few may be above or below the many, with ties and weights; all pairs tell."""
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(30, 300))
+    targets = np.zeros(rows)
+    few = int(rng.integers(1, max(2, rows // (uneven.UNEVEN + 1))))
+    targets[rng.permutation(rows)[:few]] = rng.choice([-1.0, 1.0])
+    weights = rng.choice([0.3, 1.0, 2.5], rows) if rng.random() < 0.5 else None
+    case = Case(targets, None, weights, "pairs")
+    scores = draw_scores(rng, rows, rng.choice(["normal", "halves", "equal", "wide"]))
+    risk = case.risk()
+    assert isinstance(risk._counter, UnevenPairs)
+    assert_by_pairs(case, scores, risk)
+
+
+@given(seed=SEEDS)
+def test_few_of_one_level_with_threads(uneven_pieces, pool, seed):
+    rng = np.random.default_rng(seed)
+    targets = np.where(np.arange(2000) % 40 == 0, 1.0, 0.0)
+    case = Case(targets, None, rng.uniform(0.5, 2.0, 2000), "pairs")
+    scores = draw_scores(rng, 2000, rng.choice(["normal", "halves", "wide"]))
+    for one, two in zip(evaluate(case, scores), evaluate(case, scores, pool), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e308])
+@pytest.mark.parametrize("row", [0, 700])
+def test_few_of_one_level_survives_overflow(bad, row):
+    """Scores that are no numbers may give any value, but not a crash."""
+    targets = np.where(np.arange(1000) % 40 == 0, 1.0, 0.0)
+    scores = np.linspace(-1.0, 1.0, 1000)
+    scores[row] = bad
+    case = Case(targets, None, None, "pairs")
+    assert isinstance(case.risk()._counter, UnevenPairs)
+    with np.errstate(all="ignore"):
+        _, coef, _ = evaluate(case, scores)
+    assert len(coef) == 1000

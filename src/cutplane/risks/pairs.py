@@ -18,21 +18,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from ..exec import Executor, SerialExecutor
-from ..loops import pairs as loops
 from .base import WholeRisk
-from .order import ScoreOrder
-
-# Up to this many rows of a query are compared with one another.
-_SMALL = 400
-# And this many at the leaves of the tree.
-_LEAF = 128
-# Rows that make one piece of work, or up to twice as many. Pieces depend on the data only.
-_PIECE = 1 << 16
+from .pair_counter import PairCounter, PairLayout
+from .uneven_pairs import UnevenPairs
 
 
 @dataclass(frozen=True)
@@ -51,293 +43,6 @@ class PairStatistics:
     comparable: np.ndarray
     swapped: np.ndarray
     tied: np.ndarray
-
-
-class _Layout:
-    """Rows by query and target, without those that are in no pair, small queries first.
-
-    Attributes
-    ----------
-    ids : ndarray, shape (all queries,)
-        Their numbers, ascending.
-    rows : ndarray of uint32, shape (places,)
-        Row at each place.
-    weights : ndarray of float64, shape (places,)
-    after : ndarray of int64, shape (places,)
-        First place behind the rows with the same query and target.
-    starts : ndarray of int64, shape (queries + 1,)
-        First place of each query that has a pair.
-    members : ndarray of int64, shape (queries,)
-        Their positions in ``ids``.
-    small : int
-        Number of queries that come before the large ones.
-    """
-
-    def __init__(
-        self, targets: np.ndarray, queries: np.ndarray | None, weights: np.ndarray | None
-    ) -> None:
-        targets, queries, weights = _checked(targets, queries, weights)
-        self.weighted = weights is not None
-        self.ids, number = np.zeros(1, np.int64), np.zeros(len(targets), np.int64)
-        if queries is not None:
-            self.ids, number = np.unique(queries, return_inverse=True)
-        rows = np.arange(len(targets)) if weights is None else np.flatnonzero(weights)
-        rows = rows[np.lexsort((targets[rows], number[rows]))]
-        # Queries whose smallest and largest target differ, small ones first.
-        sizes = np.bincount(number[rows], minlength=len(self.ids))
-        paired = sizes > 1
-        ends = np.cumsum(sizes)[paired]
-        first, last = rows[ends - sizes[paired]], rows[ends - 1]
-        paired[paired] = targets[first] < targets[last]
-        rows = rows[paired[number[rows]]]
-        rows = rows[np.argsort(sizes[number[rows]] > _SMALL, kind="stable")]
-        self.members = np.flatnonzero(paired)
-        self.members = self.members[np.argsort(sizes[self.members] > _SMALL, kind="stable")]
-        self.small = int(np.sum(sizes[self.members] <= _SMALL))
-        self.starts = np.concatenate([[0], np.cumsum(sizes[self.members])]).astype(np.int64)
-        self.rows = rows.astype(np.uint32)
-        self.weights = np.ones(len(rows)) if weights is None else weights[rows]
-        # Levels: runs of one query and target.
-        new, y, q = np.ones(len(rows), bool), targets[rows], number[rows]
-        new[1:] = (y[1:] != y[:-1]) | (q[1:] != q[:-1])
-        self.levels = np.append(np.flatnonzero(new), len(rows))
-        self.after = np.repeat(self.levels[1:], np.diff(self.levels))
-
-    def pairs(self) -> np.ndarray:
-        """Number of pairs in each query."""
-        level = np.repeat(self.levels[:-1], np.diff(self.levels))
-        below = level - np.repeat(self.starts[:-1], np.diff(self.starts))
-        return np.add.reduceat(below, self.starts[:-1]) if len(below) else below
-
-    def pair_weights(self) -> np.ndarray:
-        """Σ w_i·w_j over the pairs of each query."""
-        totals = np.empty(len(self.members))
-        loops.pair_weights(self.weights, self.after, self.starts, totals)
-        return totals
-
-
-def _checked(
-    targets: np.ndarray, queries: np.ndarray | None, weights: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-    targets = np.asarray(targets)
-    if targets.ndim != 1 or not 0 < len(targets) < 1 << 32:
-        raise ValueError(f"targets must be a vector of 1 to 2**32 - 1 rows, got {targets.shape}")
-    if np.isnan(targets).any():
-        raise ValueError("targets contain NaN, which has no rank")
-    for name, array in (("queries", queries), ("weights", weights)):
-        if array is not None and np.shape(array) != targets.shape:
-            raise ValueError(f"{name} of shape {np.shape(array)} for {targets.shape} targets")
-    if weights is not None:
-        weights = np.asarray(weights, np.float64)
-        if not (np.isfinite(weights) & (weights >= 0.0)).all():
-            raise ValueError("weights must be finite and not negative")
-    return targets, queries, weights
-
-
-class _Tree:
-    """How the large queries are split: lines (start, mid, stop, side), parents first.
-
-    ``wide`` are the nodes that are divided among threads; ``tasks`` ranges of the
-    others, ``nodes``, whole subtrees of together about ``_PIECE`` rows.
-    """
-
-    def __init__(self, layout: _Layout) -> None:
-        nodes = np.empty((len(layout.levels), 4), np.int64)
-        nodes = nodes[: loops.plant(layout.levels, layout.starts[layout.small :], _LEAF, nodes)]
-        size = nodes[:, 2] - nodes[:, 0]
-        parent = np.append(nodes[1:, 0] < nodes[:-1, 2], False)  # the next node is a part of it
-        wide = size >= np.where(parent, 1, 2) * _PIECE
-        self.wide = [(a, b, c, d) for a, b, c, d in nodes[wide].tolist()]
-        self.nodes = nodes[~wide]
-        edges, rows, end = [0], 0, 0
-        for k, (start, _, stop, _) in enumerate(self.nodes.tolist()):
-            if start >= end:  # the root of a subtree
-                if rows + stop - start > _PIECE and k > edges[-1]:
-                    edges.append(k)
-                    rows = 0
-                rows += stop - start
-                end = stop
-        self.tasks = list(pairwise([*edges, len(self.nodes)])) if len(self.nodes) else []
-
-
-class PairCounter:
-    """Finds the violated pairs of given rows, for any scores, in buffers it keeps.
-
-    Parameters
-    ----------
-    layout : _Layout
-        The rows by query and target.
-    """
-
-    def __init__(self, layout: _Layout) -> None:
-        self.layout = layout
-        starts, places = layout.starts, len(layout.rows)
-        self._local, self._reach = np.empty(places), np.empty(places)
-        self._counts = np.empty(2 * places)
-        self._small = _ranges(starts[: layout.small + 1])
-        self._base = int(starts[layout.small])
-        if places > self._base:
-            self._tree = _Tree(layout)
-            self._order = ScoreOrder(places - self._base)
-            self._keys = np.empty((2, places))
-            self._ids = np.empty((2, places), np.uint32)
-            self._sums, self._values = np.empty(places), np.empty(places)
-            sizes = np.diff(starts[layout.small :])
-            self._query_of = np.repeat(np.arange(len(sizes), dtype=np.uint32), sizes)
-            # (query, start, stop) of what one task finishes
-            self._pieces = [
-                (query, *part)
-                for query in range(layout.small, len(layout.members))
-                for part in _parts(int(starts[query]), int(starts[query + 1]), _PIECE)
-            ]
-
-    def count(
-        self,
-        scores: np.ndarray,
-        margin: float,
-        factors: np.ndarray,
-        coef: np.ndarray,
-        executor: Executor,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs with s_i − margin < s_j, by query.
-
-        Parameters
-        ----------
-        scores : ndarray of float64, shape (rows,)
-        margin : float
-        factors : ndarray of float64, shape (queries with a pair,)
-        coef : ndarray of float64, shape (rows,)
-            Gets factor·w_i (c⁻_i − c⁺_i) for rows that are in a pair.
-        executor : Executor
-
-        Returns
-        -------
-        products, pluses : ndarray of float64, shape (queries with a pair,)
-            Σ w_i (c⁻_i − c⁺_i) s_i and Σ w_i c⁺_i.
-        """
-        layout = self.layout
-        sums = np.zeros((2, len(factors)))
-        given = (layout.rows, layout.weights, layout.after, layout.starts, factors)
-        found = (self._local, self._reach, self._counts, coef, *sums)
-
-        def small(task: int) -> None:
-            loops.small_queries(scores, *given, *self._small[task], margin, *found)
-
-        executor.run(small, len(self._small))
-        if self._base < len(layout.rows):
-            self._sort(scores, margin, executor)
-            self._count_large(margin, executor)
-            self._finish_large(factors, coef, sums, executor)
-        return sums[0], sums[1]
-
-    def _sort(self, scores: np.ndarray, margin: float, executor: Executor) -> None:
-        """Fill line 0 of keys and ids: the rows of each large query by score."""
-        layout, base = self.layout, self._base
-        parts = _parts(base, len(layout.rows), _PIECE)
-        found = (self._local, self._reach, self._counts)
-        lists = (self._keys, self._ids)
-
-        def load(part: int) -> None:
-            loops.load(scores, layout.rows, *parts[part], margin, *found)
-
-        def fetch(part: int) -> None:
-            loops.fetch(order, self._local, base, *parts[part], *lists)
-
-        executor.run(load, len(parts))
-        order = self._order.sort(self._local[base:], executor)
-        if len(layout.members) - layout.small > 1:
-            ends = layout.starts[layout.small :].astype(np.uint64)
-            loops.distribute(order, self._local, base, self._query_of, ends, *lists)
-        else:
-            executor.run(fetch, len(parts))
-
-    def _count_large(self, margin: float, executor: Executor) -> None:
-        """Count the pairs in the large queries."""
-        layout, tree = self.layout, self._tree
-        given = (layout.weights, layout.weighted, layout.after, margin, self._local, self._reach)
-        found = (self._keys, self._ids, self._sums, self._values, self._counts)
-
-        def subtrees(task: int) -> None:
-            loops.subtrees(tree.nodes, *tree.tasks[task], *given, *found)
-
-        for node in tree.wide:
-            self._count_wide(*node, margin, executor)
-        executor.run(subtrees, len(tree.tasks))
-
-    def _count_wide(
-        self, start: int, mid: int, stop: int, side: int, margin: float, executor: Executor
-    ) -> None:
-        """Split a node and count the pairs across, in pieces."""
-        keys, ids, sums = self._keys, self._ids, self._sums
-        weights = (self.layout.weights, self.layout.weighted)
-        found = (sums, self._values, self._counts)
-        parts = _parts(start, stop, _PIECE)
-        other = 1 - side
-
-        def count_low(part: int) -> int:
-            return loops.count_low(ids, side, *parts[part], mid)
-
-        def split(part: int) -> None:
-            low = start + lows[part]
-            high = mid + parts[part][0] - low
-            loops.split(keys, ids, side, *parts[part], mid, low, high)
-
-        def sum_up(task: int) -> float:
-            if task == 0:
-                return loops.high_sums(ids, other, *weights, mid, stop, sums)
-            loops.low_sums(ids, other, *weights, start, mid, sums)
-            return 0.0
-
-        def merge(part: int) -> None:
-            (low, high), (low_stop, high_stop) = cuts[part], cuts[part + 1]
-            rest = sums[low_stop] if low_stop < mid else 0.0
-            before = sums[high_stop] if high_stop < stop else total
-            ends = (low, low_stop, high, high_stop, rest, before)
-            loops.merge(keys, ids, other, *ends, margin, *found)
-
-        lows = np.concatenate([[0], np.cumsum(executor.run(count_low, len(parts)))])
-        executor.run(split, len(parts))
-        total = executor.run(sum_up, 2)[0]
-        cuts = [(start, mid)]
-        for a, b in parts:
-            low, high = cuts[-1]
-            lows_here = loops.cut(keys, other, low, mid, high, stop, margin, b - a)
-            cuts.append((low + lows_here, high + b - a - lows_here))
-        executor.run(merge, len(parts))
-
-    def _finish_large(
-        self, factors: np.ndarray, coef: np.ndarray, sums: np.ndarray, executor: Executor
-    ) -> None:
-        """Coefficients, products and pluses of the large queries from the counts."""
-        layout = self.layout
-        given = (self._local, layout.weights, layout.rows, self._counts)
-
-        def finish(piece: int) -> tuple[float, float]:
-            query, start, stop = self._pieces[piece]
-            ends = layout.starts[query], layout.starts[query + 1]
-            reference = loops.reference_of(self._local, *ends)
-            return loops.spread(*given, start, stop, reference, factors[query], coef)
-
-        results = executor.run(finish, len(self._pieces))
-        for (query, _, _), result in zip(self._pieces, results, strict=True):
-            sums[:, query] += result
-
-
-def _parts(start: int, stop: int, least: int) -> list[tuple[int, int]]:
-    """Even pieces of ``least`` places or more."""
-    count = max(1, (stop - start) // least)
-    edges = [start + (stop - start) * k // count for k in range(count + 1)]
-    return list(pairwise(edges))
-
-
-def _ranges(starts: np.ndarray) -> list[tuple[int, int]]:
-    """Ranges of small queries that make one piece of work: a row has much of it there."""
-    if len(starts) == 1:
-        return []
-    edges = np.searchsorted(
-        starts, [stop for _, stop in _parts(0, int(starts[-1]), max(1, _PIECE // 4))]
-    )
-    return list(pairwise(np.unique(np.append(0, edges)).tolist()))
 
 
 class PairRisk(WholeRisk):
@@ -375,7 +80,7 @@ class PairRisk(WholeRisk):
     ) -> None:
         if weighting not in ("pairs", "queries"):
             raise ValueError(f"weighting must be 'pairs' or 'queries', got {weighting!r}")
-        layout = _Layout(targets, queries, weights)
+        layout = PairLayout(targets, queries, weights)
         self.rows = len(targets)
         self.pairs = int(layout.pairs().sum())
         self.queries = len(layout.ids)
@@ -391,7 +96,7 @@ class PairRisk(WholeRisk):
             self._factors = np.full(len(totals), 1.0 / np.sum(totals))
         else:
             self._factors = 1.0 / (len(totals) * totals)
-        self._counter = PairCounter(layout)
+        self._counter = UnevenPairs(layout) if UnevenPairs.fits(layout) else PairCounter(layout)
 
     def evaluate(
         self, scores: np.ndarray, coef: np.ndarray, executor: Executor
@@ -427,7 +132,7 @@ def pair_statistics(
     weights : ndarray, shape (rows,), optional
         A pair counts w_i·w_j times; rows of weight zero are not there.
     """
-    layout = _Layout(targets, queries, weights)
+    layout = PairLayout(targets, queries, weights)
     scores = np.asarray(scores, np.float64)
     if scores.shape != np.shape(targets):
         raise ValueError(f"{scores.shape} scores for {np.shape(targets)} targets")

@@ -1,0 +1,108 @@
+"""Violated pairs of two levels, one of few rows and one of many, which need no sort.
+
+The few are sorted: ``keys``, (few,), ascending. A row of the many finds its place among
+them, the number of keys below it, through a table of even cells over their range:
+``table``[c] is the first key in cell c or beyond, and only keys of its own cell are
+compared. All rows behind or before the place are violated pairs, so that sums of
+weights by place, ``before``, (few + 1,), serve the many, and a histogram of the
+places of the many serves the few.
+"""
+
+from __future__ import annotations
+
+from .._jit import jit
+
+# Above this many keys in a cell halving is faster than counting.
+_WALK = 16
+
+
+@jit
+def _cell(x, low, scale, cells):
+    """Number of the cell of x: grows with x, from 0 to cells − 1."""
+    position = (x - low) * scale
+    if not position > 0.0:  # also if it is not a number
+        return 0
+    return int(position) if position < cells else cells - 1
+
+
+@jit
+def fill_table(keys, low, scale, table):
+    """table[c] = first key in cell c or beyond, for c = 0 … cells."""
+    cells = table.shape[0] - 1
+    c = 0
+    for k in range(keys.shape[0]):
+        last = _cell(keys[k], low, scale, cells)
+        while c <= last:
+            table[c] = k
+            c += 1
+    while c <= cells:
+        table[c] = keys.shape[0]
+        c += 1
+
+
+@jit
+def locate(
+    scores, rows, weights, first, last, shift, ties, keys, low, scale, table, places, histogram
+):
+    """Places of rows first … last − 1 of the many, and their weights by place.
+
+    A row's place is the number of keys below score − shift; with ``ties`` of keys up to it.
+    """
+    cells = table.shape[0] - 1
+    for p in range(first, last):
+        x = scores[rows[p]] - shift
+        c = _cell(x, low, scale, cells)
+        start = table[c]
+        stop = table[c + 1]
+        while stop - start > _WALK:
+            middle = (start + stop) // 2
+            if keys[middle] < x or (ties and keys[middle] == x):
+                start = middle + 1
+            else:
+                stop = middle
+        place = start
+        for k in range(start, stop):  # counted, not searched: no branch to mispredict
+            place += 1 if keys[k] < x or (ties and keys[k] == x) else 0
+        places[p] = place
+    for p in range(first, last):
+        histogram[places[p]] += weights[p]
+
+
+@jit
+def spread_many(scores, rows, weights, first, last, places, before, sign, reference, factor, coef):
+    """Coefficients of rows first … last − 1 of the many.
+
+    Their counts are before[place], all that remains if sign < 0. Returns Σ w·count and
+    Σ ±w·count·(score − reference).
+    """
+    total = before[before.shape[0] - 1]
+    mass = 0.0
+    product = 0.0
+    for p in range(first, last):
+        below = before[places[p]]
+        count = weights[p] * (below if sign > 0.0 else total - below)
+        mass += count
+        product += sign * count * (scores[rows[p]] - reference)
+        coef[rows[p]] = factor * sign * count
+    return mass, product
+
+
+@jit
+def spread_few(scores, rows, weights, order, histogram, sign, reference, factor, coef):
+    """Coefficients of the few, as ``spread_many``: with ``order`` from key to row.
+
+    sign < 0: their counts are the many of a place behind theirs, else up to theirs.
+    """
+    mass = 0.0
+    product = 0.0
+    count = 0.0
+    few = order.shape[0]
+    for step in range(few):
+        k = few - 1 - step if sign < 0.0 else step
+        count += histogram[k + 1] if sign < 0.0 else histogram[k]
+        p = order[k]
+        weighted = weights[p] * count
+        mass += weighted
+        product += sign * weighted * (scores[rows[p]] - reference)
+        coef[rows[p]] = factor * sign * weighted
+    return mass, product
