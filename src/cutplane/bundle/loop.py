@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..oracles import Cut, Line, LinearOracle
+from ..oracles import Cut, Line, Oracle
 from ..result import Status
 from .reduced import Bundle
 from .solver import IterativeSolver, Observer, StopRule
@@ -46,7 +46,7 @@ class BundleSolver(IterativeSolver):
 
     def __init__(
         self,
-        oracle: LinearOracle,
+        oracle: Oracle,
         C: float,
         stop: StopRule,
         position: CutPosition | None,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..oracles import Cut, LinearOracle, Point
+from ..oracles import Cut, Oracle, Point
 from ..result import Certificate, Iteration, SolveResult, Status
 
 logger = logging.getLogger("cutplane")
@@ -86,7 +86,7 @@ class IterativeSolver(ABC):
 
     Parameters
     ----------
-    oracle : LinearOracle
+    oracle : Oracle
     C : float
         Multiplies the mean risk.
     stop : StopRule
@@ -95,7 +95,7 @@ class IterativeSolver(ABC):
     """
 
     def __init__(
-        self, oracle: LinearOracle, C: float, stop: StopRule, observer: Observer | None = None
+        self, oracle: Oracle, C: float, stop: StopRule, observer: Observer | None = None
     ) -> None:
         self.oracle = oracle
         self.C = C

@@ -24,10 +24,6 @@ from .surface import Surface
 Slack = Callable[[float, float], float]
 
 
-def _no_slack(primal: float, C: float) -> float:
-    return 0.0
-
-
 class LinearOracle:
     """Cuts and lines for a linear model.
 
@@ -51,7 +47,7 @@ class LinearOracle:
         constant: float = 0.0,
         slack: Slack | None = None,
     ) -> None:
-        self.slack = slack or _no_slack
+        self._slack = slack
         self.matrix = matrix
         self.surface = surface
         self.executor = surface.executor
@@ -68,8 +64,12 @@ class LinearOracle:
 
     def regularised(self, w: np.ndarray) -> np.ndarray:
         """The part of w whose square counts in the objective of the user's problem, flat."""
-        free = self.slack is not _no_slack  # then the constant feature stands for a free bias
-        return (w[:-1] if free else w).reshape(-1)
+        # With a slack the constant feature stands for a free bias.
+        return (w if self._slack is None else w[:-1]).reshape(-1)
+
+    def slack(self, primal: float, C: float) -> float:
+        """What a lower bound must be taken down by to hold for the user's problem."""
+        return 0.0 if self._slack is None else self._slack(primal, C)
 
     def new_point(self) -> Point:
         """The point w = 0, not evaluated."""

@@ -1,0 +1,55 @@
+"""What the loop needs of an oracle, whatever the model and the risk are."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from ..exec import Executor
+from .point import Cut, Line, Point
+
+
+class Oracle(Protocol):
+    """Turns points into cuts of the risk, and lines into their minimum.
+
+    Attributes
+    ----------
+    executor : Executor
+        Shared with the bundle's own work.
+    """
+
+    executor: Executor
+
+    @property
+    def dimension(self) -> int:
+        """Length of w as a flat vector."""
+        ...
+
+    def new_point(self) -> Point:
+        """The point w = 0, not evaluated."""
+        ...
+
+    def evaluate(self, w: np.ndarray, into: Point) -> None:
+        """Move ``into`` to w and evaluate the risk there."""
+        ...
+
+    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
+        """Move ``into`` to start + k(end − start) and evaluate the risk there."""
+        ...
+
+    def descend(self, line: Line) -> float:
+        """Move the start of a line to the minimum on it; returns its k."""
+        ...
+
+    def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
+        """The cut at start, or at start + k(end − start)."""
+        ...
+
+    def regularised(self, w: np.ndarray) -> np.ndarray:
+        """The part of w whose square counts in the objective, flat."""
+        ...
+
+    def slack(self, primal: float, C: float) -> float:
+        """What a lower bound must be taken down by to hold for the user's problem."""
+        ...
