@@ -32,6 +32,9 @@ NAMES = (
     "Status",
     "Iteration",
     "plot_convergence",
+    "load_svmlight",
+    "iter_svmlight",
+    "dump_svmlight",
 )
 MODULES = (cutplane.metrics,)
 

@@ -11,7 +11,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .estimators import LinearSVC, MeasureSVC, OrdinalSVC, RankSVM
+    from .estimators import (
+        SVC,
+        SVR,
+        LinearSVC,
+        MeasureSVC,
+        OneClassSVM,
+        OrdinalSVC,
+        RankSVM,
+    )
+    from .data.svmlight import dump_svmlight, iter_svmlight, load_svmlight
     from .report import plot_convergence
     from .result import Certificate, Iteration, SolveResult, Status
 
@@ -28,6 +37,9 @@ _WHERE = {
     "Iteration": ".result",
     "SolveResult": ".result",
     "Status": ".result",
+    "dump_svmlight": ".data.svmlight",
+    "iter_svmlight": ".data.svmlight",
+    "load_svmlight": ".data.svmlight",
     "plot_convergence": ".report",
 }
 
@@ -41,6 +53,9 @@ __all__ = [
     "SolveResult",
     "Status",
     "__version__",
+    "dump_svmlight",
+    "iter_svmlight",
+    "load_svmlight",
     "plot_convergence",
 ]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
@@ -63,9 +61,11 @@ def add_verbose(parser: argparse.ArgumentParser) -> None:
 
 def output_folder(path: Path) -> Path:
     """Make a folder and make sure that files can be put there, before work is spent."""
+    from ..data.files import temporary  # loads numba: not for --help
+
     try:
         path.mkdir(parents=True, exist_ok=True)
-        with _temporary(path / "test"):
+        with temporary(path / "test"):
             pass
     except FileExistsError:
         raise CommandError(f"{path} is a file; the output goes into a folder") from None
@@ -76,26 +76,8 @@ def output_folder(path: Path) -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A binary file that takes the place of ``path`` once it is complete.
+    """A binary file that takes the place of ``path`` once it is complete."""
+    from ..data import files
 
-    Whoever looks sees the old file or the new one, never a part; if the block
-    fails, the old one stays and nothing else is left behind.
-    """
-    with _temporary(path) as (temporary, file):
+    with files.replacing(path) as file:
         yield file
-        file.flush()
-        os.fsync(file.fileno())
-        file.close()
-        os.replace(temporary, path)
-
-
-@contextmanager
-def _temporary(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    """A new file beside ``path``, removed at the end if it is still there."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    with open(temporary, "xb") as file:  # not mkstemp: permissions as usual
-        try:
-            yield temporary, file
-        finally:
-            file.close()  # Windows deletes closed files only
-            temporary.unlink(missing_ok=True)

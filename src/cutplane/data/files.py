@@ -1,0 +1,212 @@
+"""Files that cannot be lost, and files that may be compressed.
+
+What is written appears under its name when it is complete, or not at all. What is read may be a
+path, ``-`` for standard input or a binary file; names that end in .gz, .bz2 or .xz are
+decompressed, and a content that does not fit its name is an error that says what it looks like.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import secrets
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+# -- writing ------------------------------------------------------------------
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A binary file that takes the place of ``path`` once it is complete.
+
+    Whoever looks sees the old file or the new one, never a part; if the block
+    fails, the old one stays and nothing else is left behind.
+    """
+    with temporary(path) as (name, file):
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+        file.close()
+        os.replace(name, path)
+
+
+@contextmanager
+def temporary(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """A new file beside ``path``, removed at the end if it is still there."""
+    # The name is short, so that it fits wherever the path itself does.
+    name = path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.tmp")
+    with open(name, "xb") as file:  # not mkstemp: permissions as usual
+        try:
+            yield name, file
+        finally:
+            file.close()  # Windows deletes closed files only
+            name.unlink(missing_ok=True)
+
+
+@contextmanager
+def output(target: Any) -> Iterator[BinaryIO]:
+    """A binary file to write to: a path, compressed by its suffix, ``-`` or an open file.
+
+    A path is replaced once everything is written, see :func:`replacing`. Compressed files hold
+    neither a name nor a time: the same content gives the same bytes.
+    """
+    if not isinstance(target, str | os.PathLike):
+        if not hasattr(target, "write"):
+            raise TypeError(f"expected a path or a binary file to write to, got {target!r}")
+        yield target
+        return
+    if target == "-":
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(target)
+    with replacing(path) as file, ExitStack() as inner:
+        match path.suffix:
+            case ".gz":
+                compressed = gzip.GzipFile("", "wb", 6, file, mtime=0)
+                yield cast(BinaryIO, inner.enter_context(compressed))
+            case ".bz2":
+                yield cast(BinaryIO, inner.enter_context(bz2.BZ2File(file, "wb")))
+            case ".xz":
+                yield cast(BinaryIO, inner.enter_context(lzma.LZMAFile(file, "wb")))
+            case _:
+                yield file
+        inner.close()
+
+
+# -- reading ------------------------------------------------------------------
+
+_SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
+_KINDS = {kind: suffix for suffix, kind in _SUFFIXES.items()}
+_OPEN: dict[str, Any] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
+
+# How files begin that are something else.
+_SIGNATURES = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"PK\x03\x04": "zip",
+    b"PAR1": "Parquet",
+    b"\x93NUMPY": "NumPy",
+    b"\x89HDF": "HDF5",
+    b"\x80\x04\x95": "pickle",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+
+
+def _kind(head: bytes) -> str | None:
+    """What a file that begins so probably is, if it is not plain text."""
+    for signature, kind in _SIGNATURES.items():
+        if head.startswith(signature):
+            return kind
+    # Every other byte of ASCII in UTF-16 is zero.
+    odd, even = any(head[1:64:2]), any(head[:64:2])
+    if len(head) >= 4 and odd != even:
+        return "UTF-16"
+    control = sum(byte < 32 and byte not in b"\t\n\r" for byte in head)
+    return "binary" if control > len(head) // 32 + 1 else None
+
+
+def check_is_text(name: str, head: bytes) -> None:
+    """Refuse content that is known to be something else than text, saying what."""
+    kind = _kind(head)
+    if kind is None:
+        return
+    if kind == "UTF-16":
+        remedy = "convert it to UTF-8, for instance with iconv -f UTF-16 -t UTF-8"
+    elif kind in _KINDS:
+        remedy = f"give its name the suffix {_KINDS[kind]}, or decompress it first"
+    elif kind in ("Zstandard", "zip"):
+        remedy = "decompress it first"
+    else:
+        remedy = "convert it to text first"
+    raise ValueError(f"{name}:1:1: this is not plain text but {kind} data; {remedy}")
+
+
+@dataclass(frozen=True)
+class Input:
+    """A binary file that is open for reading, and what to call it in messages.
+
+    Attributes
+    ----------
+    file : binary file
+    name : str
+    size : int or None
+        Bytes of content, where that is known beforehand.
+    """
+
+    file: BinaryIO
+    name: str
+    size: int | None
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Fill the buffer as far as there is content; how many bytes that were."""
+        filled = 0
+        while filled < len(buffer):
+            count = self._read_some(buffer[filled:])
+            if not count:
+                break
+            filled += count
+        return filled
+
+    def _read_some(self, buffer: memoryview) -> int:
+        try:
+            if hasattr(self.file, "readinto"):
+                count = self.file.readinto(buffer)
+                if count is None:  # not the end: there is just nothing yet
+                    raise ValueError(f"{self.name} is in non-blocking mode; it cannot be read so")
+                return count
+            data = self.file.read(len(buffer))
+        except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+            raise ValueError(f"{self.name}: the compressed data are damaged: {error}") from None
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            raise ValueError(f"{self.name}: the compressed data are damaged: {error}") from None
+        if isinstance(data, str):
+            raise TypeError(f"{self.name} is open as text; open it in binary mode ('rb')")
+        buffer[: len(data)] = data
+        return len(data)
+
+
+@contextmanager
+def opened(source: Any) -> Iterator[Input]:
+    """Open a path, decompressed by its suffix, ``-`` for standard input, or an open file."""
+    if not isinstance(source, str | os.PathLike):
+        if not hasattr(source, "read"):
+            raise TypeError(f"expected a path or a binary file, got {source!r}")
+        name = getattr(source, "name", None)
+        yield Input(source, name if isinstance(name, str) else "<file>", None)
+        return
+    if source == "-":
+        yield Input(sys.stdin.buffer, "<stdin>", None)
+        return
+    path = Path(source)
+    with open(path, "rb") as raw, ExitStack() as inner:
+        kind = _SUFFIXES.get(path.suffix.lower())
+        if kind is None:
+            # Whatever read() needs goes past this buffer: our own is larger.
+            size = os.fstat(raw.fileno()).st_size
+            yield Input(cast(BinaryIO, raw), str(path), size or None)
+            return
+        head = raw.peek(6)[:6]
+        if head and _kind(head) != kind:
+            looks = _kind(head)
+            likely = f"it looks like {looks} data" if looks else "it is not compressed"
+            raise ValueError(
+                f"{path}: the name ends in {path.suffix}, but this is no {kind} file: {likely}; "
+                "rename it"
+            )
+        plain: Any = _OPEN[kind](raw, "rb")
+        yield Input(inner.enter_context(plain), str(path), None)
