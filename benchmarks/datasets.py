@@ -118,9 +118,9 @@ def data_folder(given: str | None) -> Path | None:
 
 def repeat_rows(data: DataSet, times: int) -> DataSet:
     """The same rows several times over."""
-    assert data.qid is None
     X = _canonical(sp.vstack([data.X] * times, format="csr"))
-    return DataSet(f"{data.name} ×{times}", X, np.tile(data.y, times), data.origin)
+    qid = None if data.qid is None else np.tile(data.qid, times)
+    return DataSet(f"{data.name} ×{times}", X, np.tile(data.y, times), data.origin, qid)
 
 
 # -- the data folder ------------------------------------------------------------------

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import math
+import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -180,3 +182,151 @@ def test_repeated_rows_and_generated_sets(load) -> None:
         assert data.X.shape[0] == len(data.y) == 60
         twice = datasets.repeat_rows(data, 2)
         assert (twice.X[60:] != data.X).nnz == 0 and np.array_equal(twice.y[60:], data.y)
+
+
+# -- the measures ---------------------------------------------------------------------
+
+
+def test_measure_sections_on_generated_data(load, tmp_path: Path, capsys) -> None:
+    arguments = ["--section", "all", "--generated", "--rows", "150", "--repeats", "1"]
+    arguments += ["--tight-seconds", "0.1", "--cpa-seconds", "0.1", "--peer-seconds", "0.1"]
+    status = load("measures").main([*arguments, "--out", str(tmp_path)])
+    assert status == 0, capsys.readouterr().err
+    counts = {"iterations": 22, "quality": 18, "growth": 10, "perf-table": 9, "speed": 6}
+    for section, cases in counts.items():
+        text = (tmp_path / f"{section}.json").read_text("utf-8")
+        content = json.loads(text)
+        assert content["complete"] and not content["failed"]
+        assert len(content["cases"]) == cases, section
+        assert str(tmp_path) not in text and str(ROOT) not in text
+        checks = [check for case in content["cases"] for check in case["checks"]]
+        assert all(check["ok"] for check in checks)
+        assert checks or section in ("quality", "growth")  # targets are for the full data
+    file = tmp_path / "iterations.json"
+    content = json.loads(file.read_text("utf-8"))
+    for case in content["cases"]:
+        assert 0.0 < case["line_evaluations"] < 10.0
+        assert case["runs"][0]["evaluations"] > case["runs"][0]["n_iter"]
+    for case in json.loads((tmp_path / "quality.json").read_text("utf-8"))["cases"]:
+        assert case["methods"][0]["method"] == case["ours"]
+        for record in case["methods"][1:]:
+            low, high = record["interval"]
+            assert low <= high and math.isfinite(record["test"])
+    content["cases"] = content["cases"][:2]  # that is enough to draw
+    file.write_text(json.dumps(content), "utf-8")
+    assert load("tables").main([str(tmp_path)]) == 0
+    tables = (tmp_path / "tables.md").read_text("utf-8")
+    titles = [line for line in tables.splitlines() if line.startswith("## ")]
+    assert len(titles) == 5 and "every risk" in titles[0] and "over pairs" in titles[4]
+    for name in ("iterations", "convergence", "growth"):
+        for ending in ("png", "svg"):
+            assert (tmp_path / f"{name}.{ending}").stat().st_size > 1000
+
+
+def test_pair_risk_by_enumeration(load, monkeypatch: pytest.MonkeyPatch) -> None:
+    risks = load("risks")
+    monkeypatch.setattr(risks, "LEAF", 8)  # so that there is something to halve
+    rng = np.random.default_rng(3)
+    for ranks, queries in ((2, 1), (3, 1), (60, 1), (4, 5), (2, 30)):
+        y = rng.integers(0, ranks, 60).astype(float)
+        qid = rng.integers(0, queries, 60)
+        f = np.round(2.0 * rng.normal(size=60), 1) + 1e3
+        losses = [
+            max(0.0, 1.0 - (f[i] - f[j]))
+            for i, j in itertools.permutations(range(60), 2)
+            if y[i] > y[j] and qid[i] == qid[j]
+        ]
+        given = None if queries == 1 else qid
+        assert risks.count_pairs(y, given) == len(losses)
+        assert risks.pair_risk(f, y, given) == pytest.approx(np.mean(losses), rel=1e-12)
+
+
+def test_measure_risks_over_all_labellings(load) -> None:
+    risks = load("risks")
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        y = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0])
+        f = np.round(2.0 * rng.normal(size=7), 1)
+        worst_f1, worst_top = -math.inf, -math.inf
+        for labels in itertools.product((-1.0, 1.0), repeat=7):
+            guess = np.array(labels)
+            a, b = np.sum((guess > 0) & (y > 0)), np.sum((guess > 0) & (y < 0))
+            change = np.sum((guess - y) * f) / 14
+            worst_f1 = max(worst_f1, 1 - 2 * a / (3 + a + b) + change)
+            if a + b == 3:  # break-even: the plain formula
+                worst_top = max(worst_top, 1 - a / 3 + change)
+        assert risks.f1_risk(f, y) == pytest.approx(worst_f1)
+        assert risks.top_risk(f, y, 3) == pytest.approx(worst_top)
+
+
+def test_measure_objectives_are_those_of_the_certificates(load) -> None:
+    measured, solvers, datasets = load("measure_solvers"), load("solvers"), load("datasets")
+    source = datasets.Source(rows=150, generated=True)
+    for loss, name in (("f1", "w8a"), ("recall_at_k", "w8a"), ("ranking", "mq2008")):
+        problem = measured.MeasureProblem(source.load(name), 100.0, loss)
+        done = solvers.run(measured.MeasureCutplane(), problem, solvers.Effort(tol=1e-3))
+        assert done.objective == pytest.approx(done.details["primal"], rel=1e-9)
+        assert done.details["line_searches"] == done.details["n_iter"]
+
+
+def test_solvers_of_pairs_agree(load, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured, solvers, datasets = load("measure_solvers"), load("solvers"), load("datasets")
+    data = datasets.Source(rows=120, generated=True).load("mq2008")
+    problem = measured.MeasureProblem(data, 10.0, "ranking")
+    ours = solvers.run(measured.MeasureCutplane(), problem, solvers.Effort(tol=1e-6))
+    pairs = measured.PairDifferences()
+    assert len(pairs.prepare(problem)[1]) == problem.facts()["pairs"]
+    peer = solvers.run(pairs, problem, solvers.Effort(tol=1e-6, max_iter=100_000))
+    assert peer.objective == pytest.approx(ours.objective, rel=1e-4)
+    monkeypatch.setitem(sys.modules, "dlib", stand_in_for_dlib(ours.model.w))
+    other = measured.Dlib()
+    assert other.missing() is None and other.solves(problem)
+    prepared = other.prepare(problem)
+    assert sum(len(p.relevant) * len(p.nonrelevant) for p in prepared) == problem.facts()["pairs"]
+    done = solvers.run(other, problem, solvers.Effort(tol=1e-3), prepared)
+    assert done.objective == ours.objective
+
+
+def stand_in_for_dlib(answer: np.ndarray) -> SimpleNamespace:
+    """The names of dlib that are used, and a trainer that knows the answer."""
+
+    class Trainer:
+        def train(self, samples: list) -> SimpleNamespace:
+            assert self.c == 10.0 and self.epsilon == 1e-3
+            return SimpleNamespace(weights=answer[:, None])
+
+    return SimpleNamespace(
+        pair=lambda index, value: (index, value),
+        sparse_vector=list,
+        sparse_ranking_pair=lambda: SimpleNamespace(relevant=[], nonrelevant=[]),
+        sparse_ranking_pairs=list,
+        svm_rank_trainer_sparse=Trainer,
+    )
+
+
+def test_positional_kmers(load) -> None:
+    letters = np.frombuffer(b"ACGTTANG", np.uint8).reshape(2, 4)  # ACGT and TANG
+    X = load("kmers").positional_kmers(letters, 2).toarray()
+    assert X.shape == (2, 4 * 4 + 3 * 16)
+    first = {0, 4 + 1, 8 + 2, 12 + 3, 16 + 1, 32 + 6, 48 + 11}  # A C G T, AC CG GT
+    second = {3, 4 + 0, 12 + 2, 16 + 12}  # T A . G, TA: the others have an N
+    for row, columns in zip(X, (first, second), strict=True):
+        assert set(np.flatnonzero(row)) == columns
+        assert np.linalg.norm(row) == pytest.approx(1.0)
+
+
+def test_splits_keep_rows_apart_and_samples_keep_queries_whole(load) -> None:
+    selection, datasets = load("selection"), load("datasets")
+    data = datasets.Source(rows=103, generated=True).load("celegans")
+    numbered = datasets.DataSet("rows", data.X, np.arange(103.0), "generated")
+    for contiguous in (False, True):
+        splits = selection.folds(numbered, contiguous=contiguous)
+        tests = np.concatenate([s.test.y for s in splits])
+        assert sorted(tests) == list(range(103))
+        for s in splits:
+            assert sorted([*s.train.y, *s.vali.y, *s.test.y]) == list(range(103))
+    queries = datasets.Source(rows=200, generated=True).load("mq2008")
+    chosen = datasets._sample(queries, 90)
+    assert 0 < len(chosen) <= 90
+    for query in np.unique(queries.qid[chosen]):
+        assert np.isin(np.flatnonzero(queries.qid == query), chosen).all()

@@ -89,7 +89,7 @@ class PairRisk(WholeRisk):
             where = "" if queries is None else " in the same query"
             raise ValueError(
                 f"there is no pair to rank: no two rows{where} with positive weight "
-                "have different targets"
+                "have different targets; check the targets, and the queries if there are any"
             )
         totals = layout.pair_weights()
         if weighting == "pairs":

@@ -1,0 +1,78 @@
+"""scikit-learn's own checks of MeasureSVC, RankSVM and OrdinalSVC, with no expected failure."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+from cutplane import MeasureSVC, OrdinalSVC, RankSVM
+
+VARIANTS = [
+    MeasureSVC("roc_auc"),
+    MeasureSVC("f1"),
+    MeasureSVC("precision_at_k"),
+    MeasureSVC("recall_at_k"),
+    MeasureSVC("prbep"),
+    MeasureSVC("error_rate"),
+    RankSVM(),
+    RankSVM(weighting="queries"),
+    OrdinalSVC(),
+    OrdinalSVC(criterion="zero_one"),
+    MeasureSVC("roc_auc", solver="cpa"),
+    MeasureSVC("f1", solver="cpa"),
+    RankSVM(solver="cpa"),
+    OrdinalSVC(solver="cpa"),
+]
+MORE_VARIANTS = [
+    MeasureSVC("precision_at_k", solver="cpa"),
+    MeasureSVC("recall_at_k", solver="cpa"),
+    MeasureSVC("prbep", solver="cpa"),
+    MeasureSVC("error_rate", solver="cpa"),
+    MeasureSVC("roc_auc", warm_start=True, tol=1e-8),
+    RankSVM(weighting="queries", solver="cpa"),
+    RankSVM(warm_start=True, tol=1e-8),
+    OrdinalSVC(criterion="zero_one", solver="cpa"),
+    OrdinalSVC(class_weight="balanced"),
+]
+WEIGHT_CHECKS = {
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+}
+
+
+@parametrize_with_checks(VARIANTS)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(MORE_VARIANTS)
+def test_scikit_learn_checks_of_more_variants(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", [*VARIANTS, *MORE_VARIANTS], ids=str)
+def test_weight_equivalence_is_among_the_checks(estimator):
+    """scikit-learn leaves checks out by tag: these two must not be left out."""
+    names = {check.func.__name__ for _, check in estimator_checks_generator(estimator)}
+    assert names >= WEIGHT_CHECKS
+
+
+@pytest.mark.parametrize("estimator", [*VARIANTS, *MORE_VARIANTS], ids=str)
+def test_few_tags_are_used(estimator):
+    """A poor score is admitted only where training is not for the accuracy that is checked.
+
+    The k rows at the top need not be the positive ones; classes without an order, as in
+    scikit-learn's checks, need not be told apart by one.
+    """
+    tags = estimator.__sklearn_tags__()
+    assert not tags._skip_test
+    assert not tags.non_deterministic
+    assert not tags.no_validation
+    if isinstance(estimator, RankSVM):
+        assert tags.classifier_tags is None
+        assert tags.regressor_tags is None
+        return
+    at_k = getattr(estimator, "measure", "") in ("precision_at_k", "recall_at_k")
+    assert tags.classifier_tags.poor_score == (at_k or isinstance(estimator, OrdinalSVC))
+    assert tags.classifier_tags.multi_class == isinstance(estimator, OrdinalSVC)
