@@ -125,6 +125,12 @@ def case(request: pytest.FixtureRequest) -> RiskCase:
     return request.param
 
 
+@pytest.fixture(scope="session")
+def all_cases() -> dict[str, RiskCase]:
+    """Every risk by name."""
+    return {case.name: case for case in RISKS}
+
+
 @pytest.fixture(scope="session", params=RISKS[:3], ids=lambda case: case.name)
 def binary_case(request: pytest.FixtureRequest) -> RiskCase:
     """Every risk that can have a free bias."""

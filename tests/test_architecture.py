@@ -30,6 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "oracles": {"data", "exec", "loops", "risks"},
     "bundle": {"exec", "loops", "oracles", "result"},
     "dual": {"data", "exec", "kernels", "loops", "result", "risks", "oracles"},
+    "descent": {"bundle", "data", "exec", "loops", "oracles", "result", "risks"},
     "stochastic": {"bundle", "data", "exec", "loops", "oracles", "result", "risks"},
     "structured": {"exec", "loops", "oracles", "result", "risks"},
 }

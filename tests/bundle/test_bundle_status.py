@@ -102,8 +102,8 @@ def test_without_a_tolerance_it_ends_at_the_limit_of_precision(case, make_proble
 
 def test_numerically_limited_is_reached(case, make_problem, monkeypatch):
     """Once nothing moves any more. Most runs end with a gap of exactly zero before."""
-    monkeypatch.setattr("cutplane.bundle.loop.STALLED_ITERATIONS", 1)
-    monkeypatch.setattr("cutplane.bundle.loop.ROUNDING", 1e3)
+    monkeypatch.setattr("cutplane.bundle.solver.STALLED_ITERATIONS", 1)
+    monkeypatch.setattr("cutplane.bundle.solver.ROUNDING", 1e3)
     result = solve(make_problem(case, seed=1), 500.0, max_iter=5000)
     assert result.status is Status.NUMERICALLY_LIMITED
     assert_honest(make_problem(case, seed=1), 500.0, result)

@@ -29,6 +29,8 @@ MORE_VARIANTS = [
     LinearSVC(stopping="absolute", tol=1e-2),
 ]
 STOCHASTIC = [
+    LinearSVC(solver="dcd"),
+    LinearSVC(solver="dcd", loss="squared_hinge"),
     LinearSVC(solver="sgd"),
     LinearSVC(solver="pegasos"),
 ]

@@ -15,22 +15,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..oracles import Cut, Line, Oracle
+from ..oracles import Cut, Oracle
 from ..result import Status
 from .reduced import Bundle
 from .solver import IterativeSolver, Observer, StopRule
 from .space import VectorSpace
 from .step import CutPosition
 
-# Without progress beyond rounding in this many iterations there will be none.
-STALLED_ITERATIONS = 20
-ROUNDING = 1e-14
 # Rounding that scores may pick up before the objective is taken from w again.
 DRIFT = 1e-12
-# A step multiplies the rounding errors of the scores at its end by its length. That is
-# harmless unless the end is, in relation to both, as near to the start as this.
-NEARBY = 1e-6
-LONGEST_FROM_NEARBY = 1e5
 
 
 class BundleSolver(IterativeSolver):
@@ -117,27 +110,8 @@ class BundleSolver(IterativeSolver):
             if step:
                 self.oracle.blend(self.point, self.trial, step, self.point)
         else:
-            way = self.trial.w - self.point.w
-            squared = self.space.dot(way, way)
-            reach = self.space.dot(self.point.w, self.point.w) + trial_squared_norm
-            line = Line(
-                self.point,
-                self.trial,
-                curvature=squared / self.C,
-                slope=self.space.dot(self.point.w, way) / self.C,
-                tolerance=0.01 * max(0.0, self.best.primal - self.dual) / self.C,
-                longest=np.inf if squared > NEARBY**2 * reach else LONGEST_FROM_NEARBY,
-            )
-            step = self.oracle.descend(line)
-        objective = self._objective(self.point)
-        if step > 0.0 and np.isfinite(objective):
-            # Rounding is no reason to leave a point: a fit that starts at its end stays there.
-            if objective < self.best.primal * (1.0 - ROUNDING):
-                self._keep(self.point)
-            return step
-        if step > 0.0:  # overflow: numbers near the end of the range
-            self.oracle.evaluate(self.best.w, self.point)
-        return 0.0
+            step = self._descend(self.point, self.trial, trial_squared_norm)
+        return self._keep_if_better(self.point, step)
 
     def _add_cut(self) -> None:
         """Add a cut: at the start, at the trial point, or on the way to it."""
@@ -150,10 +124,5 @@ class BundleSolver(IterativeSolver):
                 position = self.position.next(self.trace[-1], self.trace)
                 cut = self.oracle.cut(self.point, self.trial, position)
         with self.watch.phase("gram"):
-            self.bundle.add(cut.a, cut.offset)
-
-    def _stalled(self) -> bool:
-        if len(self.trace) <= STALLED_ITERATIONS:
-            return False
-        before, now = self.trace[-1 - STALLED_ITERATIONS], self.trace[-1]
-        return before.gap - now.gap <= ROUNDING * now.primal
+            if cut.offset != 0.0 or np.any(cut.a):  # the bundle has the zero cut from the start
+                self.bundle.add(cut.a, cut.offset)

@@ -15,8 +15,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..oracles import Cut, Oracle, Point
+from ..oracles import Cut, Line, Oracle, Point
 from ..result import Certificate, Iteration, SolveResult, Status
+
+# Without progress beyond rounding in this many iterations there will be none.
+STALLED_ITERATIONS = 20
+# Relative to the objective, what rounding may do to it.
+ROUNDING = 1e-14
+# How far above the minimum on a line a point may stay, in units of the gap. Less than the
+# smallest λ of a cut's position: the reduced problem's value at the cut is below F(w_b) − λ·gap, so that
+# F there is larger, and the cut is a new one.
+LINE_TOLERANCE = 0.0025
+# A step multiplies the rounding errors of the scores at its end by its length. That is
+# harmless unless the end is, in relation to both, as near to the start as this.
+NEARBY = 1e-6
+LONGEST_FROM_NEARBY = 1e5
 
 logger = logging.getLogger("cutplane")
 
@@ -148,6 +161,41 @@ class IterativeSolver(ABC):
     def _keep(self, point: Point) -> None:
         """Make this the best point."""
         self._best = Best(point.w, point.bias, self._objective(point))
+
+    def _descend(self, point: Point, trial: Point, trial_squared_norm: float) -> float:
+        """Move a point to the minimum of F on the line towards a trial point; returns the step."""
+        start, end = point.w.reshape(-1), trial.w.reshape(-1)
+        way = end - start
+        squared = float(np.einsum("i,i->", way, way))
+        reach = float(np.einsum("i,i->", start, start)) + trial_squared_norm
+        line = Line(
+            point,
+            trial,
+            curvature=squared / self.C,
+            slope=float(np.einsum("i,i->", start, way)) / self.C,
+            tolerance=LINE_TOLERANCE * max(0.0, self.best.primal - self.dual) / self.C,
+            longest=np.inf if squared > NEARBY**2 * reach else LONGEST_FROM_NEARBY,
+        )
+        return self.oracle.descend(line)
+
+    def _keep_if_better(self, point: Point, step: float) -> float:
+        """Make a point that has moved by a step the best one; returns the step taken."""
+        objective = self._objective(point)
+        if step > 0.0 and np.isfinite(objective):
+            # Rounding is no reason to leave a point: a fit that starts at its end stays there.
+            if objective < self.best.primal * (1.0 - ROUNDING):
+                self._keep(point)
+            return step
+        if step > 0.0:  # overflow: numbers near the end of the range
+            self.oracle.evaluate(self.best.w, point)
+        return 0.0
+
+    def _stalled(self) -> bool:
+        """Whether the last iterations have brought nothing."""
+        if len(self.trace) <= STALLED_ITERATIONS:
+            return False
+        before, now = self.trace[-1 - STALLED_ITERATIONS], self.trace[-1]
+        return before.gap - now.gap <= ROUNDING * now.primal
 
     def _end_iteration(self, trial: float, step: float, cuts: int) -> Status | None:
         """Record an iteration and ask whether it was the last; see ``Iteration`` for the arguments.

@@ -11,10 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MOST_EVALUATIONS = 30
-# To stay at the start is an answer only if it is this much closer to the minimum: then F at the
-# next cut, a small part λ of the way to w_t, exceeds the reduced problem's value there
-# (which is below F(w_b) − λ·gap), and the cut is a new one.
-NO_PROGRESS = 0.25
 
 
 @dataclass(frozen=True)
@@ -91,8 +87,7 @@ def minimise_convex(
         if high.slope == 0.0:
             return high
         better = low if low.value <= high.value else high
-        enough = tolerance * (NO_PROGRESS if better is start else 1.0)
-        if better.value - _lower_bound(low, high, curvature) <= enough:
+        if better.value - _lower_bound(low, high, curvature) <= tolerance:
             return better
         k = _inside(low, high, curvature, evaluation)
         if not low.k < k < high.k:

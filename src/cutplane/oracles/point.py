@@ -42,6 +42,13 @@ class Point:
         """The scores with the bias."""
         return Scores(self.scores, self.bias)
 
+    def copy(self, other: Point) -> None:
+        """Become the other point, in buffers of its own."""
+        self.scores[...] = other.scores
+        self.coef[...] = other.coef
+        self.w, self.bias, self.risk = other.w, other.bias, other.risk
+        self.offset = other.offset
+
     def take(self, other: Point) -> None:
         """Become the other point, which gets this one's buffers and becomes useless."""
         self.scores, other.scores = other.scores, self.scores

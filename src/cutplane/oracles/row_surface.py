@@ -197,7 +197,7 @@ class RowSurface(Surface):
 
         # In the bent valleys of smooth losses the straight line costs many iterations; along
         # the hinge's kinks it is nearly always as good, and the other one dear.
-        enough = (0.01 if isinstance(self.risk, HingeRisk) else 1.0) * line.tolerance
+        enough = (0.04 if isinstance(self.risk, HingeRisk) else 4.0) * line.tolerance
         if k == 0.0 or start.risk - line.height(k, risk(k), 0.0).value < enough:
             k = self._search(line, evaluate, k or self._step_guess)
         if k > 0.0:

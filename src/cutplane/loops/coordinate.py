@@ -1,0 +1,134 @@
+"""Dual coordinate descent for a linear SVM, one row at a time (Hsieh et al., ICML 2008).
+
+    min_α  ½|w|² + Σ_i (½ridge_i·α_i² − α_i·(1 − y_i·b)),   0 ≤ α_i ≤ upper_i,
+
+with w = Σ_i α_i y_i x_i and a fixed b. ``ridge`` is 0 for the hinge, where ``upper_i`` = C_i; for
+the squared hinge upper is infinite and ridge_i = 1/(2C_i). Row i's own minimum is
+
+    α_i ← clip(α_i − G/(|x_i|² + ridge_i), 0, upper_i),   G = y_i(<w, x_i> + b) − 1 + ridge_i·α_i.
+
+A constant feature of value ``constant`` is the last entry of w. Rows are flat: row i is
+``values[starts[i]:starts[i + 1]]``, at the columns ``indices``, or at all columns where
+``indices`` is None, for dense rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._jit import jit
+
+
+@jit
+def _sparse_dot(values, indices, first, stop, w):
+    s0 = 0.0
+    s1 = 0.0
+    s2 = 0.0
+    s3 = 0.0
+    p = first
+    one = np.uint64(1)
+    two = np.uint64(2)
+    three = np.uint64(3)
+    four = np.uint64(4)
+    while p + four <= stop:
+        s0 += values[p] * w[indices[p]]
+        s1 += values[p + one] * w[indices[p + one]]
+        s2 += values[p + two] * w[indices[p + two]]
+        s3 += values[p + three] * w[indices[p + three]]
+        p += four
+    while p < stop:
+        s0 += values[p] * w[indices[p]]
+        p += one
+    return (s0 + s1) + (s2 + s3)
+
+
+@jit
+def _sparse_add(values, indices, first, stop, factor, w):
+    for p in range(first, stop):
+        w[indices[p]] += factor * values[p]
+
+
+@jit(reassociate=True)
+def _dense_dot(values, first, stop, w):
+    s = 0.0
+    for j in range(stop - first):
+        s += values[first + j] * w[j]
+    return s
+
+
+@jit
+def _dense_add(values, first, stop, factor, w):
+    for j in range(stop - first):
+        w[j] += factor * values[first + j]
+
+
+@jit(reassociate=True)
+def squared_norms(values, starts, constant, out):
+    """out[i] = |x_i|² with the constant feature."""
+    for i in range(out.shape[0]):
+        total = 0.0
+        for p in range(starts[i], starts[i + 1]):
+            total += np.float64(values[p]) * values[p]
+        out[i] = total + constant * constant
+
+
+@jit
+def visit(
+    values,
+    indices,
+    starts,
+    order,
+    labels,
+    squares,
+    upper,
+    ridge,
+    bias,
+    constant,
+    idle_above,
+    w,
+    alpha,
+    kept,
+):
+    """Minimise over α_i for each row in ``order``.
+
+    Rows at a bound whose gradient holds them there by more than ``idle_above`` are
+    skipped and left out of ``kept``, which gets the others. Returns their number and
+    the largest violation of optimality that was met.
+    """
+    last = w.shape[0] - 1
+    count = 0
+    worst = 0.0
+    for at in range(order.shape[0]):
+        i = order[at]
+        first = np.uint64(starts[i])
+        stop = np.uint64(starts[i + 1])
+        y = labels[i]
+        a = alpha[i]
+        if indices is None:  # decided when compiled
+            score = _dense_dot(values, first, stop, w)
+        else:
+            score = _sparse_dot(values, indices, first, stop, w)
+        if constant != 0.0:
+            score += constant * w[last]
+        gradient = y * (score + bias) - 1.0 + ridge[i] * a
+        if (a == 0.0 and gradient > idle_above) or (a == upper[i] and gradient < -idle_above):
+            continue
+        kept[count] = i
+        count += 1
+        if (a == 0.0 and gradient >= 0.0) or (a == upper[i] and gradient <= 0.0):
+            continue
+        worst = max(worst, abs(gradient))
+        curvature = squares[i] + ridge[i]
+        new = a - gradient / curvature if curvature > 0.0 else (upper[i] if gradient < 0.0 else 0.0)
+        new = min(max(new, 0.0), upper[i])
+        step = (new - a) * y
+        if step == 0.0:
+            continue
+        alpha[i] = new
+        if indices is None:
+            _dense_add(values, first, stop, step, w)
+        else:
+            _sparse_add(values, indices, first, stop, step, w)
+        if constant != 0.0:
+            w[last] += constant * step
+    return count, worst
