@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .data.svmlight import dump_svmlight, iter_svmlight, load_svmlight
     from .estimators import (
         SVC,
         SVR,
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
         OrdinalSVC,
         RankSVM,
     )
-    from .data.svmlight import dump_svmlight, iter_svmlight, load_svmlight
     from .report import plot_convergence
     from .result import Certificate, Iteration, SolveResult, Status
 
@@ -32,7 +32,10 @@ _WHERE = {
     "LinearSVC": ".estimators",
     "MeasureSVC": ".estimators",
     "OrdinalSVC": ".estimators",
+    "OneClassSVM": ".estimators",
     "RankSVM": ".estimators",
+    "SVC": ".estimators",
+    "SVR": ".estimators",
     "Certificate": ".result",
     "Iteration": ".result",
     "SolveResult": ".result",
@@ -44,10 +47,13 @@ _WHERE = {
 }
 
 __all__ = [
+    "SVC",
+    "SVR",
     "Certificate",
     "Iteration",
     "LinearSVC",
     "MeasureSVC",
+    "OneClassSVM",
     "OrdinalSVC",
     "RankSVM",
     "SolveResult",

@@ -1,8 +1,10 @@
 """Estimators in the scikit-learn API: validate, assemble, call, store."""
 
+from .kernel_svc import SVC
+from .kernel_svr import SVR, OneClassSVM
 from .linear_svc import LinearSVC
 from .measure_svc import MeasureSVC
 from .ordinal_svc import OrdinalSVC
 from .rank_svm import RankSVM
 
-__all__ = ["LinearSVC", "MeasureSVC", "OrdinalSVC", "RankSVM"]
+__all__ = ["SVC", "SVR", "LinearSVC", "MeasureSVC", "OneClassSVM", "OrdinalSVC", "RankSVM"]

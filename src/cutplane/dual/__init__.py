@@ -1,0 +1,7 @@
+"""Decomposition for kernel machines: working set, cache, shrinking, certificate."""
+
+from .problem import DualProblem
+from .records import DualCertificate, DualIteration, DualSettings
+from .solver import DualSolver
+
+__all__ = ["DualCertificate", "DualIteration", "DualProblem", "DualSettings", "DualSolver"]

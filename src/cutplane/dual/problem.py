@@ -1,0 +1,95 @@
+"""The dual of every kernel machine, and its certificate.
+
+    min ½βᵀKβ + cᵀβ    with    Σβ = total,  lower ≤ β ≤ upper            (dual, negated)
+
+In the usual variables β_i = y_i·α_i, so K needs no labels. Several variables may share a row of
+K: variable i has row ``row_of[i]``.
+
+    SVC         c = −y,              β_i ∈ [0, C_i] or [−C_i, 0],  total 0
+    SVR         c = ε − z and −ε − z, two variables per row,       total 0
+    one class   c = 0,               β_i ∈ [0, C_i],               total ν·ΣC
+
+With s = Kβ, g = s + c, and r_i = g_i + b, the primal for bias b is
+
+    ½|w|² + b·total + Σ_i (upper_i·max(0, −r_i) − lower_i·max(0, r_i))
+
+and primal − dual = Σ_i (β_i·r_i + upper_i·max(0, −r_i) − lower_i·max(0, r_i)): a sum
+of terms none of which is negative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class DualProblem:
+    """A problem in β.
+
+    Attributes
+    ----------
+    linear, lower, upper : ndarray of float64
+        c and the bounds.
+    total : float
+        What β sums to.
+    row_of : ndarray of int64, optional
+        The row of K of each variable; None if variable i has row i.
+    """
+
+    linear: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    total: float = 0.0
+    row_of: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        """Number of variables."""
+        return len(self.linear)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The row of each variable."""
+        return np.arange(len(self)) if self.row_of is None else self.row_of
+
+    def start(self) -> np.ndarray:
+        """A feasible point: zero, or the first variables at their upper bounds."""
+        if self.total == 0.0:
+            return np.zeros(len(self))
+        filled = np.minimum(np.cumsum(self.upper), self.total)
+        return np.diff(filled, prepend=0.0)
+
+    def repaired(self, beta: np.ndarray) -> np.ndarray:
+        """The point, clipped to the bounds and brought back to the right sum."""
+        beta = np.clip(beta, self.lower, self.upper)
+        excess = float(beta.sum()) - self.total
+        if abs(excess) <= 1e-12 * float(np.abs(beta).sum()):  # rounding
+            return beta
+        bound = self.lower if excess > 0.0 else self.upper
+        room = np.abs(beta - bound)
+        available = float(room.sum())
+        if available > 0.0:
+            beta = beta + (bound - beta) * min(1.0, abs(excess) / available)
+        return np.clip(beta, self.lower, self.upper)
+
+
+def best_bias(problem: DualProblem, g: np.ndarray) -> float:
+    """The b that minimises the primal: a weighted quantile of −g, the middle if it is an interval.
+
+    The primal's slope in b is total − Σ upper at the left end and grows by
+    upper_i − lower_i as b passes −g_i.
+    """
+    moving = problem.upper > problem.lower
+    if not np.any(moving):
+        return 0.0
+    points = -g[moving]
+    order = np.argsort(points, kind="stable")
+    points = points[order]
+    jumps = (problem.upper - problem.lower)[moving][order]
+    slopes = problem.total - float(problem.upper[moving].sum()) + np.cumsum(jumps)
+    tiny = 1e-10 * float(jumps.sum())
+    first = int(np.argmax(slopes >= -tiny))
+    if slopes[first] <= tiny and first + 1 < len(points):
+        return 0.5 * float(points[first] + points[first + 1])
+    return float(points[first])

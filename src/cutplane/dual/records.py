@@ -1,0 +1,81 @@
+"""What the decomposition solver is told and what it tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..result import Certificate, Iteration
+
+
+@dataclass(frozen=True)
+class DualSettings:
+    """How to solve.
+
+    Attributes
+    ----------
+    tol : float
+        Violation of the optimality conditions at which to stop: max g − min g over the
+        pairs that may move.
+    working_set_size : int or None
+        Even; 2 is SMO with second-order selection. None chooses: all variables of small
+        problems, otherwise as many as are worth a product of matrices.
+    shrinking : bool
+        Whether variables that will probably stay at a bound leave the problem for a while.
+    history : int or None
+        Iterations that a multiplier must have been positive before. None: 100 as in the
+        paper for small working sets, fewer for large ones.
+    cache_bytes : float
+        For rows of the kernel matrix.
+    max_iter : int or None
+        Working sets, at most.
+    time_limit : float
+        Seconds.
+    """
+
+    tol: float = 1e-3
+    working_set_size: int | None = None
+    shrinking: bool = True
+    history: int | None = None
+    cache_bytes: float = 2e8
+    max_iter: int | None = None
+    time_limit: float = np.inf
+
+
+@dataclass(frozen=True)
+class DualIteration(Iteration):
+    """An iteration of the decomposition solver.
+
+    ``cuts`` is the size of the working set, ``trial`` the primal of this iterate as far as
+    it is known, ``step`` the largest change of a variable.
+
+    Attributes
+    ----------
+    violation : float
+        Of the optimality conditions, before the iteration, among the active variables.
+    active : int
+        Variables that take part.
+    """
+
+    violation: float = np.inf
+    active: int = 0
+
+
+@dataclass(frozen=True)
+class DualCertificate(Certificate):
+    """A certificate whose objective may be negative, as that of the one-class machine is.
+
+    kind is 'withheld' where the kernel is not positive semidefinite: the problem is not
+    convex then, no lower bound is known, ``dual`` is −inf and ``gap`` inf.
+    """
+
+    @property
+    def relative_gap(self) -> float:
+        """``gap / |primal|``; 0 where the gap is 0."""
+        if self.gap == 0.0:
+            return 0.0
+        return self.gap / abs(self.primal) if self.primal != 0.0 else np.inf
+
+    __repr__ = Certificate.__repr__
+    __str__ = Certificate.__str__

@@ -1,0 +1,238 @@
+"""What all kernel machines do alike: check, build the kernel, fit through a session, score rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._checks import check_choice, check_flag, check_integer, check_n_jobs, check_number
+from ..data.blas import single_threaded_blas
+from ..dual import DualSettings
+from ..exec import Executor, SerialExecutor, make_executor
+from ..kernels import (
+    KERNELS,
+    Kernel,
+    ProductMatrix,
+    call_kernel,
+    check_precomputed,
+    prediction_points,
+)
+from ..result import Iteration, SolveResult, Status
+from ._kernel_solve import KernelSession
+
+FLOATS = (np.float64, np.float32)
+# Kernel values that a thread holds at a time in prediction.
+BLOCK_VALUES = 1 << 20
+
+
+class KernelMachine(BaseEstimator):
+    """Base of the kernel machines. Parameters are documented there."""
+
+    kernel: str | Callable[[Any, Any], Any]
+    degree: int
+    gamma: float | str
+    coef0: float
+    shrinking: bool
+    tol: float
+    cache_size: float
+    max_iter: int | None
+    working_set_size: int | None
+    n_jobs: int | None
+    time_limit: float | None
+    warm_start: bool
+    verbose: int
+    callback: Callable[[Iteration], bool | None] | None
+
+    support_: np.ndarray
+    support_vectors_: Any
+    dual_coef_: np.ndarray
+    intercept_: np.ndarray
+
+    # -- checks -----------------------------------------------------------------------
+
+    def _check_common(self) -> None:
+        """Check the parameters that all kernel machines have."""
+        if not callable(self.kernel):
+            check_choice("kernel", self.kernel, KERNELS)
+        check_integer("degree", self.degree, at_least=0)
+        if isinstance(self.gamma, str):
+            check_choice("gamma", self.gamma, ("scale", "auto"))
+        else:
+            check_number("gamma", self.gamma, at_least=0.0)
+        check_number("coef0", self.coef0)
+        check_flag("shrinking", self.shrinking)
+        check_number("tol", self.tol, at_least=0.0)
+        check_number("cache_size", self.cache_size, above=0.0)
+        if self.max_iter is not None and self.max_iter != -1:
+            check_integer("max_iter", self.max_iter, at_least=1)
+        if self.working_set_size is not None:
+            size = check_integer("working_set_size", self.working_set_size, at_least=2)
+            if size % 2:
+                raise ValueError(f"working_set_size must be even, got {size}")
+        check_n_jobs(self.n_jobs)
+        if self.time_limit is not None:
+            check_number("time_limit", self.time_limit, above=0.0, finite=False)
+        check_flag("warm_start", self.warm_start)
+        if not isinstance(self.verbose, bool):
+            check_integer("verbose", self.verbose, at_least=0)
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback must be callable or None, got {self.callback!r}")
+
+    def _training_data(self, X: Any, **options: Any) -> Any:
+        """X as an array, or X and y if ``options`` has a y; other options are validate_data's.
+
+        A precomputed kernel is checked and made dense.
+        """
+        checked = validate_data(
+            self, X, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS, **options
+        )
+        X = checked[0] if "y" in options else checked
+        if scipy.sparse.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        if self.kernel == "precomputed":
+            X = X.toarray() if scipy.sparse.issparse(X) else X
+            check_precomputed(X)
+        return (X, checked[1]) if "y" in options else X
+
+    def _check_sum(self, bounds: np.ndarray) -> None:
+        """The losses must be able to add up."""
+        with np.errstate(over="ignore"):
+            total = float(bounds.sum())
+        if not np.isfinite(total):
+            raise ValueError("C times the sum of the weights overflows; lower C or sample_weight")
+
+    # -- fitting ----------------------------------------------------------------------
+
+    def _make_kernel(self, X: Any) -> Kernel:
+        """The kernel with its parameters as numbers; ``gamma_`` is stored."""
+        if callable(self.kernel):
+            return Kernel("callable", function=self.kernel)
+        self._gamma = self._gamma_value(X)
+        return Kernel(self.kernel, self._gamma, float(self.coef0), int(self.degree))
+
+    def _gamma_value(self, X: Any) -> float:
+        if not isinstance(self.gamma, str):
+            return float(self.gamma)
+        if self.kernel == "precomputed":
+            return 1.0
+        if self.gamma == "auto":
+            return 1.0 / X.shape[1]
+        if scipy.sparse.issparse(X):
+            values = X.data.astype(np.float64)
+            size = X.shape[0] * X.shape[1]
+            variance = float(np.sum(values**2) / size - (np.sum(values) / size) ** 2)
+        else:
+            variance = float(np.var(X, dtype=np.float64))
+        return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+
+    def _settings(self) -> DualSettings:
+        return DualSettings(
+            tol=float(self.tol),
+            working_set_size=self.working_set_size,
+            shrinking=bool(self.shrinking),
+            cache_bytes=float(self.cache_size) * 1e6,
+            max_iter=None if self.max_iter in (None, -1) else int(self.max_iter),
+            time_limit=np.inf if self.time_limit is None else float(self.time_limit),
+        )
+
+    def _executor(self, rows: int, width: int) -> Executor:
+        return make_executor(self.n_jobs, rows * max(1, width) * 16)
+
+    def _session(self, X: Any, executor: Executor, bound: float) -> KernelSession:
+        return KernelSession(
+            self._make_kernel(X),
+            X,
+            executor,
+            settings=self._settings(),
+            bound=bound,
+            verbose=int(self.verbose),
+            callback=self.callback,
+        )
+
+    def _store(self, X: Any, support: np.ndarray, dual_coef: np.ndarray) -> None:
+        """Keep the support vectors and their coefficients, (outputs, support vectors)."""
+        self.support_ = support.astype(np.int32)
+        self.dual_coef_ = dual_coef
+        self.shape_fit_ = X.shape
+        if self.kernel == "precomputed":
+            self.support_vectors_ = np.empty((0, 0))
+        else:
+            self.support_vectors_ = X[support]
+
+    def _store_results(self, results: list[SolveResult]) -> None:
+        one = len(results) == 1
+        self.result_ = results[0] if one else results
+        self.certificate_ = (
+            results[0].certificate if one else [result.certificate for result in results]
+        )
+        self.fit_status_ = int(any(r.status is not Status.CONVERGED for r in results))
+
+    # -- scores -----------------------------------------------------------------------
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights of the features, for the linear kernel only."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        coef = self._score_coef() @ self.support_vectors_
+        return np.asarray(coef)
+
+    def _score_coef(self) -> np.ndarray:
+        """Coefficients of the support vectors, one row per output of ``_scores``."""
+        return self.dual_coef_
+
+    def _test_data(self, X: Any) -> Any:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=FLOATS)
+        if self.kernel == "precomputed" and scipy.sparse.issparse(X):
+            return X.toarray()
+        return X
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Σ coef·k(x, support vector) + intercept: shape (rows, outputs)."""
+        X = self._test_data(X)
+        coef = self._score_coef()
+        rows, vectors = X.shape[0], len(self.support_)
+        scores = np.tile(self.intercept_, (rows, 1))
+        if vectors == 0 or rows == 0:
+            return scores
+        block = max(16, min(1024, BLOCK_VALUES // vectors))
+        fill = self._filler(X)
+
+        def task(k: int) -> None:
+            which = np.arange(k * block, min((k + 1) * block, rows))
+            scores[which[0] : which[-1] + 1] += fill(which) @ coef.T
+
+        with single_threaded_blas(), self._executor(rows * vectors, 1) as executor:
+            executor.run(task, -(-rows // block))
+        return scores
+
+    def _filler(self, X: Any) -> Callable[[np.ndarray], np.ndarray]:
+        """What gives the kernel values of some rows with all support vectors."""
+        if callable(self.kernel):
+            function = self.kernel
+            return lambda which: call_kernel(function, X[which], self.support_vectors_)
+        if self.kernel == "precomputed":
+            support = self.support_
+            return lambda which: np.asarray(X[which][:, support], dtype=np.float64)
+        kernel = Kernel(self.kernel, self._gamma, float(self.coef0), int(self.degree))
+        left, right = prediction_points(kernel, X, self.support_vectors_)
+        return ProductMatrix(kernel, left, right, SerialExecutor()).rows
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input is welcome, except as a precomputed kernel."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a warm start keeps is bound to the training data: not pickled."""
+        state = super().__getstate__()
+        return {key: value for key, value in state.items() if key != "_memory"}

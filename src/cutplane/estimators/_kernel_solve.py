@@ -1,0 +1,204 @@
+"""From rows and a kernel to results: what all kernel machines share.
+
+A fit is a ``KernelSession``: one data set, one executor, one or more problems on
+some of its rows that share the time limit and react to the same interrupt.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..data.points import Points
+from ..dual import DualIteration, DualProblem, DualSettings, DualSolver
+from ..exec import Executor
+from ..kernels import (
+    CallableMatrix,
+    Kernel,
+    KernelMatrix,
+    PrecomputedMatrix,
+    ProductMatrix,
+    training_points,
+)
+from ..report.dual_progress import dual_progress
+from ..result import Iteration, SolveResult, Status
+
+logger = logging.getLogger("cutplane")
+
+# Beyond this, rounding of a kernel in single precision would show in the objective.
+SINGLE_TOL = 1e-4
+SINGLE_BOUND = 1e2
+# All problems of a fit take their values from one matrix if it is this small.
+ONE_MATRIX = 2500
+
+
+class KernelSession:
+    """Solves problems on some rows of one data set.
+
+    Attributes
+    ----------
+    results : list of SolveResult
+        Of the problems solved so far.
+    indefinite : bool
+        Whether the kernel turned out not to be positive semidefinite.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : ndarray or CSR matrix
+        Rows, or the kernel values of a precomputed kernel.
+    executor : Executor
+    settings : DualSettings
+        The time limit is for all problems together.
+    bound : float
+        The largest |β| that may occur.
+    verbose : int
+    callback : callable or None
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Any,
+        executor: Executor,
+        *,
+        settings: DualSettings,
+        bound: float,
+        verbose: int,
+        callback: Callable[[Iteration], bool | None] | None,
+    ) -> None:
+        self._kernel = kernel
+        self._X = X
+        self._executor = executor
+        self._settings = settings
+        self._verbose = verbose
+        self._callback = callback
+        self._points: Points | None = None
+        self._values: np.ndarray | None = None
+        self._room: np.ndarray | None = None
+        if kernel.name == "precomputed":
+            self._values = X
+        elif kernel.function is None:
+            single = settings.tol >= SINGLE_TOL and bound <= SINGLE_BOUND
+            self._points = training_points(kernel, X, single=single)
+        self.results: list[SolveResult] = []
+        self.ended: Status | None = None
+        self.indefinite = False
+
+    def share(self) -> None:
+        """Compute all kernel values once, if they are few: several problems will use them."""
+        rows = self._X.shape[0]
+        few = rows <= ONE_MATRIX and rows * rows * 8 <= self._settings.cache_bytes
+        if self._values is None and few:
+            matrix = self._matrix(None)
+            self._values = matrix.rows(np.arange(rows))
+
+    def _matrix(self, rows: np.ndarray | None) -> KernelMatrix:
+        if self._values is not None:
+            whole = PrecomputedMatrix(self._values)
+            return whole if rows is None else whole.square(rows, self._room_for(len(rows)))
+        if self._points is not None:
+            points = self._points if rows is None else self._points.take(rows)
+            return ProductMatrix(self._kernel, points, None, self._executor)
+        assert self._kernel.function is not None
+        return CallableMatrix(self._kernel.function, self._X if rows is None else self._X[rows])
+
+    def interrupt(self) -> None:
+        """The user wants no more: the remaining problems get a single iteration each."""
+        self.ended = Status.INTERRUPTED
+
+    def _room_for(self, rows: int) -> np.ndarray:
+        """Room for the kernel values of a problem, used again by the next one."""
+        if self._room is None or len(self._room) < rows * rows:
+            assert self._values is not None
+            self._room = np.empty(rows * rows, dtype=self._values.dtype)
+        return self._room
+
+    def solve(
+        self,
+        label: str,
+        problem: DualProblem,
+        *,
+        rows: np.ndarray | None = None,
+        start: np.ndarray | None = None,
+    ) -> SolveResult:
+        """Solve a problem on some rows (default: all), from a point if there is one.
+
+        After an interrupt or a callback's stop, or beyond the time limit, the remaining
+        problems get a single iteration each, so that the model is complete.
+        """
+        spent = sum(result.timings["total"] for result in self.results)
+        limit = 0.0 if self.ended else max(0.0, self._settings.time_limit - spent)
+        settings = dataclasses.replace(self._settings, time_limit=limit)
+        with dual_progress(self._verbose, label, settings.tol) as show:
+
+            def observe(record: DualIteration) -> bool:
+                show(record)
+                if self._callback is None:
+                    return False
+                return bool(self._callback(dataclasses.replace(record, problem=label)))
+
+            solver = DualSolver(
+                self._matrix(rows),
+                problem,
+                settings,
+                self._executor,
+                observe,
+                definite=self._kernel.definite,
+            )
+            result = solver.run(start)
+        self.indefinite |= solver.indefinite
+        if self.ended is None and result.status in (Status.INTERRUPTED, Status.STOPPED):
+            self.ended = result.status
+        elif self.ended is not None and result.status is not Status.CONVERGED:
+            result = dataclasses.replace(result, status=self.ended)
+        self.results.append(result)
+        logger.info(
+            "%s: %s after %d iterations and %.2f s, %s",
+            label,
+            result.status.reason,
+            result.n_iter,
+            result.timings["total"],
+            result.certificate,
+        )
+        return result
+
+
+def warn_of_results(name: str, session: KernelSession, level: int = 3) -> None:
+    """Warn of an indefinite kernel, and of the worst result above the tolerance.
+
+    To be called by ``fit`` itself, so that the warning shows the caller's line.
+    """
+    if session.indefinite:
+        warnings.warn(
+            f"{name}: the kernel is not positive semidefinite, so the problem is not convex: the "
+            "model is a stationary point and its certificate is withheld",
+            UserWarning,
+            stacklevel=level,
+        )
+    worst = max(
+        (r for r in session.results if r.status not in (Status.CONVERGED, Status.STOPPED)),
+        key=lambda r: r.certificate.relative_gap,
+        default=None,
+    )
+    if worst is None:
+        return
+    advice = {
+        Status.MAX_ITER: " Raise max_iter, or tol if this is close enough.",
+        Status.TIME_LIMIT: " Raise time_limit, or tol if this is close enough.",
+        Status.NUMERICALLY_LIMITED: " Bring the features to similar scales, or lower C.",
+    }.get(worst.status, "")
+    certificate = worst.certificate
+    warnings.warn(
+        f"{name} {worst.status.reason} after {worst.n_iter} iterations, above tol: the "
+        f"objective {certificate.primal:.6g} is at most {certificate.gap:.3g} above the "
+        f"optimum (relative gap {certificate.relative_gap:.2g}).{advice}",
+        ConvergenceWarning,
+        stacklevel=level,
+    )

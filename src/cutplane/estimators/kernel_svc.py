@@ -1,0 +1,383 @@
+"""Classification with kernels."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+
+from .._checks import check_choice, check_flag, check_number, check_weights, class_factors
+from ..dual import DualProblem
+from ..result import Iteration, SolveResult
+from ._kernel_base import KernelMachine
+from ._kernel_solve import KernelSession, warn_of_results
+
+
+class SVC(ClassifierMixin, KernelMachine):
+    """Support vector classifier with kernels and a certificate of optimality.
+
+    Minimises ½|w|² + C·Σ_i weight_i·max(0, 1 − y_i(<w, φ(x_i)> + b)) in the kernel's feature
+    space by decomposition of the dual. A drop-in for scikit-learn's ``SVC``: parameters
+    and attributes are the same where they mean the same.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the regulariser.
+    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'precomputed'} or callable, default='rbf'
+        A callable gets two arrays of rows and returns their kernel values; it is asked for
+        blocks of rows, never for all at once. ``precomputed`` takes the matrix of
+        kernel values as X.
+    degree : int, default=3
+        Of ``poly``.
+    gamma : {'scale', 'auto'} or float, default='scale'
+        Of ``rbf``, ``poly`` and ``sigmoid``. ``scale``: 1 / (n_features · X.var()), ``auto``: 1 /
+        n_features.
+    coef0 : float, default=0.0
+        Of ``poly`` and ``sigmoid``.
+    shrinking : bool, default=True
+        Leave out variables that will probably stay at their bounds, and check them at the
+        end. The answer is the same to ``tol``.
+    tol : float, default=1e-3
+        Violation of the optimality conditions at which to stop, as in libsvm. From 1e-4 on rbf
+        values are computed in single precision where that loses nothing that matters.
+    cache_size : float, default=200
+        Memory for kernel rows, in MB (10⁶ bytes).
+    class_weight : dict or 'balanced', optional
+        Factors on C by class.
+    max_iter : int or None, default=None
+        Most iterations, that is working sets, per problem. None or −1 for no limit.
+    decision_function_shape : {'ovr', 'ovo'}, default='ovr'
+        For more than two classes: whether ``decision_function`` tells a score per class
+        or per pair of classes.
+    break_ties : bool, default=False
+        Whether ``predict`` follows the scores per class instead of the votes of the pairs.
+    multi_class : {'ovo', 'ovr'}, default='ovo'
+        For more than two classes: one problem per pair of classes, as in
+        scikit-learn, or one per class against the rest.
+    working_set_size : int or None, default=None
+        Variables optimised at a time, even; 2 is SMO. None: all of a small problem,
+        otherwise as many as fill a product of matrices.
+    n_jobs : int or None, default=None
+        Threads; None for all cores that the process may use. The result does not depend
+        on it, to the last bit.
+    time_limit : float or None, default=None
+        Seconds per fit.
+    warm_start : bool, default=False
+        Start from the dual variables of the fit before, scaled to the new C.
+    verbose : int, default=0
+        1 shows a line of progress with the violation and the number of active variables.
+    callback : callable or None, default=None
+        Called with an :class:`~cutplane.Iteration` that also has ``violation`` and ``active``;
+        a true answer stops the fit.
+
+    Attributes
+    ----------
+    support_ : ndarray of int32, shape (n_support,)
+        Rows that are support vectors, by class.
+    support_vectors_ : ndarray or CSR matrix, shape (n_support, n_features)
+    n_support_ : ndarray of int32, shape (n_classes,)
+    dual_coef_ : ndarray, shape (n_classes − 1, n_support)
+        y·α in scikit-learn's layout; with ``multi_class='ovr'`` shape (n_classes, n_support).
+    intercept_ : ndarray, shape (n_problems,)
+    coef_ : ndarray, shape (n_problems, n_features)
+        For the linear kernel.
+    classes_ : ndarray, shape (n_classes,)
+    class_weight_ : ndarray, shape (n_classes,)
+    n_iter_ : ndarray of int32, shape (n_problems,)
+    certificate_ : Certificate or list of Certificate
+        In the objective above, one per problem. ``kind`` is 'withheld', and the gap infinite, if
+        the kernel is not positive semidefinite.
+    result_ : SolveResult or list of SolveResult
+        The same with status, trace and timings; ``w`` holds the dual variables y·α.
+    fit_status_ : int
+        0 if all problems converged.
+    shape_fit_ : tuple of int
+    n_features_in_ : int
+    feature_names_in_ : ndarray, shape (n_features_in_,)
+        If X had string column names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from cutplane import SVC
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> model = SVC(C=10.0).fit(X, y)
+    >>> model.certificate_.relative_gap < 1e-3
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: dict[Any, float] | str | None = None,
+        max_iter: int | None = None,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        multi_class: str = "ovo",
+        working_set_size: int | None = None,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Callable[[Iteration], bool | None] | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.multi_class = multi_class
+        self.working_set_size = working_set_size
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    # -- fitting ----------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVC:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+            For a precomputed kernel the values of all pairs, (n_samples, n_samples).
+        y : array-like, shape (n_samples,)
+            Class labels.
+        sample_weight : array-like, shape (n_samples,), optional
+            Factors on C by row; rows of weight 0 do not count.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, encoded, bounds = self._check_data(X, y, sample_weight)
+        tasks = self._tasks(encoded)
+        points = self._start_points(len(encoded), len(tasks))
+        with self._executor(*X.shape) as executor:
+            session = self._session(X, executor, float(bounds.max()))
+            if len(tasks) > 1:
+                session.share()
+            self._solve(session, tasks, encoded, bounds, points)
+        self._assemble(X, encoded, tasks, session.results)
+        warn_of_results(type(self).__name__, session)
+        return self
+
+    def _check_parameters(self) -> None:
+        self._check_common()
+        check_number("C", self.C, above=0.0)
+        check_choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+        check_choice("multi_class", self.multi_class, ("ovo", "ovr"))
+        check_flag("break_ties", self.break_ties)
+
+    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Rows, class numbers, and the bound on α of every row."""
+        X, y = self._training_data(X, y=y)
+        check_classification_targets(y)
+        weights = check_weights(sample_weight, X)
+        self.classes_, encoded = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two"
+            )
+        self.class_weight_ = np.ones(len(self.classes_))
+        if self.class_weight is not None:
+            self.class_weight_ = class_factors(self.class_weight, self.classes_, encoded, weights)
+            weights = weights * self.class_weight_[encoded]
+        mass = np.bincount(encoded, weights, minlength=len(self.classes_))
+        if np.count_nonzero(mass) < 2:
+            raise ValueError(
+                "only one class has rows of positive weight; a classifier needs at least two"
+            )
+        bounds = float(self.C) * weights
+        self._check_sum(bounds)
+        return X, encoded, bounds
+
+    def _one_against_rest(self) -> bool:
+        return self.multi_class == "ovr" and len(self.classes_) > 2
+
+    def _tasks(self, encoded: np.ndarray) -> list[tuple[int, int, np.ndarray | None]]:
+        """Of each problem: the positive class, the negative one (−1: all others), and the rows."""
+        count = len(self.classes_)
+        if count == 2:
+            return [(1, 0, None)]
+        if self._one_against_rest():
+            return [(k, -1, None) for k in range(count)]
+        return [
+            (a, b, np.flatnonzero((encoded == a) | (encoded == b)))
+            for a, b in itertools.combinations(range(count), 2)
+        ]
+
+    def _label(self, task: tuple[int, int, Any]) -> str:
+        rest = "the rest" if task[1] < 0 else str(self.classes_[task[1]])
+        return f"{self.classes_[task[0]]} against {rest}"
+
+    def _start_points(self, rows: int, problems: int) -> list[np.ndarray] | None:
+        """Dual variables of the fit before, scaled to this C."""
+        memory = getattr(self, "_memory", None)
+        if not self.warm_start or memory is None or memory["shape"] != (rows, problems):
+            return None
+        return [beta * (float(self.C) / memory["C"]) for beta in memory["beta"]]
+
+    def _solve(
+        self,
+        session: KernelSession,
+        tasks: list[tuple[int, int, np.ndarray | None]],
+        encoded: np.ndarray,
+        bounds: np.ndarray,
+        points: list[np.ndarray] | None,
+    ) -> None:
+
+        def solve(k: int) -> None:
+            positive, _, rows = tasks[k]
+            some = slice(None) if rows is None else rows
+            signs = np.where(encoded[some] == positive, 1.0, -1.0)
+            limit = bounds[some]
+            problem = DualProblem(
+                linear=-signs,
+                lower=np.where(signs > 0, 0.0, -limit),
+                upper=np.where(signs > 0, limit, 0.0),
+            )
+            start = None
+            if points is not None and len(points[k]) == len(signs):
+                start = points[k]
+            session.solve(self._label(tasks[k]), problem, rows=rows, start=start)
+
+        while len(session.results) < len(tasks):
+            try:
+                solve(len(session.results))
+            except KeyboardInterrupt:  # between two problems; within one the solver stops
+                if not session.results or session.ended:
+                    raise
+                session.interrupt()
+        if self.warm_start:
+            self._memory = {
+                "shape": (len(encoded), len(tasks)),
+                "C": float(self.C),
+                "beta": [result.w for result in session.results],
+            }
+
+    def _assemble(
+        self,
+        X: Any,
+        encoded: np.ndarray,
+        tasks: list[tuple[int, int, np.ndarray | None]],
+        results: list[SolveResult],
+    ) -> None:
+        """Fitted attributes, coefficients in scikit-learn's layout.
+
+        In one-vs-one row r of ``dual_coef_`` holds, for a support vector of class k, its
+        coefficient against class r if r < k, else against class r + 1.
+        """
+        classes = len(self.classes_)
+        one_vs_one = classes > 2 and not self._one_against_rest()
+        height = classes - 1 if one_vs_one else len(tasks)
+        whole = np.zeros((height, len(encoded)))
+        for k, ((a, b, rows), result) in enumerate(zip(tasks, results, strict=True)):
+            if rows is None:
+                whole[k] = result.w
+            else:
+                own = encoded[rows] == a
+                whole[b - 1, rows[own]] = result.w[own]
+                whole[a, rows[~own]] = result.w[~own]
+        support = np.flatnonzero(np.any(whole != 0.0, axis=0))
+        support = support[np.argsort(encoded[support], kind="stable")]
+        self._store(X, support, whole[:, support])
+        self.n_support_ = np.bincount(encoded[support], minlength=classes).astype(np.int32)
+        self.intercept_ = np.array([result.bias for result in results])
+        self.n_iter_ = np.array([result.n_iter for result in results], dtype=np.int32)
+        self._store_results(results)
+
+    # -- prediction -------------------------------------------------------------------
+
+    def _score_coef(self) -> np.ndarray:
+        """One row per problem."""
+        classes = len(self.classes_)
+        if classes == 2 or self._one_against_rest():
+            return self.dual_coef_
+        ends = np.concatenate([[0], np.cumsum(self.n_support_)])
+        coef = np.zeros((len(self.intercept_), len(self.support_)))
+        for k, (a, b) in enumerate(itertools.combinations(range(classes), 2)):
+            of_a, of_b = slice(ends[a], ends[a + 1]), slice(ends[b], ends[b + 1])
+            coef[k, of_a] = self.dual_coef_[b - 1, of_a]
+            coef[k, of_b] = self.dual_coef_[a, of_b]
+        return coef
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the classes or of the pairs of classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+            For a precomputed kernel (n_samples, rows of the training data).
+
+        Returns
+        -------
+        scores : ndarray, shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            For two classes positive means ``classes_[1]``, for a pair of classes the
+            first of them.
+        """
+        scores = self._scores(X)
+        classes = len(self.classes_)
+        if classes == 2:
+            return scores[:, 0]
+        if self._one_against_rest() or self.decision_function_shape == "ovo":
+            return scores
+        return _ovr_decision_function(scores < 0, -scores, classes)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray, shape (n_samples,)
+        """
+        classes = None if not hasattr(self, "classes_") else len(self.classes_)
+        if self.break_ties and self.decision_function_shape == "ovo" and (classes or 0) > 2:
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        scores = self._scores(X)
+        if len(self.classes_) == 2:
+            best = (scores[:, 0] > 0).astype(np.intp)
+        elif self._one_against_rest():
+            best = scores.argmax(axis=1)
+        elif self.break_ties:
+            best = _ovr_decision_function(scores < 0, -scores, len(self.classes_)).argmax(axis=1)
+        else:
+            best = _votes(scores, len(self.classes_)).argmax(axis=1)
+        return self.classes_[best]
+
+
+def _votes(scores: np.ndarray, classes: int) -> np.ndarray:
+    """How many of the pairs each class wins."""
+    votes = np.zeros((len(scores), classes), dtype=np.int64)
+    for k, (a, b) in enumerate(itertools.combinations(range(classes), 2)):
+        wins = scores[:, k] > 0
+        votes[:, a] += wins
+        votes[:, b] += ~wins
+    return votes

@@ -1,0 +1,318 @@
+"""Regression and novelty detection with kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import OutlierMixin, RegressorMixin
+
+from .._checks import check_number, check_weights
+from ..dual import DualProblem
+from ..result import Iteration, SolveResult
+from ._kernel_base import KernelMachine
+from ._kernel_solve import warn_of_results
+
+ON_BORDER = 1e-9  # of the offset
+
+
+class _SingleProblem(KernelMachine):
+    """A kernel machine of one problem and one output."""
+
+    def _fit_problem(self, X: Any, problem: DualProblem, label: str, scale: float) -> SolveResult:
+        """Solve, and store what does not depend on the machine; β is summed by row."""
+        memory = getattr(self, "_memory", None)
+        start = None
+        if self.warm_start and memory is not None and len(memory["beta"]) == len(problem):
+            start = memory["beta"] * (scale / memory["scale"])
+        with self._executor(*X.shape) as executor:
+            session = self._session(X, executor, float(problem.upper.max()))
+            result = session.solve(label, problem, start=start)
+        if self.warm_start:
+            self._memory = {"beta": result.w, "scale": scale}
+        beta = result.w if problem.row_of is None else np.bincount(problem.row_of, result.w)
+        support = np.flatnonzero(beta)
+        self._store(X, support, beta[None, support])
+        self.n_support_ = np.array([len(support)], dtype=np.int32)
+        self.intercept_ = np.array([result.bias])
+        self.n_iter_ = result.n_iter
+        self._store_results([result])
+        warn_of_results(type(self).__name__, session, level=4)
+        return result
+
+
+class SVR(RegressorMixin, _SingleProblem):
+    """Support vector regression with kernels and a certificate of optimality.
+
+    Minimises ½|w|² + C·Σ_i weight_i·max(0, |y_i − <w, φ(x_i)> − b| − epsilon) by
+    decomposition of the dual. A drop-in for scikit-learn's ``SVR``.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the regulariser.
+    epsilon : float, default=0.1
+        Errors up to this are free.
+    kernel, degree, gamma, coef0, shrinking, cache_size, max_iter, working_set_size
+        As for :class:`SVC`.
+    tol : float, default=1e-3
+        Violation of the optimality conditions at which to stop, in the unit of y.
+    n_jobs, time_limit, warm_start, verbose, callback
+        As for :class:`SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_
+        As for :class:`SVC`; ``dual_coef_`` is α − α*, shape (1, n_support).
+    n_iter_ : int
+    certificate_ : Certificate
+        In the objective above.
+    result_ : SolveResult
+        ``w`` holds α, then −α*.
+    fit_status_ : int
+        0 if the fit converged.
+    shape_fit_ : tuple of int
+    n_features_in_ : int
+    feature_names_in_ : ndarray, shape (n_features_in_,)
+        If X had string column names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cutplane import SVR
+    >>> X = np.linspace(0, 6, 50)[:, None]
+    >>> model = SVR(C=10.0, epsilon=0.05).fit(X, np.sin(X[:, 0]))
+    >>> bool(np.all(np.abs(model.predict(X) - np.sin(X[:, 0])) < 0.06))
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        max_iter: int | None = None,
+        working_set_size: int | None = None,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Callable[[Iteration], bool | None] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.working_set_size = working_set_size
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+            For a precomputed kernel the values of all pairs, (n_samples, n_samples).
+        y : array-like, shape (n_samples,)
+        sample_weight : array-like, shape (n_samples,), optional
+            Factors on C by row.
+
+        Returns
+        -------
+        self
+        """
+        self._check_common()
+        C = check_number("C", self.C, above=0.0)
+        epsilon = check_number("epsilon", self.epsilon, at_least=0.0)
+        X, y = self._training_data(X, y=y, y_numeric=True)
+        bounds = C * check_weights(sample_weight, X)
+        self._check_sum(bounds)
+        targets = np.asarray(y, dtype=np.float64)
+        rows, zero = len(targets), np.zeros(len(targets))
+        problem = DualProblem(
+            linear=np.concatenate([epsilon - targets, -epsilon - targets]),
+            lower=np.concatenate([zero, -bounds]),
+            upper=np.concatenate([bounds, zero]),
+            row_of=np.tile(np.arange(rows), 2),
+        )
+        self._fit_problem(X, problem, "regression", C)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        targets : ndarray, shape (n_samples,)
+        """
+        return self._scores(X)[:, 0]
+
+
+class OneClassSVM(OutlierMixin, _SingleProblem):
+    """Novelty detection: a region that holds most of the training rows (Schölkopf et al. 2001).
+
+    Minimises ½|w|² − ν·ρ·Σ_i weight_i + Σ_i weight_i·max(0, ρ − <w, φ(x_i)>) by decomposition of
+    the dual. A drop-in for scikit-learn's ``OneClassSVM``.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        At most this part of the rows lies outside, at least this part are support vectors;
+        in (0, 1].
+    kernel, degree, gamma, coef0, tol, shrinking, cache_size, max_iter, working_set_size
+        As for :class:`SVC`.
+    n_jobs, time_limit, warm_start, verbose, callback
+        As for :class:`SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_
+        As for :class:`SVC`.
+    offset_ : ndarray, shape (1,)
+        ρ: ``decision_function`` is ``score_samples`` minus this.
+    n_iter_ : int
+    certificate_ : Certificate
+        In the objective above, which is negative.
+    result_ : SolveResult
+    fit_status_ : int
+        0 if the fit converged.
+    shape_fit_ : tuple of int
+    n_features_in_ : int
+    feature_names_in_ : ndarray, shape (n_features_in_,)
+        If X had string column names.
+
+    Examples
+    --------
+    >>> from cutplane import OneClassSVM
+    >>> model = OneClassSVM(nu=0.5, gamma=1.0).fit([[0.0], [0.1], [0.2], [3.0]])
+    >>> model.predict([[0.1], [10.0]])
+    array([ 1, -1])
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        nu: float = 0.5,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        max_iter: int | None = None,
+        working_set_size: int | None = None,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Callable[[Iteration], bool | None] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.nu = nu
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.working_set_size = working_set_size
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+            For a precomputed kernel the values of all pairs, (n_samples, n_samples).
+        y : ignored
+        sample_weight : array-like, shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        self._check_common()
+        nu = check_number("nu", self.nu, above=0.0)
+        if nu > 1.0:
+            raise ValueError(f"nu must be a number in (0, 1], got {self.nu!r}")
+        X = self._training_data(X)
+        weights = check_weights(sample_weight, X)
+        problem = DualProblem(
+            linear=np.zeros(len(weights)),
+            lower=np.zeros(len(weights)),
+            upper=weights,
+            total=nu * float(weights.sum()),
+        )
+        self._fit_problem(X, problem, "one class", 1.0)
+        # Free support vectors lie on the border; rounding must not decide about them.
+        self.intercept_ += ON_BORDER * np.abs(self.intercept_)
+        self.offset_ = -self.intercept_
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed distance to the region's border, times |w|: positive inside.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray, shape (n_samples,)
+        """
+        return self._scores(X)[:, 0]
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """<w, φ(x)> of every row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray, shape (n_samples,)
+        """
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Tell rows inside the region or on its border, 1, from those outside, −1.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of int, shape (n_samples,)
+        """
+        return np.where(self.decision_function(X) >= 0.0, 1, -1)

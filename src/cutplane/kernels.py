@@ -1,0 +1,319 @@
+"""Kernels, and blocks of their values as matrix products.
+
+    linear       <x, z>
+    poly         (gamma·<x, z> + coef0)^degree
+    rbf          exp(−gamma·|x − z|²)
+    sigmoid      tanh(gamma·<x, z> + coef0)
+    precomputed  X is the matrix of values
+    callable     function(A, B) gives the values of rows A against rows B
+
+A :class:`KernelMatrix` holds K(rows, columns) without storing it: ``fill`` computes q rows at once,
+in chunks of columns that the threads share. A chunk is one product of matrices, then
+one pass that turns products into values. The chunks depend on the data alone, and BLAS runs
+on one thread within a chunk, so the bits do not depend on the number of threads.
+
+rbf uses |x − z|² = |x|² + |z|² − 2<x, z>, which cancels for large gamma·|x|². Training
+data are moved to their mean first; single precision is used only where it loses nothing that
+matters, and beyond double precision distances are summed term by term.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+
+from .data.blas import single_threaded_blas
+from .data.points import DensePoints, Points, SparsePoints, points_of, squared_norms
+from .loops import kernel_values as loops
+
+if TYPE_CHECKING:
+    from .exec import Executor
+
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+
+# Columns of a chunk. No power of two: rows of a block should not fall on the same cache lines.
+CHUNK = 2000
+# Error of gamma·|x − z|² that is accepted for the sake of speed.
+SINGLE_ERROR = 1e-5
+DOUBLE_ERROR = 1e-8
+SYMMETRY = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel and its parameters.
+
+    Attributes
+    ----------
+    name : str
+        One of KERNELS, or 'callable'.
+    gamma, coef0 : float
+    degree : int
+    function : callable or None
+        Of a callable kernel: (A, B) to an array of shape (rows of A, rows of B).
+    """
+
+    name: str
+    gamma: float = 1.0
+    coef0: float = 0.0
+    degree: int = 3
+    function: Callable[[Any, Any], Any] | None = None
+
+    @property
+    def definite(self) -> bool | None:
+        """Whether the kernel is positive semidefinite on any data; None if nothing is known."""
+        if self.name in ("linear", "rbf"):
+            return True
+        if self.name == "poly":
+            return self.gamma >= 0.0 and self.coef0 >= 0.0
+        return False if self.name == "sigmoid" else None
+
+    def diagonal(self, norms: np.ndarray) -> np.ndarray:
+        """k(x, x) from |x|²."""
+        if self.name == "rbf":
+            return np.ones_like(norms)
+        if self.name == "linear":
+            return norms.copy()
+        base = self.gamma * norms + self.coef0
+        return base**self.degree if self.name == "poly" else np.tanh(base)
+
+    def write(
+        self,
+        products: np.ndarray,
+        left: np.ndarray,
+        right: np.ndarray,
+        slots: np.ndarray,
+        first: int,
+        out: np.ndarray,
+    ) -> None:
+        """Values from inner products and squared norms, to ``out[slots, first:...]``."""
+        if self.name == "rbf":
+            single = out.dtype == np.float32
+            kernel = loops.rbf_values_32 if single else loops.rbf_values_64
+            own, other = (np.multiply(n, self.gamma).astype(out.dtype) for n in (left, right))
+            kernel(products, own, other, self.gamma, slots, first, out)
+        elif self.name == "linear":
+            loops.copy_values(products, slots, first, out)
+        elif self.name == "poly":
+            loops.power_values(
+                products, self.gamma, self.coef0, int(self.degree), slots, first, out
+            )
+        else:
+            loops.tanh_values(products, self.gamma, self.coef0, slots, first, out)
+
+
+# -- points -----------------------------------------------------------------------------
+
+
+def training_points(kernel: Kernel, X: Any, *, single: bool) -> Points:
+    """Rows as points, prepared so that the kernel's values lose no precision that matters.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : ndarray or CSR matrix, float32 or float64
+    single : bool
+        Whether single precision would do for the solver.
+    """
+    if kernel.name != "rbf":  # products may be large against their differences
+        return points_of(X, np.float32 if single and X.dtype == np.float32 else np.float64)
+    points = points_of(X, np.float64)
+    if isinstance(points, DensePoints):
+        x = points.x - points.x.mean(axis=0)
+        points = DensePoints(x, squared_norms(x))
+    reach = kernel.gamma * float(points.norms.max(initial=0.0))
+    if single and reach * np.finfo(np.float32).eps <= SINGLE_ERROR:
+        if isinstance(points, DensePoints):
+            return replace(points, x=points.x.astype(np.float32))
+        return SparsePoints.make(points.x.astype(np.float32), points.norms)
+    if reach * np.finfo(np.float64).eps > DOUBLE_ERROR and isinstance(points, DensePoints):
+        return DensePoints(points.x, np.zeros(len(points)), direct=True)
+    return points
+
+
+def prediction_points(kernel: Kernel, X: Any, vectors: Any) -> tuple[Points, Points]:
+    """New rows and support vectors as points of the same kind, in float64."""
+    right = points_of(vectors)
+    dense = isinstance(right, DensePoints)
+    left = points_of(X if dense else scipy.sparse.csr_array(X), dense=dense)
+    if kernel.name != "rbf" or isinstance(left, SparsePoints) or isinstance(right, SparsePoints):
+        return left, right
+    centre = right.x.mean(axis=0)
+    x, z = left.x - centre, right.x - centre
+    left, right = DensePoints(x, squared_norms(x)), DensePoints(z, squared_norms(z))
+    reach = kernel.gamma * max(left.norms.max(), right.norms.max())
+    if reach * np.finfo(np.float64).eps > DOUBLE_ERROR:
+        left = DensePoints(x, np.zeros(len(x)), direct=True)
+        right = DensePoints(z, np.zeros(len(z)), direct=True)
+    return left, right
+
+
+# -- matrices ---------------------------------------------------------------------------
+
+
+class KernelMatrix(ABC):
+    """K(rows, columns), computed where asked for.
+
+    Attributes
+    ----------
+    dtype : dtype
+        Of the values.
+    diagonal : ndarray of float64
+        k(x, x) of every row.
+    columns : int
+    values : ndarray or None
+        The whole matrix, if it is stored.
+    """
+
+    dtype: np.dtype
+    diagonal: np.ndarray
+    columns: int
+    values: np.ndarray | None = None
+
+    @abstractmethod
+    def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
+        """Write the values of row ``which[k]`` to ``out[slots[k], :columns]``."""
+
+    @abstractmethod
+    def restricted(self, columns: np.ndarray) -> KernelMatrix:
+        """The same rows with these of its columns only."""
+
+    def rows(self, which: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
+        """The values of some rows as a new array."""
+        matrix = self if columns is None else self.restricted(columns)
+        out = np.empty((len(which), matrix.columns), dtype=self.dtype)
+        matrix.fill(np.asarray(which), np.arange(len(which)), out)
+        return out
+
+
+class ProductMatrix(KernelMatrix):
+    """A kernel that is a function of inner products."""
+
+    def __init__(
+        self, kernel: Kernel, left: Points, right: Points | None, executor: Executor
+    ) -> None:
+        self._kernel = kernel
+        self._left = left
+        self._right: Points = left if right is None else right
+        self._executor = executor
+        self.dtype = (left.x if isinstance(left, DensePoints) else left.values).dtype
+        self.diagonal = kernel.diagonal(left.norms)
+        self.columns = len(self._right)
+
+    def restricted(self, columns: np.ndarray) -> ProductMatrix:
+        right = self._right.take(columns)
+        return ProductMatrix(self._kernel, self._left, right, self._executor)
+
+    def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
+        left, right = self._left.take(which), self._right
+
+        def chunk(k: int) -> None:
+            first, last = k * CHUNK, min((k + 1) * CHUNK, self.columns)
+            products = np.empty((len(which), last - first), dtype=self.dtype)
+            left.products(right, first, last, products)  # type: ignore[arg-type]
+            self._kernel.write(products, left.norms, right.norms[first:last], slots, first, out)
+
+        with single_threaded_blas():
+            self._executor.run(chunk, -(-self.columns // CHUNK))
+
+
+class PrecomputedMatrix(KernelMatrix):
+    """Values that the user computed."""
+
+    def __init__(self, values: np.ndarray, columns: np.ndarray | None = None) -> None:
+        self._values = values
+        self._columns = columns
+        self.dtype = values.dtype
+        self.diagonal = values.diagonal().astype(np.float64)
+        self.columns = values.shape[1] if columns is None else len(columns)
+        self.values = values if columns is None else None
+
+    def square(self, rows: np.ndarray, room: np.ndarray) -> PrecomputedMatrix:
+        """The values of some rows among themselves, put into ``room``, a flat array."""
+        values = room[: len(rows) ** 2].reshape(len(rows), len(rows))
+        loops.square_of(self._values, rows, values)
+        return PrecomputedMatrix(values)
+
+    def restricted(self, columns: np.ndarray) -> PrecomputedMatrix:
+        chosen = columns if self._columns is None else self._columns[columns]
+        return PrecomputedMatrix(self._values, chosen)
+
+    def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
+        rows = self._values[which]
+        out[slots, : self.columns] = rows if self._columns is None else rows[:, self._columns]
+
+
+class CallableMatrix(KernelMatrix):
+    """Values of the user's function, asked for in blocks of rows."""
+
+    def __init__(self, function: Callable[[Any, Any], Any], left: Any, right: Any = None) -> None:
+        self._function = function
+        self._left = left
+        self._right = left if right is None else right
+        self.dtype = np.dtype(np.float64)
+        self.columns = self._right.shape[0]
+
+    @property
+    def diagonal(self) -> np.ndarray:  # type: ignore[override]
+        """k(x, x), from square blocks."""
+        size, step = self._left.shape[0], 64
+        blocks = []
+        for first in range(0, size, step):
+            rows = self._left[first : first + step]
+            blocks.append(call_kernel(self._function, rows, rows).diagonal())
+        return np.concatenate(blocks)
+
+    def restricted(self, columns: np.ndarray) -> CallableMatrix:
+        return CallableMatrix(self._function, self._left, self._right[columns])
+
+    def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
+        values = call_kernel(self._function, self._left[which], self._right)
+        out[slots, : self.columns] = values
+
+
+def call_kernel(function: Callable[[Any, Any], Any], left: Any, right: Any) -> np.ndarray:
+    """The user's function of two sets of rows, checked."""
+    shape = (left.shape[0], right.shape[0])
+    values = function(left, right)
+    if scipy.sparse.issparse(values):
+        values = values.toarray()
+    try:
+        values = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"kernel: the function must return an array of numbers: {error}") from None
+    if values.shape != shape:
+        raise ValueError(
+            f"kernel: the function got {shape[0]} and {shape[1]} rows and must return an array "
+            f"of shape {shape}, got {values.shape}"
+        )
+    if not np.all(np.isfinite(values)):
+        a, b = np.argwhere(~np.isfinite(values))[0]
+        raise ValueError(
+            f"kernel: the function returned {values[a, b]} for rows {a} and {b} of its arguments"
+        )
+    return values
+
+
+def check_precomputed(values: np.ndarray) -> None:
+    """A precomputed kernel of the training data is square and symmetric."""
+    rows, columns = values.shape
+    if rows != columns:
+        raise ValueError(
+            "Precomputed matrix must be a square matrix: kernel='precomputed' takes the kernel "
+            f"values of all pairs of training rows, got {rows} × {columns}"
+        )
+    scale = float(np.max(np.abs(values), initial=0.0))
+    for first in range(0, rows, 512):
+        block = values[first : first + 512]
+        apart = np.abs(block - values[:, first : first + 512].T)
+        if np.max(apart) > SYMMETRY[values.dtype] * scale:
+            a, b = np.unravel_index(np.argmax(apart), apart.shape)
+            raise ValueError(
+                f"kernel='precomputed' takes a symmetric matrix, but X[{first + a}, {b}] = "
+                f"{block[a, b]:g} and X[{b}, {first + a}] = {values[b, first + a]:g}"
+            )

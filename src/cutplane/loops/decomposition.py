@@ -1,0 +1,218 @@
+"""Loops of the decomposition solver: pairwise steps, row updates, choice of a partner.
+
+The problem is min ½βᵀKβ + cᵀβ with Σβ = const and lower ≤ β ≤ upper; g = Kβ + c is its
+gradient. A pair (i, j) moves by β_i += δ, β_j −= δ, which lowers the objective if
+g_i < g_j, β_i < upper_i and β_j > lower_j.
+
+Rows of K lie in ``slots``, an array of (rows, width), in float32 or float64; sums are in float64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._jit import jit
+
+FLAT = 1e-12  # curvature that takes the place of zero or less, as in libsvm
+
+# Columns updated at a time, so that the sums stay in the first-level cache.
+TILE = 1024
+
+
+@jit
+def pairwise_steps(K, diagonal, g, beta, lower, upper, tol, max_steps, seen):
+    """Minimise over all of β by steps of pairs, chosen by second order (Fan, Chen, Lin 2005).
+
+    Parameters: K (q, q) and its diagonal; g, beta (changed), lower, upper (q,). Stops once
+    max over pairs of g_j − g_i is at most ``tol``, or after ``max_steps``.
+    ``seen[0]`` becomes the violation left, ``seen[1]`` the least curvature met,
+    relative to the diagonal. Returns the number of steps.
+    """
+    q = g.shape[0]
+    steps = 0
+    least = np.inf
+    violation = 0.0
+    while True:
+        i = -1
+        low = np.inf
+        high = -np.inf
+        for t in range(q):
+            v = g[t]
+            if v < low and beta[t] < upper[t]:
+                low = v
+                i = t
+            if v > high and beta[t] > lower[t]:
+                high = v
+        violation = max(0.0, high - low)
+        if not violation > tol or steps >= max_steps:
+            break
+        row = K[i]
+        own = diagonal[i]
+        j = -1
+        gain = 0.0  # of the best pair: gain / cost is its decrease, twice
+        cost = 1.0
+        for t in range(q):
+            diff = g[t] - low
+            if diff > 0.0 and beta[t] > lower[t]:
+                curvature = own + diagonal[t] - 2.0 * row[t]
+                if curvature < FLAT:
+                    curvature = FLAT
+                if diff * diff * cost > gain * curvature:
+                    gain = diff * diff
+                    cost = curvature
+                    j = t
+        if j < 0:
+            break
+        other = K[j]
+        scale = own + diagonal[j]
+        curvature = scale - 2.0 * row[j]
+        if scale > 0.0:
+            least = min(least, curvature / scale)
+        else:
+            least = min(least, curvature)
+        step = (g[j] - low) / max(curvature, FLAT)
+        room_i = upper[i] - beta[i]
+        room_j = beta[j] - lower[j]
+        if step >= room_i and room_i <= room_j:
+            step = room_i
+            beta[i] = upper[i]
+            beta[j] = lower[j] if room_i == room_j else max(beta[j] - step, lower[j])
+        elif step >= room_j:
+            step = room_j
+            beta[j] = lower[j]
+            beta[i] = min(beta[i] + step, upper[i])
+        else:
+            beta[i] += step
+            beta[j] -= step
+        for t in range(q):
+            g[t] += step * (np.float64(row[t]) - np.float64(other[t]))
+        steps += 1
+    seen[0] = violation
+    seen[1] = least
+    return steps
+
+
+@jit(reassociate=True)
+def add_rows(slots, which, coef, first, last, out):
+    """out[j] += Σ_k coef[k]·slots[which[k], j] for first ≤ j < last, four rows at a time."""
+    count = which.shape[0]
+    for start in range(first, last, TILE):
+        stop = min(start + TILE, last)
+        tile = out[start:stop]
+        k = 0
+        while k + 4 <= count:
+            a = slots[which[k], start:stop]
+            b = slots[which[k + 1], start:stop]
+            c = slots[which[k + 2], start:stop]
+            d = slots[which[k + 3], start:stop]
+            ca = coef[k]
+            cb = coef[k + 1]
+            cc = coef[k + 2]
+            cd = coef[k + 3]
+            for j in range(tile.shape[0]):
+                tile[j] += (ca * a[j] + cb * b[j]) + (cc * c[j] + cd * d[j])
+            k += 4
+        while k < count:
+            a = slots[which[k], start:stop]
+            ca = coef[k]
+            for j in range(tile.shape[0]):
+                tile[j] += ca * a[j]
+            k += 1
+
+
+@jit
+def gather_square(slots, which, columns, out):
+    """out[a, b] = slots[which[a], columns[b]]."""
+    for a in range(which.shape[0]):
+        row = slots[which[a]]
+        target = out[a]
+        for b in range(columns.shape[0]):
+            target[b] = row[np.uint64(columns[b])]  # unsigned: no wrap-around check
+
+
+@jit
+def compact_rows(flat, rows, width, keep):
+    """Keep columns ``keep`` (ascending) of ``rows`` rows of ``width`` numbers, in place.
+
+    Row k moves from ``flat[k·width:]`` to ``flat[k·len(keep):]``.
+    """
+    kept = keep.shape[0]
+    for k in range(rows):
+        source = k * width
+        target = k * kept
+        for t in range(kept):
+            flat[target + t] = flat[source + keep[t]]
+
+
+@jit
+def second_order_partner(g, beta, lower, row, columns, diagonal, i):
+    """The j that decreases the objective most with i, as a number of the active set, or −1.
+
+    ``row`` is K's row of i over the active columns; variable t has column ``columns[t]``.
+    """
+    j = -1
+    gain = 0.0
+    cost = 1.0
+    own = diagonal[columns[i]]
+    for t in range(g.shape[0]):
+        diff = g[t] - g[i]
+        if diff > 0.0 and beta[t] > lower[t]:
+            curvature = own + diagonal[columns[t]] - 2.0 * np.float64(row[columns[t]])
+            if curvature < FLAT:
+                curvature = FLAT
+            if diff * diff * cost > gain * curvature:
+                gain = diff * diff
+                cost = curvature
+                j = t
+    return j
+
+
+@jit
+def gap_at(g, beta, lower, upper, bias):
+    """primal − dual for this bias: Σ β·r + upper·max(0, −r) − lower·max(0, r), r = g + bias."""
+    total = 0.0
+    for t in range(g.shape[0]):
+        r = g[t] + bias
+        if r > 0.0:
+            total += (beta[t] - lower[t]) * r
+        else:
+            total += (beta[t] - upper[t]) * r
+    return total
+
+
+@jit
+def extremes(g, beta, lower, upper, seen):
+    """The most violating pair: seen[0] = min g of what may grow, seen[1] = max g of what may fall.
+
+    ``seen[2:4]`` become the sum and number of g over the free variables.
+    """
+    low = np.inf
+    high = -np.inf
+    total = 0.0
+    free = 0
+    for t in range(g.shape[0]):
+        v = g[t]
+        may_grow = beta[t] < upper[t]
+        may_fall = beta[t] > lower[t]
+        if may_grow and v < low:
+            low = v
+        if may_fall and v > high:
+            high = v
+        if may_grow and may_fall:
+            total += v
+            free += 1
+    seen[0] = low
+    seen[1] = high
+    seen[2] = total
+    seen[3] = free
+
+
+@jit
+def count_positive(g, beta, lower, upper, bias, history):
+    """history[t] += 1 where a variable at a bound has a positive multiplier estimate, else 0."""
+    for t in range(g.shape[0]):
+        r = g[t] + bias
+        if (r > 0.0 and beta[t] <= lower[t]) or (r < 0.0 and beta[t] >= upper[t]):
+            history[t] += 1
+        else:
+            history[t] = 0

@@ -1,0 +1,84 @@
+"""Progress of the decomposition solver: the violation it fights and the variables that take part.
+
+a against b  iteration   42  violation 0.031   dual 122.345    8,192 active  3.2 s
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from .line import Line, format_seconds
+from .places import in_notebook, in_worker, is_terminal
+from .progress import _TERMINAL, _Cell, _ignore, _Records
+
+if TYPE_CHECKING:
+    from ..dual import DualIteration
+
+Observer = Callable[["DualIteration"], None]
+
+
+class DualLine(Line):
+    """The line of a fit by decomposition.
+
+    Parameters
+    ----------
+    label : str
+    tol : float
+        The violation at which the fit will stop.
+    """
+
+    def __init__(self, label: str, tol: float) -> None:
+        super().__init__(label, None)
+        self._tol = tol
+
+    def columns(self) -> dict[str, str]:
+        """The parts of the line, in order, by name."""
+        record: DualIteration | None = self.last  # type: ignore[assignment]
+        if record is None:
+            return super().columns()
+        columns = {"label": self.label} if self.label else {}
+        columns["iteration"] = f"iteration {record.number:4d}"
+        columns["gap"] = f"violation {record.violation:<8.2g}"
+        if not self.finished:
+            columns["target"] = f"goal {self._tol:.2g}"
+        columns["dual"] = f"dual {record.dual:<9.6g}"
+        columns["cuts"] = f"{record.active:7,d} active"
+        columns["seconds"] = f"{format_seconds(self.seconds):>6}"
+        return columns
+
+
+@contextmanager
+def dual_progress(verbose: int, label: str, tol: float) -> Iterator[Observer]:
+    """Show how a fit by decomposition is doing while the block runs.
+
+    Parameters
+    ----------
+    verbose : int
+        0 shows nothing, 1 and more the progress.
+    label : str
+        Name of the fit, at the head of its line.
+    tol : float
+        The violation at which the fit will stop.
+    """
+    if verbose < 1:
+        yield _ignore
+        return
+    line = DualLine(label, tol)
+    if in_notebook():
+        cell = _Cell(line)
+        try:
+            yield cell.observe
+        finally:
+            line.finished = True
+            cell.draw()
+    elif is_terminal(sys.stderr) and not in_worker():
+        try:
+            _TERMINAL.open(line)
+            yield line.add
+        finally:
+            _TERMINAL.close(line)
+    else:
+        yield _Records(line).observe
