@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,12 +16,21 @@ from ..exec import make_executor
 from ..result import Iteration, SolveResult
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._form import ModelForm
-from ._solve import Memory, Problem, Session
+from ._solve import Data, Memory, Problem, Session
 
 STOPPING = ("relative", "absolute", "epsilon")
-# Relative to the largest, scores closer than this differ by rounding.
+# Relative to their size, scores closer than this differ by rounding.
 ROUNDING = 1e-10
 FLOATS = (np.float64, np.float32)
+
+
+class SizedData(Data, Protocol):
+    """Data other than rows in blocks, with the work that a pass over them is."""
+
+    @property
+    def numbers(self) -> int:
+        """In numbers of a data matrix."""
+        ...
 
 
 class LinearModel(CallbackSupportMixin, BaseEstimator):
@@ -79,7 +88,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
     def _solve(
         self,
         data: tuple[Any, Any],
-        matrix: BlockedMatrix,
+        matrix: BlockedMatrix | SizedData,
         form: ModelForm,
         problem_of: Callable[[int], Problem],
         start: tuple[np.ndarray, np.ndarray] | None,
@@ -90,7 +99,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         Parameters
         ----------
         data : X and y as the user gave them
-        matrix : X in blocks
+        matrix : X in blocks, or other data
         form : ModelForm
         problem_of : callable
             Makes the k-th problem.
@@ -187,7 +196,8 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         """
         scores = self._scores_of(matrix)
         levels, level_of = np.unique(scores, return_inverse=True)
-        near = np.diff(levels) <= ROUNDING * np.max(np.abs(levels))
+        size = np.maximum(np.abs(levels[1:]), np.median(np.abs(scores)))
+        near = np.diff(levels) <= ROUNDING * size
         group = np.concatenate([[0], np.cumsum(~near)])
         first = np.flatnonzero(np.diff(group, prepend=-1))
         return levels[first][group[level_of]]

@@ -13,16 +13,19 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from ..bundle import AdaptivePosition, BundleSolver, IterativeSolver, Observer, StopRule
+from ..bundle.cached import CachedBundleSolver
 from ..data import BlockedMatrix
+from ..descent import CoordinateSolver
 from ..exec import Executor
-from ..oracles import Cut, LinearOracle, RowOracle, WholeSurface
+from ..oracles import Cut, LinearOracle, Oracle, RowOracle, WholeSurface
+from ..oracles.structured import JointModel, StructuredOracle
 from ..report import progress
 from ..result import Certificate, Iteration, SolveResult, Status
 from ..risks import Risk, Targets, WholeRisk
@@ -33,7 +36,15 @@ from ._form import NearlyFreeBias
 logger = logging.getLogger("cutplane")
 
 STOCHASTIC: dict[str, Schedule] = {"sgd": SGD(), "pegasos": Pegasos()}
-SOLVERS = ("ocas", "cpa", *STOCHASTIC)
+SOLVERS = ("ocas", "cpa", "dcd", *STOCHASTIC)
+
+
+class Data(Protocol):
+    """What a session needs to know of its data itself; the problems know the rest."""
+
+    def digest(self) -> bytes:
+        """A fingerprint."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -57,8 +68,8 @@ class Problem(ABC):
         """What turns the risk of the loop into that of the user's objective."""
 
     @abstractmethod
-    def oracle(self, matrix: BlockedMatrix, executor: Executor) -> LinearOracle:
-        """The problem on data."""
+    def oracle(self, matrix: Any, executor: Executor) -> Oracle:
+        """The problem on the session's data."""
 
     @abstractmethod
     def digest(self) -> bytes:
@@ -130,6 +141,21 @@ class WholeProblem(Problem):
 
 
 @dataclass(frozen=True)
+class JointProblem(Problem):
+    """A structured problem, whose model is the session's data: C multiplies the mean risk."""
+
+    @property
+    def total(self) -> float:
+        return 1.0
+
+    def oracle(self, matrix: JointModel, executor: Executor) -> StructuredOracle:
+        return StructuredOracle(matrix, executor)
+
+    def digest(self) -> bytes:
+        return b""
+
+
+@dataclass(frozen=True)
 class Memory:
     """What a warm start keeps of a problem.
 
@@ -177,7 +203,7 @@ class Session:
 
     def __init__(
         self,
-        matrix: BlockedMatrix,
+        matrix: Data,
         executor: Executor,
         *,
         C: float,
@@ -284,14 +310,18 @@ class Session:
         )
 
     def _make_solver(
-        self, oracle: LinearOracle, C: float, stop: StopRule, observer: Observer
+        self, oracle: Oracle, C: float, stop: StopRule, observer: Observer
     ) -> IterativeSolver:
-        if self._solver in STOCHASTIC:
+        if self._solver == "dcd" or self._solver in STOCHASTIC:
             assert isinstance(oracle, RowOracle)
             # One stream of numbers per problem, all from the session's.
             rng = np.random.default_rng(self._random.randint(2**31 - 1))
+            if self._solver == "dcd":
+                return CoordinateSolver(oracle, C, stop, rng, observer)
             return StochasticSolver(oracle, C, stop, STOCHASTIC[self._solver], rng, observer)
         position = AdaptivePosition() if self._solver == "ocas" else None
+        if isinstance(oracle, StructuredOracle):
+            return CachedBundleSolver(oracle, C, stop, position, observer, oracle.cheap_cut)
         return BundleSolver(oracle, C, stop, position, observer)
 
     def _digest(self, problem: Problem) -> bytes:

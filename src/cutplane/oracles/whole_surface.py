@@ -10,6 +10,8 @@ the search, and the cut is the plane where it is wanted.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 
@@ -19,32 +21,20 @@ from .point import Line, Point
 from .surface import Surface
 
 
-class WholeSurface(Surface):
-    """Surface of a risk of all scores at once.
+class PlaneSurface(Surface):
+    """Surface whose points keep the plane that touches the risk there."""
 
-    Attributes
-    ----------
-    evaluations : int
-        How often the risk was evaluated.
+    _second: Point | None = None
 
-    Parameters
-    ----------
-    risk : WholeRisk
-    executor : Executor
-    """
+    @abstractmethod
+    def slopes(self, line: Line) -> Callable[[Point], float]:
+        """What gives the derivative along a line of the plane at a point."""
 
-    def __init__(self, risk: WholeRisk, executor: Executor) -> None:
-        super().__init__(risk.rows, None, 1.0, executor)
-        self.risk = risk
-        self.evaluations = 0
-        self._best = self.new_point(np.empty(0))
-
-    def new_point(self, w: np.ndarray) -> Point:
-        return Point(w, np.zeros(self.shape), coef=np.zeros(self.shape))
-
-    def settle(self, point: Point) -> None:
-        self.evaluations += 1
-        point.risk, point.offset = self.risk.evaluate(point.scores, point.coef, self.executor)
+    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
+        if k == 1.0:  # known
+            into.copy(end)
+        else:
+            super().blend(start, end, k, into)
 
     def between(self, start: Point, end: Point, k: float) -> Point:
         point = super().between(start, end, k)
@@ -60,12 +50,9 @@ class WholeSurface(Surface):
         Both ends must have been settled.
         """
         start, end = line.start, line.end
-        way = end.scores - start.scores
-
-        def derivative(point: Point) -> float:
-            return float(np.einsum("i,i->", point.coef, way))
-
-        best, best_height, last = self._best, math.inf, self.spare()
+        derivative = self.slopes(line)
+        self._second = self._second or self.new_point(np.empty(0))
+        best, best_height, last = self._second, math.inf, self.spare()
         best_k = -1.0
 
         def evaluate(k: float) -> tuple[float, float]:
@@ -90,3 +77,34 @@ class WholeSurface(Surface):
             self.blend(start, end, k, start)
         self._step_guess = k
         return k
+
+
+class WholeSurface(PlaneSurface):
+    """Surface of a risk of all scores at once.
+
+    Attributes
+    ----------
+    evaluations : int
+        How often the risk was evaluated.
+
+    Parameters
+    ----------
+    risk : WholeRisk
+    executor : Executor
+    """
+
+    def __init__(self, risk: WholeRisk, executor: Executor) -> None:
+        super().__init__(risk.rows, None, 1.0, executor)
+        self.risk = risk
+        self.evaluations = 0
+
+    def new_point(self, w: np.ndarray) -> Point:
+        return Point(w, np.zeros(self.shape), coef=np.zeros(self.shape))
+
+    def settle(self, point: Point) -> None:
+        self.evaluations += 1
+        point.risk, point.offset = self.risk.evaluate(point.scores, point.coef, self.executor)
+
+    def slopes(self, line: Line) -> Callable[[Point], float]:
+        way = line.end.scores - line.start.scores
+        return lambda point: float(np.einsum("i,i->", point.coef, way))
