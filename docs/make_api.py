@@ -18,6 +18,7 @@ from typing import Any
 
 import cutplane
 import cutplane.metrics
+import cutplane.structured
 
 PAGE = Path(__file__).with_name("api.md")
 
@@ -30,6 +31,8 @@ NAMES = (
     "SVC",
     "SVR",
     "OneClassSVM",
+    "ChainTagger",
+    "StructuredSVM",
     "Certificate",
     "SolveResult",
     "Status",
@@ -39,7 +42,7 @@ NAMES = (
     "iter_svmlight",
     "dump_svmlight",
 )
-MODULES = (cutplane.metrics,)
+MODULES = (cutplane.structured, cutplane.metrics)
 
 HEAD = """\
 # API reference

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from .estimators import (
         SVC,
         SVR,
+        ChainTagger,
         LinearSVC,
         MeasureSVC,
         OneClassSVM,
         OrdinalSVC,
         RankSVM,
+        StructuredSVM,
     )
     from .report import plot_convergence
     from .result import Certificate, Iteration, SolveResult, Status
@@ -36,6 +38,8 @@ _WHERE = {
     "RankSVM": ".estimators",
     "SVC": ".estimators",
     "SVR": ".estimators",
+    "ChainTagger": ".estimators",
+    "StructuredSVM": ".estimators",
     "Certificate": ".result",
     "Iteration": ".result",
     "SolveResult": ".result",
@@ -50,6 +54,7 @@ __all__ = [
     "SVC",
     "SVR",
     "Certificate",
+    "ChainTagger",
     "Iteration",
     "LinearSVC",
     "MeasureSVC",
@@ -58,6 +63,7 @@ __all__ = [
     "RankSVM",
     "SolveResult",
     "Status",
+    "StructuredSVM",
     "__version__",
     "dump_svmlight",
     "iter_svmlight",

@@ -341,9 +341,7 @@ def ndcg_scorer(
     return _scorer(ndcg_score, 1, qid, k=k, gains=gains, ties=ties, empty=empty)
 
 
-def swapped_pairs_scorer(
-    *, average: str = "pairs", qid: bool = True
-) -> Any:
+def swapped_pairs_scorer(*, average: str = "pairs", qid: bool = True) -> Any:
     """Minus :func:`swapped_pairs`, for ``cross_val_score``, ``GridSearchCV`` and the like.
 
     Parameters

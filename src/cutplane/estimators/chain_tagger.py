@@ -1,0 +1,275 @@
+"""Sequence tagging with linear chains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from .._checks import check_choice, check_flag, check_integer
+from ..data import as_blocks
+from ..exec import make_executor
+from ..result import Iteration
+from ..structured import chain
+from ..structured.sequences import split, stack_labels, stack_rows, starts_of
+from ._base import FLOATS
+from ._callbacks import with_callbacks
+from ._solve import warn_unless_converged
+from ._structured import StructuredModel
+
+
+class ChainTagger(StructuredModel):
+    """Labels the tokens of sequences with a linear chain, trained as a structural SVM.
+
+    A labelling z of a sequence with rows x_1, …, x_L scores
+
+        Σ_t <coef[z_t], x_t> + Σ_t transitions[z_{t−1}, z_t],
+
+    and the objective is ½|w|² + (C/N) Σ_i max_z [loss(y_i, z) + score(x_i, z) − score(x_i, y_i)]
+    over N sequences, that of SVM-hmm with transitions of first or second order. All weights are
+    regularised. The certificate says how far from the optimum the answer is; inference is exact.
+
+    Parameters
+    ----------
+    C : float, default=1000
+        Weight of the mean loss per *sequence*. As it takes its size from the loss, which counts
+        tokens, longer sequences weigh more. SVM-hmm's ``-c`` means the same.
+    loss : {'hamming', 'zero_one'}, default='hamming'
+        The number of wrong tokens, or 1 for every sequence with a wrong token.
+    order : {1, 2}, default=1
+        Labels before a label that its score depends on: with 2 every three labels in a row
+        have a weight, too, and inference takes n_classes times as long.
+    boundaries : bool, default=False
+        Whether the first and the last label of a sequence have weights of their own.
+    solver : {'ocas', 'cpa'}, default='ocas'
+        The optimised cutting plane algorithm or the plain one. A step on a line costs inference
+        but no product with the data, so the first one is usually faster.
+    tol : float, default=1e-2
+        Gap at which to stop, in the unit of ``stopping``.
+    stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
+        ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
+        gap ≤ C·tol, the rule of SVM-hmm.
+    max_iter, time_limit, n_jobs, warm_start, verbose, callback
+        As for :class:`LinearSVC`.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+        The labels.
+    coef_ : ndarray, shape (n_classes, n_features)
+        Emissions: the score of each label per feature.
+    transitions_ : ndarray, shape (n_classes, n_classes)
+        Score of the label of the column after that of the row.
+    second_transitions_ : ndarray, shape (n_classes, n_classes, n_classes)
+        With ``order=2``: score of label k after j after i at [i, j, k].
+    begin_, finish_ : ndarray, shape (n_classes,)
+        Scores of the first and the last label; 0 without ``boundaries``.
+    n_features_in_, n_iter_ : int
+    certificate_ : Certificate
+        ``primal, dual, gap, relative_gap, kind`` of the objective above.
+    result_ : SolveResult
+        The certificate with status, trace and timings.
+
+    See Also
+    --------
+    StructuredSVM : For output spaces of your own.
+    cutplane.structured.sequences_from : Sequences from rows with a qid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cutplane import ChainTagger
+    >>> X = [np.eye(3), np.eye(3)[[0, 2]], np.eye(3)[[1]]]
+    >>> y = [["the", "cat", "sat"], ["the", "sat"], ["cat"]]
+    >>> tagger = ChainTagger(C=30).fit(X, y)
+    >>> [labels.tolist() for labels in tagger.predict([np.eye(3)[[0, 1]]])]
+    [['the', 'cat']]
+    """
+
+    def __init__(
+        self,
+        C: float = 1000.0,
+        *,
+        loss: str = "hamming",
+        order: int = 1,
+        boundaries: bool = False,
+        solver: str = "ocas",
+        tol: float = 1e-2,
+        stopping: str = "relative",
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Callable[[Iteration], bool | None] | None = None,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.order = order
+        self.boundaries = boundaries
+        self.solver = solver
+        self.tol = tol
+        self.stopping = stopping
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, lengths: Any = None) -> ChainTagger:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : list of array-like or sparse matrix, shape (length, n_features) each
+            A matrix per sequence, with a row per token; or one matrix of all tokens, with
+            ``lengths``. Sequences may be empty.
+        y : list of sequences of labels, or array of the labels of all tokens
+            Numbers or names.
+        lengths : array-like of int, optional
+            Lengths of the sequences that make up the rows of X.
+
+        Returns
+        -------
+        self
+        """
+        self._check_common()
+        check_choice("loss", self.loss, tuple(chain.LOSSES))
+        check_flag("boundaries", self.boundaries)
+        if check_integer("order", self.order, at_least=1) > 2:
+            raise ValueError(f"order must be 1 or 2, got {self.order!r}")
+        rows, starts = self._tokens(X, lengths, None)
+        if rows.shape[0] == 0:
+            raise ValueError("X has no tokens to train on: every sequence is empty")
+        labels = stack_labels(y, starts)
+        classes, truth = _encoded(labels)
+        shape = chain.ChainShape(
+            rows.shape[1], len(classes), bool(self.boundaries), int(self.order)
+        )
+        matrix = as_blocks(rows)
+        model = chain.ChainExamples(matrix, starts, truth, shape, self.loss)
+        self.n_features_in_ = rows.shape[1]
+        same_labels = np.array_equal(getattr(self, "classes_", classes), classes)
+        if not same_labels or getattr(self, "_shape", shape) != shape:
+            for name in ("coef_", "second_transitions_"):  # another model's are no start
+                self.__dict__.pop(name, None)
+        self.classes_ = classes
+        self._shape = shape
+        result = self._solve_joint((X, y), "chain", model)
+        warn_unless_converged(type(self).__name__, [result])
+        return self
+
+    def predict(self, X: Any, lengths: Any = None) -> Any:
+        """The labellings of highest score.
+
+        Parameters
+        ----------
+        X : list of array-like or sparse matrix, or one matrix with ``lengths``
+        lengths : array-like of int, optional
+
+        Returns
+        -------
+        labels : list of ndarray, one per sequence; with ``lengths`` one array for all tokens
+        """
+        check_is_fitted(self)
+        rows, starts = self._tokens(X, lengths, self.n_features_in_)
+        labels = self.classes_[self._decoded(rows, starts)]
+        return labels if lengths is not None else split(labels, starts)
+
+    def score(self, X: Any, y: Any, lengths: Any = None) -> float:
+        """Fraction of the tokens labelled as in y; labels not seen in training count as wrong.
+
+        Parameters
+        ----------
+        X : list of array-like or sparse matrix, or one matrix with ``lengths``
+        y : list of sequences of labels, or array of the labels of all tokens
+        lengths : array-like of int, optional
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self)
+        rows, starts = self._tokens(X, lengths, self.n_features_in_)
+        truth = stack_labels(y, starts)
+        if len(truth) == 0:
+            raise ValueError("X has no tokens to score: every sequence is empty")
+        return float(np.mean(self.classes_[self._decoded(rows, starts)] == truth))
+
+    # -- parts ----------------------------------------------------------------
+
+    def _tokens(self, X: Any, lengths: Any, width: int | None) -> tuple[Any, np.ndarray]:
+        """All tokens in one checked matrix, and where sequences begin."""
+        if lengths is not None:
+            rows = self._checked(X, width)
+            return rows, starts_of(lengths, rows.shape[0])
+        rows, starts = stack_rows(X, width)
+        return (self._checked(rows, width) if rows.shape[0] else rows), starts
+
+    def _checked(self, X: Any, width: int | None) -> Any:
+        rows = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=FLOATS,
+            ensure_min_samples=0,
+            estimator=self,
+            input_name="X",
+        )
+        if width is not None and rows.shape[1] != width:
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but {type(self).__name__} was fitted with {width}"
+            )
+        return rows
+
+    def _decoded(self, rows: Any, starts: np.ndarray) -> np.ndarray:
+        """Numbers of the labels of all tokens."""
+        if rows.shape[0] == 0:
+            return np.zeros(0, dtype=np.int64)
+        matrix = as_blocks(rows)
+        weights = self._chain_weights()
+        scores = np.empty((rows.shape[0], len(self.classes_)))
+        chunks = chain.Chunks(starts, self._shape)
+        with make_executor(self.n_jobs, chain.work(self._shape, matrix)) as executor:
+            chain.emissions(matrix, weights.emissions, scores, executor)
+            return chain.decode(scores, chunks, self._shape, weights, executor)
+
+    def _chain_weights(self) -> chain.ChainWeights:
+        second = None
+        if self._shape.order == 2:
+            second = np.ascontiguousarray(self.second_transitions_.transpose(1, 0, 2))
+        coef = np.ascontiguousarray(self.coef_.T)
+        return chain.ChainWeights(coef, self.transitions_, self.begin_, self.finish_, second)
+
+    def _attributes(self, w: np.ndarray) -> dict[str, Any]:
+        weights = self._shape.unpack(w)
+        attributes = {
+            "coef_": np.ascontiguousarray(weights.emissions.T),
+            "transitions_": weights.transitions.copy(),
+            "begin_": weights.begin.copy(),
+            "finish_": weights.finish.copy(),
+            "classes_": self.classes_,
+            "n_features_in_": self.n_features_in_,
+            "_shape": self._shape,
+        }
+        if weights.second is not None:
+            attributes["second_transitions_"] = weights.second.transpose(1, 0, 2).copy()
+        return attributes
+
+    def _flat(self) -> np.ndarray:
+        return self._shape.pack(self._chain_weights())
+
+
+def _encoded(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Classes, and the number of each label."""
+    try:
+        classes, truth = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"labels in y cannot be ordered: {error}") from error
+    if len(classes) < 2:
+        raise ValueError(f"y has one label only, {classes[0]!r}; at least two are needed")
+    return classes, truth.astype(np.int64)

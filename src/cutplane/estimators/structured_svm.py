@@ -1,0 +1,252 @@
+"""Structural SVM for any output space."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils.validation import check_is_fitted
+
+from .._checks import check_choice, check_integer
+from ..exec import available_threads
+from ..result import Certificate, Iteration, SolveResult, Status
+from ..structured.examples import ProblemExamples
+from ..structured.problem import (
+    RESCALINGS,
+    call,
+    check_problem,
+    count_of,
+    losses_of,
+    try_problem,
+)
+from ._callbacks import WARN_LEVEL, with_callbacks
+from ._solve import warn_unless_converged
+from ._structured import StructuredModel
+
+# A risk this much, relatively, below a bound on it is no rounding.
+BELOW_BOUND = 1e-7
+
+
+class StructuredSVM(StructuredModel):
+    """Structural SVM for outputs of any kind, described by a :class:`~cutplane.structured.Problem`.
+
+    Minimises ½|w|² + (C/N) Σ_i max_z [Δ(y_i, z) + <w, Ψ(x_i, z) − Ψ(x_i, y_i)>] over N examples by
+    1-slack cutting planes. The lower bound of the certificate always holds; the upper one
+    does if ``most_violated`` is exact.
+
+    Parameters
+    ----------
+    problem : Problem
+        The output space: joint features Ψ, loss Δ, and inference.
+    C : float, default=100
+        Weight of the mean loss.
+    rescaling : {'margin', 'slack'}, default='margin'
+        ``slack``: Δ(y_i, z)·(1 + <w, …>) instead of the sum; the problem must have
+        ``most_violated_slack``.
+    solver : {'cpa', 'ocas'}, default='cpa'
+        The plain cutting plane algorithm, with one pass of inference per iteration, or the
+        optimised one, with fewer iterations of several passes: better at large C.
+    tol : float, default=1e-2
+        Gap at which to stop, in the unit of ``stopping``.
+    stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
+        ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``: gap ≤ C·tol.
+    cache_size : int, default=5
+        Passes whose outputs are kept per example: they give cuts without inference. 0 for none.
+        Every bound that is reported as the objective comes from a full pass.
+    max_iter, time_limit, warm_start, verbose, callback
+        As for :class:`LinearSVC`.
+    n_jobs : int or None, default=None
+        Processes for inference, because Python code would wait for itself in threads; None for
+        1, since starting one takes a second. Threads if the problem has
+        ``most_violated_batch`` or ``releases_gil``; None is then all cores. The answer does not
+        depend on it, to the last bit.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (dimension,)
+        w.
+    problem_ : Problem
+        As ``problem.prepare`` gave it.
+    n_iter_ : int
+    certificate_ : Certificate
+        ``primal, dual, gap, relative_gap, kind`` of the objective above. ``kind`` is 'estimated' if
+        the problem says that its inference is not exact, and 'withheld', the gap infinite, if
+        it says it is and turned out not to be.
+    result_ : SolveResult
+        The certificate with status, trace and timings.
+
+    See Also
+    --------
+    ChainTagger : For sequences of labels, much faster.
+    LinearSVC : For classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cutplane import StructuredSVM
+    >>> from cutplane.structured import MulticlassProblem
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [-1.0, -1.0]])
+    >>> model = StructuredSVM(MulticlassProblem()).fit(X, ["up", "right", "down"])
+    >>> list(model.predict([[0.0, 2.0]]))
+    [np.str_('up')]
+    """
+
+    def __init__(
+        self,
+        problem: Any,
+        C: float = 100.0,
+        *,
+        rescaling: str = "margin",
+        solver: str = "cpa",
+        tol: float = 1e-2,
+        stopping: str = "relative",
+        cache_size: int = 5,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Callable[[Iteration], bool | None] | None = None,
+    ) -> None:
+        self.problem = problem
+        self.C = C
+        self.rescaling = rescaling
+        self.solver = solver
+        self.tol = tol
+        self.stopping = stopping
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any) -> StructuredSVM:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : list of inputs, or a matrix with a row per input
+        y : list of outputs
+
+        Returns
+        -------
+        self
+        """
+        self._check_common()
+        check_choice("rescaling", self.rescaling, tuple(RESCALINGS))
+        check_integer("cache_size", self.cache_size, at_least=0)
+        inputs, outputs = _examples("X", X), _examples("y", y)
+        if count_of(inputs) != count_of(outputs):
+            raise ValueError(
+                f"X has {count_of(inputs)} examples, but y has {count_of(outputs)} outputs"
+            )
+        if count_of(inputs) == 0:
+            raise ValueError("X has no examples to train on")
+        check_problem(self.problem, self.rescaling)
+        problem = self.problem
+        if hasattr(problem, "prepare"):
+            problem = problem.prepare(inputs, outputs)
+            check_problem(problem, self.rescaling)
+        dimension = try_problem(problem, inputs, outputs, self.rescaling)
+        model = ProblemExamples(
+            problem,
+            inputs,
+            outputs,
+            dimension,
+            rescaling=self.rescaling,
+            cache_size=int(self.cache_size),
+        )
+        self.problem_ = problem
+        try:
+            model.start(self._processes())
+            result = self._solve_joint((X, y), "structured", model)
+        finally:
+            model.close()
+        if result.status is not Status.INTERRUPTED:  # who pressed Ctrl-C wants no more inference
+            model.audit(result.w)
+        result = self._judged(result, model)
+        warn_unless_converged(type(self).__name__, [result])
+        return self
+
+    def _processes(self) -> int:
+        if self.n_jobs is None:
+            return 1
+        return self.n_jobs if self.n_jobs > 0 else max(1, available_threads() + 1 + self.n_jobs)
+
+    def _judged(self, result: SolveResult, model: ProblemExamples) -> SolveResult:
+        """Store the result with the certificate that the inference allows for."""
+        exact = getattr(model.problem, "exact", True)
+        doubt = None
+        if exact and model.nonmaximal is not None:
+            doubt = f"for example {model.nonmaximal} it missed an output that is more violated"
+        elif exact and any(r.trial < r.dual - BELOW_BOUND * abs(r.dual) for r in result.trace):
+            doubt = "the objective it gave is below a lower bound on it"
+        certificate = result.certificate
+        if not exact:
+            certificate = dataclasses.replace(certificate, kind="estimated")
+        elif doubt is not None:
+            certificate = Certificate(certificate.primal, -np.inf, "withheld")
+            warnings.warn(
+                f"{RESCALINGS[self.rescaling]} of {type(model.problem).__name__} is not exact: "
+                f"{doubt}. The certificate is withheld; if inference is approximate by intention "
+                "set exact = False",
+                UserWarning,
+                stacklevel=WARN_LEVEL,
+            )
+        self.result_ = dataclasses.replace(result, certificate=certificate)
+        self.certificate_ = certificate
+        return self.result_
+
+    def predict(self, X: Any) -> Any:
+        """Outputs of highest score.
+
+        Parameters
+        ----------
+        X : list of inputs, or a matrix with a row per input
+
+        Returns
+        -------
+        outputs : list, or array if the problem gives one
+        """
+        check_is_fitted(self)
+        inputs = _examples("X", X)
+        return call(self.problem_, "predict", 0, (inputs,), self.coef_)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Minus the mean loss of the predictions: the larger the better, 0 at best.
+
+        Parameters
+        ----------
+        X : list of inputs, or a matrix with a row per input
+        y : list of outputs
+
+        Returns
+        -------
+        score : float
+        """
+        outputs = _examples("y", y)
+        return -float(np.mean(losses_of(self.problem_, 0, outputs, self.predict(X))))
+
+    def _attributes(self, w: np.ndarray) -> dict[str, Any]:
+        return {"coef_": w.copy(), "problem_": self.problem_}
+
+    def _flat(self) -> np.ndarray:
+        return self.coef_
+
+
+def _examples(name: str, values: Any) -> Any:
+    """Examples as something that can be counted and sliced: a matrix stays one."""
+    if scipy.sparse.issparse(values):
+        return values.tocsr()
+    if isinstance(values, np.ndarray):
+        return values
+    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+        raise ValueError(f"{name} must be a list of examples, got {type(values).__name__}")
+    return list(values)

@@ -1,0 +1,103 @@
+"""Run a method of several objects in processes of our own: for Python code that holds the GIL.
+
+The objects are sent once, when the processes start; a call sends its arguments only. Answers
+come in the order of the objects, whoever computed them. Processes live as long as the pool.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# In a worker: the objects it got, or why it got none.
+_objects: list[Any] = []
+_failures: list[_Failure] = []
+
+# One process is one thread: the processes share the cores.
+_ENVIRONMENT = {
+    name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+}
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """What an object's method raised, pickled."""
+
+    error: bytes
+
+
+def _receive(pickled: bytes) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+    try:
+        _objects[:] = pickle.loads(pickled)
+    except Exception as error:
+        error.add_note("raised where another process received the problem and the data")
+        _failures.append(_Failure(_pickled(error)))
+
+
+def _work(k: int, method: str, arguments: tuple[Any, ...]) -> Any:
+    if _failures:
+        return _failures[0]
+    try:
+        return getattr(_objects[k], method)(*arguments)
+    except Exception as error:
+        return _Failure(_pickled(error))
+
+
+def _pickled(error: Exception) -> bytes:
+    """The error, or one that says the same if it does not survive pickling."""
+    from joblib.externals.loky.backend.reduction import dumps
+
+    try:
+        pickled = bytes(dumps(error))
+        pickle.loads(pickled)
+    except Exception:
+        substitute = RuntimeError(f"{type(error).__name__}: {error}")
+        for note in getattr(error, "__notes__", []):
+            substitute.add_note(note)
+        return pickle.dumps(substitute)
+    return pickled
+
+
+class ProcessPool:
+    """Processes that hold the same objects.
+
+    Parameters
+    ----------
+    objects : sequence
+        Anything that can be pickled, classes of scripts and notebooks included.
+    processes : int
+    """
+
+    def __init__(self, objects: Sequence[Any], processes: int) -> None:
+        from joblib.externals.loky.backend.reduction import dumps
+        from joblib.externals.loky.process_executor import ProcessPoolExecutor
+
+        self._count = len(objects)
+        try:
+            pickled = bytes(dumps(list(objects)))
+        except Exception as error:
+            error.add_note("raised by pickling the problem and the data for other processes")
+            raise
+        self._pool = ProcessPoolExecutor(
+            min(processes, self._count),
+            initializer=_receive,
+            initargs=(pickled,),
+            env=_ENVIRONMENT,
+        )
+
+    def call(self, method: str, *arguments: Any) -> list[Any]:
+        """object.method(*arguments) for every object."""
+        tasks = [self._pool.submit(_work, k, method, arguments) for k in range(self._count)]
+        answers = [task.result() for task in tasks]
+        for answer in answers:
+            if isinstance(answer, _Failure):
+                raise pickle.loads(answer.error)
+        return answers
+
+    def close(self) -> None:
+        """End the processes, whatever they are doing."""
+        self._pool.shutdown(wait=True, kill_workers=True)

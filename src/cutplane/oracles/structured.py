@@ -1,0 +1,175 @@
+"""The structured oracle, 1-slack: one cut for the most violated outputs of all examples.
+
+    R(w) = (1/N) Σ_i max_z [Δ(y_i, z) + <w, Ψ(x_i, z) − Ψ(x_i, y_i)>]
+
+(Joachims, Finley & Yu 2009; algorithms.md §4). Any choice of outputs z_i gives a plane below R,
+
+    a = (1/N) Σ_i Ψ(x_i, z_i) − Ψ(x_i, y_i),    offset = (1/N) Σ_i Δ(y_i, z_i),
+
+and the most violated ones give the plane that touches R at w. So a lower bound
+needs no exact inference, but the value of R, and with it the upper bound, does.
+
+The oracle sees a ``JointModel``: all examples with the inference for them. Every
+evaluation is a pass of inference, so points keep their plane: the search on a line has
+derivatives for nothing, and a cut is the plane of a point. What the inference needs and
+is linear in w (the emissions of chains) is kept as the scores of a point: between two
+points it costs no product with the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from ..exec import Executor
+from .point import Cut, Line, Point
+from .whole_surface import PlaneSurface
+
+
+class JointModel(Protocol):
+    """All examples of a structured problem, and the inference for them.
+
+    Attributes
+    ----------
+    dimension : int
+        Length of w.
+    rows : int
+    outputs : int or None
+        Shape of the scores of a point: (rows, outputs), or (rows,) if None; 0 rows for none.
+    """
+
+    dimension: int
+    rows: int
+    outputs: int | None
+
+    def new_point(self, w: np.ndarray) -> Point:
+        """A point with buffers of its own, not evaluated."""
+        ...
+
+    def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
+        """scores = what the inference needs of w and the data together, linear in w."""
+        ...
+
+    def infer(self, point: Point, executor: Executor) -> None:
+        """Find the most violated outputs at a point, from w and its scores.
+
+        Sets the risk, the offset of the plane, and ``coef``, from which ``slopes`` and ``plane``
+        know the outputs.
+        """
+        ...
+
+    def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
+        """What gives the derivative along a line of the plane at a point."""
+        ...
+
+    def plane(self, point: Point, executor: Executor) -> np.ndarray:
+        """The vector a of the plane at a point."""
+        ...
+
+    def cheap_cut(self, w: np.ndarray) -> Cut | None:
+        """The highest cut at w from outputs of earlier passes; None if there are none."""
+        ...
+
+
+class JointSurface(PlaneSurface):
+    """The risk of a structured problem, in whose points w counts besides the scores.
+
+    Attributes
+    ----------
+    passes : int
+        How often inference ran over all examples.
+    """
+
+    def __init__(self, model: JointModel, executor: Executor) -> None:
+        super().__init__(model.rows, model.outputs, 1.0, executor)
+        self.model = model
+        self.passes = 0
+
+    def new_point(self, w: np.ndarray) -> Point:
+        return self.model.new_point(w)
+
+    def settle(self, point: Point) -> None:
+        self.passes += 1
+        self.model.infer(point, self.executor)
+
+    def slopes(self, line: Line) -> Callable[[Point], float]:
+        return self.model.slopes(line, self.executor)
+
+    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
+        """Move ``into`` to start + k(end − start); at the end itself everything is known."""
+        if k == 1.0:
+            _copy(end, into)
+        else:
+            super().blend(start, end, k, into)
+
+    def between(self, start: Point, end: Point, k: float) -> Point:
+        point = self.spare()
+        self.blend(start, end, k, point)
+        return point
+
+
+def _copy(point: Point, into: Point) -> None:
+    into.w, into.risk, into.offset = point.w, point.risk, point.offset
+    into.scores[...] = point.scores
+    into.coef[...] = point.coef
+
+
+class StructuredOracle:
+    """Cuts and lines of a structured problem.
+
+    Parameters
+    ----------
+    model : JointModel
+    executor : Executor
+    """
+
+    def __init__(self, model: JointModel, executor: Executor) -> None:
+        self.model = model
+        self.executor = executor
+        self.surface = JointSurface(model, executor)
+
+    @property
+    def dimension(self) -> int:
+        """Length of w."""
+        return self.model.dimension
+
+    def regularised(self, w: np.ndarray) -> np.ndarray:
+        """All of w."""
+        return w
+
+    def slack(self, primal: float, C: float) -> float:
+        """None."""
+        return 0.0
+
+    def new_point(self) -> Point:
+        """The point w = 0, not evaluated."""
+        return self.surface.new_point(np.zeros(self.dimension))
+
+    def evaluate(self, w: np.ndarray, into: Point) -> None:
+        """Move ``into`` to w: one pass of inference, unless it is there already."""
+        drifts = into.scores.size > 0  # blending adds rounding to scores
+        if not drifts and np.isfinite(into.risk) and np.array_equal(into.w, w):
+            into.w = w
+            return
+        into.w = w
+        self.model.score(w, into.scores, self.executor)
+        self.surface.settle(into)
+
+    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
+        """Move ``into`` to start + k(end − start): one pass of inference."""
+        self.surface.blend(start, end, k, into)
+
+    def descend(self, line: Line) -> float:
+        """Move the start of a line to the minimum on it; returns its k."""
+        return self.surface.descend(line)
+
+    def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
+        """The cut at start, or at start + k(end − start): inference if it is between."""
+        point = start if end is None else self.surface.between(start, end, k)
+        return Cut(self.model.plane(point, self.executor), point.offset)
+
+    def cheap_cut(self, w: np.ndarray) -> Cut | None:
+        """The highest cut at w from outputs of earlier passes; None if there are none."""
+        return self.model.cheap_cut(w)

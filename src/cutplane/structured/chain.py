@@ -1,0 +1,325 @@
+"""Chains: a label for every token of a sequence, scored by emissions and transitions.
+
+    <w, Ψ(x, z)> = Σ_t <W[:, z_t], x_t> + Σ_t T[z_{t−1}, z_t]
+                   (+ begin[z_1] + finish[z_L]) (+ Σ_t S[z_{t−2}, z_{t−1}, z_t])
+
+x is a sequence of L rows with n features, z one of K^L labellings; the best one is found by
+Viterbi's algorithm in O(L·K²), or O(L·K³) with the second order. w holds W (n, K), T (K, K) and, if
+wanted, begin and finish (K,) and S (K, K, K), flat and in this order. The loss is the number of
+wrong tokens, or 1 for every wrong sequence.
+
+Sequences are ragged and lie one after the other in one matrix in blocks: emissions
+and their gradient are products of blocks with K outputs, as in multiclass, and inference
+is one compiled call per chunk of sequences. Chunks depend on the data alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..exec import Executor
+from ..loops import viterbi, viterbi2
+from ..oracles import Cut, Line, Point
+
+if TYPE_CHECKING:
+    from ..data import BlockedMatrix
+
+LOSSES = {"hamming": "most_violated", "zero_one": "most_violated_whole"}
+
+# Additions and comparisons of a chunk: a few hundred microseconds.
+CHUNK_WORK = 1 << 20
+MOST_CHUNKS = 64
+# Partial gradients are long; what they hold must be worth writing and adding them.
+NUMBERS_PER_WEIGHT = 4
+
+
+@dataclass(frozen=True)
+class ChainShape:
+    """How the parameters of a chain lie in w.
+
+    Attributes
+    ----------
+    features, labels : int
+        n and K.
+    boundaries : bool
+        Whether there are weights for the first and the last label of a sequence.
+    order : {1, 2}
+        Labels before a label that its score depends on.
+    """
+
+    features: int
+    labels: int
+    boundaries: bool
+    order: int = 1
+
+    @property
+    def dimension(self) -> int:
+        """Length of w."""
+        K = self.labels
+        return (self.features + K + 2 * self.boundaries + K * K * (self.order == 2)) * K
+
+    @property
+    def loops(self) -> Any:
+        """The compiled code for this order."""
+        return viterbi2 if self.order == 2 else viterbi
+
+    def unpack(self, w: np.ndarray) -> ChainWeights:
+        """Views of the parts of w."""
+        K = self.labels
+        sizes = [self.features * K, K * K, *[self.boundaries * K] * 2]
+        first, transitions, begin, finish, rest = np.split(w, np.cumsum(sizes))
+        if not self.boundaries:
+            begin, finish = np.zeros(K), np.zeros(K)
+        second = rest.reshape(K, K, K) if self.order == 2 else None
+        return ChainWeights(first.reshape(-1, K), transitions.reshape(K, K), begin, finish, second)
+
+    def pack(self, weights: ChainWeights) -> np.ndarray:
+        """The flat w of these parts."""
+        parts = [weights.emissions, weights.transitions]
+        if self.boundaries:
+            parts += [weights.begin, weights.finish]
+        if weights.second is not None:
+            parts.append(weights.second)
+        return np.concatenate([part.reshape(-1) for part in parts])
+
+
+@dataclass(frozen=True)
+class ChainWeights:
+    """Parameters of a chain: W (n, K), T (K, K), begin and finish (K,), S (K, K, K) or None.
+
+    S has the middle label first: second[j, i, k] is for k after j after i.
+    """
+
+    emissions: np.ndarray
+    transitions: np.ndarray
+    begin: np.ndarray
+    finish: np.ndarray
+    second: np.ndarray | None = None
+
+    def scores(self) -> tuple[np.ndarray, ...]:
+        """What inference needs besides the emissions."""
+        first = (self.transitions, self.begin, self.finish)
+        return first if self.second is None else (self.second, *first)
+
+
+class Chunks:
+    """Sequences in consecutive chunks of about the same work.
+
+    Parameters
+    ----------
+    starts : ndarray of int64, shape (sequences + 1,)
+        Where each sequence begins among the tokens.
+    shape : ChainShape
+    """
+
+    def __init__(self, starts: np.ndarray, shape: ChainShape) -> None:
+        tokens = int(starts[-1])
+        count = min(MOST_CHUNKS, max(1, tokens * shape.labels ** (shape.order + 1) // CHUNK_WORK))
+        inner = np.searchsorted(starts, [tokens * k // count for k in range(1, count)])
+        edges = np.unique(np.concatenate([[0], inner, [len(starts) - 1]])).tolist()
+        self.bounds = list(itertools.pairwise(edges))
+        self.starts = starts
+        self._width = (shape.labels,) * shape.order
+
+    def buffer(self, first: int, last: int) -> np.ndarray:
+        """Room for the forward pass over the longest of the sequences first..last."""
+        longest = int(np.max(np.diff(self.starts[first : last + 1]), initial=1))
+        return np.empty((longest, *self._width))
+
+
+def work(shape: ChainShape, matrix: BlockedMatrix) -> int:
+    """What a pass of products and inference costs, in numbers of a data matrix."""
+    inference = len(matrix) * shape.labels ** (shape.order + 1)
+    return inference + matrix.numbers * shape.labels // 4
+
+
+def emissions(
+    matrix: BlockedMatrix, weights: np.ndarray, out: np.ndarray, executor: Executor
+) -> None:
+    """out = X·W."""
+    W = np.ascontiguousarray(weights)
+    executor.run(lambda k: matrix.blocks[k].scores(W, out[matrix.slice(k)]), len(matrix.blocks))
+
+
+def decode(
+    scores: np.ndarray,
+    chunks: Chunks,
+    shape: ChainShape,
+    weights: ChainWeights,
+    executor: Executor,
+) -> np.ndarray:
+    """The labelling of highest score of every sequence, as numbers of labels per token."""
+    path = np.zeros(len(scores), dtype=np.int64)
+
+    def task(k: int) -> None:
+        first, last = chunks.bounds[k]
+        buffer = chunks.buffer(first, last)
+        shape.loops.decode(scores, chunks.starts, first, last, *weights.scores(), buffer, path)
+
+    executor.run(task, len(chunks.bounds))
+    return path
+
+
+class ChainExamples:
+    """All training sequences of a chain; a ``JointModel``.
+
+    A point's ``scores`` are the emissions, its ``coef`` the most violated labelling.
+
+    Parameters
+    ----------
+    matrix : BlockedMatrix
+        All tokens, in order.
+    starts : ndarray of int64, shape (sequences + 1,)
+    truth : ndarray of int64, shape (tokens,)
+        Numbers of the labels.
+    shape : ChainShape
+    loss : {'hamming', 'zero_one'}
+    """
+
+    def __init__(
+        self,
+        matrix: BlockedMatrix,
+        starts: np.ndarray,
+        truth: np.ndarray,
+        shape: ChainShape,
+        loss: str,
+    ) -> None:
+        self.matrix = matrix
+        self.shape = shape
+        self.dimension = shape.dimension
+        self.rows = len(truth)
+        self.outputs: int | None = shape.labels
+        self.loss = loss
+        self._violated = getattr(shape.loops, LOSSES[loss])
+        self._truth = truth
+        sequences = len(starts) - 1
+        self._weights = np.full(sequences, 1.0 / sequences)
+        self._token_weights = np.repeat(self._weights, np.diff(starts))
+        self._chunks = Chunks(starts, shape)
+        self._groups = self._gradient_groups()
+
+    def _gradient_groups(self) -> list[range]:
+        """Consecutive blocks that share a partial gradient."""
+        blocks = len(self.matrix.blocks)
+        worth = self.matrix.numbers // (
+            NUMBERS_PER_WEIGHT * self.shape.features * self.shape.labels
+        )
+        count = max(1, min(blocks, worth))
+        edges = [blocks * k // count for k in range(count + 1)]
+        return [range(a, b) for a, b in itertools.pairwise(edges)]
+
+    @property
+    def numbers(self) -> int:
+        """Work of a pass, in numbers of the data."""
+        return work(self.shape, self.matrix)
+
+    def digest(self) -> bytes:
+        """Identifies the data, the labels and the loss."""
+        digest = hashlib.blake2b(self.matrix.digest(), digest_size=16)
+        digest.update(repr((self.loss, self.shape)).encode())
+        digest.update(self._chunks.starts.data)
+        digest.update(self._truth.data)
+        return digest.digest()
+
+    def new_point(self, w: np.ndarray) -> Point:
+        scores = np.zeros((self.rows, self.shape.labels))
+        return Point(w, scores, coef=np.zeros(self.rows, dtype=np.int64))
+
+    def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
+        """The emissions: one product X·W."""
+        emissions(self.matrix, self.shape.unpack(w).emissions, scores, executor)
+
+    def infer(self, point: Point, executor: Executor) -> None:
+        """Viterbi's algorithm with the loss added."""
+        weights = self.shape.unpack(point.w)
+        chunks = self._chunks
+
+        def task(k: int) -> np.ndarray:
+            first, last = chunks.bounds[k]
+            return np.array(
+                self._violated(
+                    point.scores,
+                    chunks.starts,
+                    first,
+                    last,
+                    *weights.scores(),
+                    self._truth,
+                    self._weights,
+                    chunks.buffer(first, last),
+                    point.coef,
+                )
+            )
+
+        parts = executor.run(task, len(chunks.bounds))
+        point.risk, point.offset = map(float, np.sum(parts, axis=0))
+
+    def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
+        """From the emissions at both ends: no product with the data."""
+        start, end, chunks = line.start, line.end, self._chunks
+        way = self.shape.unpack(end.w - start.w)
+
+        def slope(point: Point) -> float:
+            def task(k: int) -> float:
+                return self.shape.loops.slope(
+                    start.scores,
+                    end.scores,
+                    chunks.starts,
+                    *chunks.bounds[k],
+                    *way.scores(),
+                    self._truth,
+                    self._weights,
+                    point.coef,
+                )
+
+            return sum(executor.run(task, len(chunks.bounds)))
+
+        return slope
+
+    def plane(self, point: Point, executor: Executor) -> np.ndarray:
+        """One product Xᵀ·coef over the wrong tokens, and the counts of transitions."""
+        path, chunks, shape = point.coef, self._chunks, self.shape
+        longest = int(np.max(np.diff(self.matrix.bounds)))
+
+        def gradient(k: int) -> np.ndarray:
+            partial = np.zeros((shape.features, shape.labels))
+            buffer = np.empty((longest, shape.labels))
+            for number in self._groups[k]:
+                rows = self.matrix.slice(number)
+                coef = buffer[: rows.stop - rows.start]
+                viterbi.emission_coefficients(
+                    self._truth[rows], self._token_weights[rows], path[rows], coef
+                )
+                self.matrix.blocks[number].add_gradient(coef, partial)
+            return partial
+
+        counted = ChainShape(0, shape.labels, True, shape.order)
+
+        def count(k: int) -> np.ndarray:
+            partial = np.zeros(counted.dimension)
+            parts = counted.unpack(partial)
+            shape.loops.add_counts(
+                chunks.starts,
+                *chunks.bounds[k],
+                self._truth,
+                self._weights,
+                path,
+                *parts.scores(),
+            )
+            return partial
+
+        partials = executor.run(gradient, len(self._groups))
+        for partial in partials[1:]:
+            partials[0] += partial
+        counts = counted.unpack(np.sum(executor.run(count, len(chunks.bounds)), axis=0))
+        return shape.pack(dataclasses.replace(counts, emissions=partials[0]))
+
+    def cheap_cut(self, w: np.ndarray) -> Cut | None:
+        """None: the product X·W costs more than the inference that a cache would spare."""
+        return None

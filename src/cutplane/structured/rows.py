@@ -1,0 +1,116 @@
+"""Joint features of several examples: a dense matrix or a sparse one, a row per example."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+Rows = Any  # ndarray of float64, or scipy.sparse.csr_array
+
+
+def stack(vectors: Any, first: int, dimension: int | None) -> Rows:
+    """A matrix from a matrix or from vectors, checked.
+
+    Parameters
+    ----------
+    vectors : matrix, or list of arrays or sparse vectors
+    first : int
+        Number of the first example.
+    dimension : int or None
+        Length that vectors must have; None for that of the first.
+    """
+    if scipy.sparse.issparse(vectors):
+        matrix = scipy.sparse.csr_array(vectors, dtype=np.float64)
+    elif isinstance(vectors, np.ndarray) and vectors.ndim == 2:
+        matrix = np.asarray(vectors, dtype=np.float64)
+    else:
+        matrix = _stacked([_vector(v, first + i) for i, v in enumerate(vectors)], first, dimension)
+    if dimension is not None and matrix.shape[1] != dimension:
+        raise ValueError(_wrong_length(matrix.shape[1], first, dimension))
+    values = matrix.data if scipy.sparse.issparse(matrix) else matrix
+    if not np.all(np.isfinite(values)):
+        bad = next(i for i in range(matrix.shape[0]) if not np.all(np.isfinite(_values(matrix, i))))
+        raise ValueError(f"joint_feature has a value that is not finite, for example {first + bad}")
+    return matrix
+
+
+def _values(matrix: Rows, i: int) -> np.ndarray:
+    if scipy.sparse.issparse(matrix):
+        return matrix.data[matrix.indptr[i] : matrix.indptr[i + 1]]
+    return matrix[i]
+
+
+def _wrong_length(length: int, example: int, dimension: int) -> str:
+    return (
+        f"joint_feature must always have the same length: it has {length} for example {example}, "
+        f"{dimension} for others"
+    )
+
+
+def _vector(value: Any, example: int) -> Any:
+    """A joint feature as a 1-D array, or as a sparse row."""
+    if scipy.sparse.issparse(value):
+        row = scipy.sparse.csr_array(value.reshape(1, -1), dtype=np.float64)
+        row.sum_duplicates()
+        return row
+    try:
+        vector = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"joint_feature must give an array or a sparse vector of numbers: {error}, "
+            f"for example {example}"
+        ) from error
+    if vector.ndim != 1:
+        raise ValueError(
+            f"joint_feature must give a vector, got {vector.ndim} dimensions for example {example}"
+        )
+    return vector
+
+
+def _stacked(vectors: list[Any], first: int, dimension: int | None) -> Rows:
+    expected = dimension if dimension is not None else vectors[0].shape[-1]
+    for i, vector in enumerate(vectors):
+        if vector.shape[-1] != expected:
+            raise ValueError(_wrong_length(vector.shape[-1], first + i, expected))
+    if any(scipy.sparse.issparse(vector) for vector in vectors):
+        rows = [scipy.sparse.csr_array(v.reshape(1, -1)) for v in vectors]
+        return scipy.sparse.csr_array(scipy.sparse.vstack(rows, "csr"))
+    return np.stack(vectors)
+
+
+def products(matrix: Rows, w: np.ndarray) -> np.ndarray:
+    """<row, w> of every row."""
+    if scipy.sparse.issparse(matrix):
+        return matrix @ w
+    return np.einsum("ij,j->i", matrix, w)
+
+
+def sizes(matrix: Rows) -> np.ndarray:
+    """|row| of every row."""
+    if scipy.sparse.issparse(matrix):
+        squares = scipy.sparse.csr_array(
+            (matrix.data**2, matrix.indices, matrix.indptr), shape=matrix.shape
+        )
+        return np.sqrt(np.asarray(squares.sum(axis=1)).reshape(-1))
+    return np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
+
+
+def scaled(matrix: Rows, factors: np.ndarray) -> Rows:
+    """Every row times its factor."""
+    if scipy.sparse.issparse(matrix):
+        return scipy.sparse.csr_array(scipy.sparse.diags_array(factors) @ matrix)
+    return factors[:, None] * matrix
+
+
+def total(matrix: Rows, chosen: np.ndarray) -> np.ndarray:
+    """Sum of the chosen rows."""
+    if scipy.sparse.issparse(matrix):
+        return matrix.T @ chosen.astype(np.float64)
+    return np.einsum("ij,i->j", matrix, chosen.astype(np.float64))
+
+
+def numbers(matrix: Rows) -> int:
+    """Values stored."""
+    return int(matrix.nnz if scipy.sparse.issparse(matrix) else matrix.size)
