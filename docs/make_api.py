@@ -48,8 +48,8 @@ HEAD = """\
 # API reference
 
 Written from the docstrings by `python docs/make_api.py`. Change those, not this page.
-Names are imported from `cutplane`, unless a module is named. The [user guide](user-guide.md) explains how they work
-together.
+Names are imported from `cutplane`, unless a module is named. The [user guide](user-guide.md)
+explains how they work together.
 """
 
 LISTS = ("Parameters", "Attributes", "Returns", "Yields")

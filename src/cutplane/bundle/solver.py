@@ -23,8 +23,8 @@ STALLED_ITERATIONS = 20
 # Relative to the objective, what rounding may do to it.
 ROUNDING = 1e-14
 # How far above the minimum on a line a point may stay, in units of the gap. Less than the
-# smallest λ of a cut's position: the reduced problem's value at the cut is below F(w_b) − λ·gap, so that
-# F there is larger, and the cut is a new one.
+# smallest λ of a cut's position: the reduced problem's value at the cut is below
+# F(w_b) − λ·gap, so that F there is larger, and the cut is a new one.
 LINE_TOLERANCE = 0.0025
 # A step multiplies the rounding errors of the scores at its end by its length. That is
 # harmless unless the end is, in relation to both, as near to the start as this.

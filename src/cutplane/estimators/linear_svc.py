@@ -50,9 +50,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
         ``hinge`` is the SVM, ``logistic`` gives logistic regression.
     solver : {'ocas', 'cpa', 'dcd', 'sgd', 'pegasos'}, default='ocas'
         ``ocas`` is the optimised cutting plane algorithm, ``cpa`` the plain one
-        of SVM-perf and BMRM. ``dcd`` is dual coordinate descent, the faster one for sparse data
-        with many features, such as text, and for small C; for hinge and squared hinge. ``sgd`` (Bottou) and ``pegasos`` are stochastic:
-        quick, rough, and measured by the same certificate.
+        of SVM-perf and BMRM. ``dcd`` is dual coordinate descent, the faster one for
+        sparse data with many features, such as text, and for small C; for hinge and
+        squared hinge. ``sgd`` (Bottou) and ``pegasos`` are stochastic: quick, rough, and
+        measured by the same certificate.
     tol : float, default=1e-3
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'

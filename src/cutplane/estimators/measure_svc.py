@@ -166,7 +166,8 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         self._check_parameters()
         start = self._start()
         checked, labels, weights = self._check_data(X, y, sample_weight)
-        vars(self).pop("k_", None)  # of an earlier fit, for another measure
+        if hasattr(self, "k_"):  # of an earlier fit, for another measure
+            del self.k_
         matrix = as_blocks(checked)
         problem = self._problem(labels, weights)
         form = ModelForm(1, None, problem.constant, self._has_free_bias())
