@@ -334,8 +334,12 @@ def ndcg_scorer(
     >>> from cutplane.metrics import ndcg_scorer
     >>> sklearn.set_config(enable_metadata_routing=True)  # doctest: +SKIP
     >>> cross_val_score(
-    ...     RankSVM().set_fit_request(qid=True), X, y, cv=GroupKFold(5),
-    ...     scoring=ndcg_scorer(k=10), params={"qid": qid, "groups": qid},
+    ...     RankSVM().set_fit_request(qid=True),
+    ...     X,
+    ...     y,
+    ...     cv=GroupKFold(5),
+    ...     scoring=ndcg_scorer(k=10),
+    ...     params={"qid": qid, "groups": qid},
     ... )  # doctest: +SKIP
     """
     return _scorer(ndcg_score, 1, qid, k=k, gains=gains, ties=ties, empty=empty)
