@@ -260,7 +260,7 @@ def _speed(cases: list[Content]) -> str:
         "2 threads, s",
         "1 thread, s",
         "our CPA, s",
-        "best peer measured while planning, CPU s",
+        "best peer measured beforehand, CPU s",
         "its / ours (2 threads)",
         "peers here",
     ]

@@ -1,6 +1,6 @@
 """Wall time to relative gap 1e-3 over pairs, against the best peers.
 
-The peers' CPU seconds were measured while planning (on the kind of machine that is written there),
+The peers' CPU seconds were measured beforehand (on the kind of machine that is written there),
 at their own stopping rules; peers that are installed run again here, to the same objective.
 """
 
@@ -22,7 +22,7 @@ from ...solvers import Effort, Run
 from ..speed import race_peer
 
 TIGHT = 1e-5
-# Risk, data, C, the best peer measured while planning with its CPU seconds, and the wanted ratio.
+# Risk, data, C, the best peer measured beforehand with its CPU seconds, and the wanted ratio.
 CASES: tuple[tuple[str, str, float, str, float, float], ...] = (
     ("roc_auc", "covtype", 1e3, "dlib", 9.0, 3.0),
     ("roc_auc", "covtype", 1e5, "dlib", 78.0, 3.0),
