@@ -16,7 +16,7 @@ from ..exec import make_executor
 from ..result import Iteration, SolveResult
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._form import ModelForm
-from ._solve import Data, Memory, Problem, Session
+from ._solve import Data, Memory, Problem, Session, divided
 
 STOPPING = ("relative", "absolute", "epsilon")
 # Relative to their size, scores closer than this differ by rounding.
@@ -147,6 +147,24 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         self._store(form, session.results)
         tasks.end()
         return session.results
+
+    def _solve_one(
+        self,
+        data: tuple[Any, Any],
+        matrix: BlockedMatrix,
+        problem: Problem,
+        start: tuple[np.ndarray, np.ndarray] | None,
+        *,
+        free_bias: bool = False,
+    ) -> list[SolveResult]:
+        """As ``_solve``, for a fit of one problem whose C multiplies a mean.
+
+        The certificate is stored in units of the risk, too.
+        """
+        form = ModelForm(1, None, problem.constant, free_bias)
+        results = self._solve(data, matrix, form, lambda _: problem, start)
+        self.risk_certificate_ = divided(results[0].certificate, float(self.C))
+        return results
 
     # -- what is stored -------------------------------------------------------
 

@@ -24,8 +24,7 @@ from ..risks import (
 )
 from ._base import LinearModel
 from ._callbacks import with_callbacks
-from ._form import ModelForm
-from ._solve import Problem, RowProblem, WholeProblem, divided, warn_unless_converged
+from ._solve import Problem, RowProblem, WholeProblem, warn_unless_converged
 
 MEASURES = ("roc_auc", "f1", "precision_at_k", "recall_at_k", "prbep", "error_rate")
 # SVM-perf's k, in units of the number of positive rows.
@@ -170,9 +169,8 @@ class MeasureSVC(ClassifierMixin, LinearModel):
             del self.k_
         matrix = as_blocks(checked)
         problem = self._problem(labels, weights)
-        form = ModelForm(1, None, problem.constant, self._has_free_bias())
-        results = self._solve((X, y), matrix, form, lambda _: problem, start)
-        self.risk_certificate_ = divided(results[0].certificate, float(self.C))
+        free_bias = self._has_free_bias()
+        results = self._solve_one((X, y), matrix, problem, start, free_bias=free_bias)
         if self.measure not in ("f1", "error_rate"):
             scores = self._training_scores(matrix)
             if self.measure == "roc_auc":

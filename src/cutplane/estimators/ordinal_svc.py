@@ -15,8 +15,7 @@ from ..result import Iteration
 from ..risks import PairRisk, fit_thresholds
 from ._base import LinearModel
 from ._callbacks import with_callbacks
-from ._form import ModelForm
-from ._solve import WholeProblem, divided, warn_unless_converged
+from ._solve import WholeProblem, warn_unless_converged
 
 CRITERIA = ("absolute", "zero_one")
 
@@ -152,9 +151,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         self.n_pairs_ = risk.pairs
         matrix = as_blocks(checked)
         problem = WholeProblem("ordinal", 0.0, risk)
-        form = ModelForm(1, None, 0.0, False)
-        results = self._solve((X, y), matrix, form, lambda _: problem, start)
-        self.risk_certificate_ = divided(results[0].certificate, float(self.C))
+        results = self._solve_one((X, y), matrix, problem, start)
         self.thresholds_ = fit_thresholds(
             self._training_scores(matrix), ranks, weights, len(self.classes_), self.criterion
         )

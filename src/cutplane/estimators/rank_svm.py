@@ -15,8 +15,7 @@ from ..result import Iteration
 from ..risks import PairRisk
 from ._base import LinearModel
 from ._callbacks import with_callbacks
-from ._form import ModelForm
-from ._solve import WholeProblem, divided, warn_unless_converged
+from ._solve import WholeProblem, warn_unless_converged
 
 logger = logging.getLogger("cutplane")
 
@@ -151,9 +150,7 @@ class RankSVM(LinearModel):
                 risk.queries,
             )
         problem = WholeProblem("ranking", 0.0, risk)
-        form = ModelForm(1, None, 0.0, False)
-        results = self._solve((X, y), as_blocks(checked), form, lambda _: problem, start)
-        self.risk_certificate_ = divided(results[0].certificate, float(self.C))
+        results = self._solve_one((X, y), as_blocks(checked), problem, start)
         warn_unless_converged(type(self).__name__, results)
         return self
 

@@ -5,14 +5,12 @@ a against b  iteration   42  violation 0.031   dual 122.345    8,192 active  3.2
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from .line import Line, format_seconds
-from .places import in_notebook, in_worker, is_terminal
-from .progress import _TERMINAL, _Cell, _ignore, _Records
+from .progress import showing
 
 if TYPE_CHECKING:
     from ..dual import DualIteration
@@ -63,22 +61,5 @@ def dual_progress(verbose: int, label: str, tol: float) -> Iterator[Observer]:
     tol : float
         The violation at which the fit will stop.
     """
-    if verbose < 1:
-        yield _ignore
-        return
-    line = DualLine(label, tol)
-    if in_notebook():
-        cell = _Cell(line)
-        try:
-            yield cell.observe
-        finally:
-            line.finished = True
-            cell.draw()
-    elif is_terminal(sys.stderr) and not in_worker():
-        try:
-            _TERMINAL.open(line)
-            yield line.add
-        finally:
-            _TERMINAL.close(line)
-    else:
-        yield _Records(line).observe
+    with showing(verbose, DualLine(label, tol)) as observer:
+        yield observer

@@ -59,10 +59,28 @@ def progress(verbose: int, label: str = "", *, target: float | None = None) -> I
     >>> with progress(verbose=1, label="class 3", target=1e-3) as observer:
     ...     pass  # for record in solver: observer(record)
     """
+    with showing(verbose, Line(label, target)) as observer:
+        yield observer
+
+
+@contextmanager
+def showing(verbose: int, line: Line) -> Iterator[Callable[[Any], None]]:
+    """Show a line wherever this process can show one, while the block runs.
+
+    Parameters
+    ----------
+    verbose : int
+        0 shows nothing.
+    line : Line
+
+    Yields
+    ------
+    observer : callable
+        To be given every record of the line.
+    """
     if verbose < 1:
         yield _ignore
         return
-    line = Line(label, target)
     if in_notebook():
         cell = _Cell(line)
         try:
