@@ -18,7 +18,7 @@ import numpy as np
 from ..oracles import Cut, Oracle
 from ..result import Status
 from .reduced import Bundle
-from .solver import IterativeSolver, Observer, StopRule
+from .solver import LINE_PART, LINE_TOLERANCE, IterativeSolver, Observer, StopRule
 from .space import VectorSpace
 from .step import CutPosition
 
@@ -122,6 +122,7 @@ class BundleSolver(IterativeSolver):
                 cut = self.oracle.cut(self.trial)
             else:
                 position = self.position.next(self.trace[-1], self.trace)
+                self.line_tolerance = max(LINE_TOLERANCE, LINE_PART * position)
                 cut = self.oracle.cut(self.point, self.trial, position)
         with self.watch.phase("gram"):
             if cut.offset != 0.0 or np.any(cut.a):  # the bundle has the zero cut from the start

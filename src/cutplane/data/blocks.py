@@ -160,6 +160,7 @@ def _bounds(starts: np.ndarray, width: int, block_numbers: int | None) -> np.nda
     rows = len(starts) - 1
     total = int(starts[-1] - starts[0])
     count = max(1, -(-total // size))
+    count += count > 1 and count % 2  # few blocks are shared evenly by two, or by four, threads
     targets = starts[0] + (np.arange(1, count) * total) // count
     inner = np.searchsorted(starts, targets)
     return np.unique(np.concatenate(([0], inner, [rows]))).astype(np.int64)

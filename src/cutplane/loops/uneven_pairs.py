@@ -10,10 +10,9 @@ places of the many serves the few.
 
 from __future__ import annotations
 
-from .._jit import jit
+import numpy as np
 
-# Above this many keys in a cell halving is faster than counting.
-_WALK = 16
+from .._jit import jit
 
 
 @jit
@@ -47,22 +46,30 @@ def locate(
     """Places of rows first … last − 1 of the many, and their weights by place.
 
     A row's place is the number of keys below score − shift; with ``ties`` of keys up to it.
+    ``keys`` has two more at the end, which are not numbers, so that no score is above them.
     """
-    cells = table.shape[0] - 1
+    one = np.uint32(1)
+    last_cell = float(table.shape[0] - 2)
     for p in range(first, last):
         x = scores[rows[p]] - shift
-        c = _cell(x, low, scale, cells)
-        start = table[c]
-        stop = table[c + 1]
-        while stop - start > _WALK:
-            middle = (start + stop) // 2
-            if keys[middle] < x or (ties and keys[middle] == x):
-                start = middle + 1
-            else:
-                stop = middle
+        position = (x - low) * scale  # the steps of _cell without a branch to mispredict
+        position = position if position > 0.0 else 0.0
+        position = position if position < last_cell else last_cell
+        cell = np.uint32(np.int32(position))
+        start = table[cell]
+        stop = table[cell + one]
+        k = np.uint32(start)
         place = start
-        for k in range(start, stop):  # counted, not searched: no branch to mispredict
-            place += 1 if keys[k] < x or (ties and keys[k] == x) else 0
+        if stop - start <= 2:  # nearly always; a key beyond the cell is above x
+            place += 1 if (keys[k] < x) | (ties & (keys[k] == x)) else 0
+            place += 1 if (keys[k + one] < x) | (ties & (keys[k + one] == x)) else 0
+        else:
+            while place < stop:
+                middle = (place + stop) // 2
+                if keys[middle] < x or (ties and keys[middle] == x):
+                    place = middle + 1
+                else:
+                    stop = middle
         places[p] = place
     for p in range(first, last):
         histogram[places[p]] += weights[p]

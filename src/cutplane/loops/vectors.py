@@ -30,6 +30,32 @@ def add_combination(rows, coef, first, last, out):
 
 
 @jit
+def mean_of_parts(parts, total, first, last, out):
+    """out = Σ_j parts[j] / total over the columns first..last."""
+    for i in range(first, last):
+        out[i] = parts[0, i]
+    for j in range(1, parts.shape[0]):
+        for i in range(first, last):
+            out[i] += parts[j, i]
+    for i in range(first, last):
+        out[i] /= total
+
+
+@jit(reassociate=True)
+def line_products(start, end):
+    """|start|², <start, way> and |way|² of the way from start to end, for flat arrays."""
+    squared = 0.0
+    mixed = 0.0
+    way_squared = 0.0
+    for i in range(start.shape[0]):
+        way = end[i] - start[i]
+        squared += start[i] * start[i]
+        mixed += start[i] * way
+        way_squared += way * way
+    return squared, mixed, way_squared
+
+
+@jit
 def blend(start, end, k, out):
     """out = start + k(end − start), for flat arrays; out may be one of them."""
     for i in range(start.shape[0]):

@@ -16,10 +16,14 @@ import numpy as np
 
 from ..data import BlockedMatrix
 from ..exec import Executor
+from ..loops import vectors
 from ..risks import Risk, Targets
 from .point import Cut, Line, Point
 from .row_surface import RowSurface
 from .surface import Surface
+
+# Columns of the blocks' gradients that are worth a task to add up.
+SUM_COLUMNS = 1 << 14
 
 Slack = Callable[[float, float], float]
 
@@ -113,7 +117,15 @@ class LinearOracle:
 
         self.executor.run(gradient, len(self._slices))
         total = self.surface.total
-        return Cut(self._partials.sum(axis=0).reshape(-1) / total, offset / total)
+        a = np.empty(self.dimension)
+        parts = self._partials.reshape(len(self._slices), -1)
+
+        def mean(k: int) -> None:
+            last = min((k + 1) * SUM_COLUMNS, self.dimension)
+            vectors.mean_of_parts(parts, total, k * SUM_COLUMNS, last, a)
+
+        self.executor.run(mean, max(1, -(-self.dimension // SUM_COLUMNS)))
+        return Cut(a, offset / total)
 
 
 class RowOracle(LinearOracle):

@@ -89,7 +89,9 @@ class Surface(ABC):
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
         """Move ``into`` to start + k(end − start), without reading the data."""
-        into.w = start.w + k * (end.w - start.w)
+        w = np.empty(start.w.shape)
+        vectors.blend(start.w.reshape(-1), end.w.reshape(-1), k, w.reshape(-1))
+        into.w = w
         self._blend_scores(start, end, k, into)
         self.settle(into)
 

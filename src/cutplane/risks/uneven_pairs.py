@@ -41,6 +41,7 @@ class UnevenPairs:
         self._many_rows, self._many_weights = layout.rows[many], layout.weights[many]
         count = len(self._few_rows)
         self._order = ScoreOrder(count)
+        self._keys = np.full(count + 2, np.nan)  # two that no score is above
         self._table = np.empty(_CELLS * count + 1, np.int32)
         self._places = np.empty(len(self._many_rows), np.int32)
         self._parts = parts_of(0, len(self._many_rows), max(_PIECE, 2 * count))
@@ -67,32 +68,30 @@ class UnevenPairs:
         few_shift, many_shift = (margin, 0.0) if self._few_are_high else (0.0, margin)
         few = scores[self._few_rows] - few_shift
         order = self._order.sort(few, executor)
-        keys = few[order]
+        keys = self._keys
+        np.take(few, order, out=keys[:-2])
         low, cells = float(keys[0]), len(self._table) - 1
-        width = float(keys[-1]) - low
+        width = float(keys[-3]) - low
         scale = cells / width if 0.0 < width < np.inf else 0.0
         scale = scale if np.isfinite(scale) else 0.0
-        loops.fill_table(keys, low, scale, self._table)
+        loops.fill_table(keys[:-2], low, scale, self._table)
         before = np.concatenate([[0.0], np.cumsum(self._few_weights[order])])
         rows, weights = self._many_rows, self._many_weights
         reference = float(reference_of(few, 0, len(few))) + few_shift
         ties = not self._few_are_high
 
-        def locate(part: int) -> None:
+        # High rows are pushed up, coefficient −; low rows down.
+        few_sign = -1.0 if self._few_are_high else 1.0
+
+        def serve_many(part: int) -> tuple[float, float]:
             histogram = self._histograms[part]
             histogram[:] = 0.0
             found = (keys, low, scale, self._table, self._places, histogram)
             loops.locate(scores, rows, weights, *self._parts[part], many_shift, ties, *found)
-
-        # High rows are pushed up, coefficient −; low rows down.
-        few_sign = -1.0 if self._few_are_high else 1.0
-
-        def spread(part: int) -> tuple[float, float]:
             given = (self._places, before, -few_sign, reference, factors[0], coef)
             return loops.spread_many(scores, rows, weights, *self._parts[part], *given)
 
-        executor.run(locate, len(self._parts))
-        many = np.sum(executor.run(spread, len(self._parts)), axis=0)
+        many = np.sum(executor.run(serve_many, len(self._parts)), axis=0)
         given = (self._few_rows, self._few_weights, order, self._histograms.sum(axis=0))
         mass, product = loops.spread_few(scores, *given, few_sign, reference, factors[0], coef)
         pluses = mass if self._few_are_high else float(many[0])
