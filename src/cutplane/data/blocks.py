@@ -16,20 +16,40 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 import scipy.sparse
 
-from ..loops import products
+from ..loops import products, vectors
 
 # A block should be long enough to be worth a task (a quarter of a million
 # numbers take about 0.3 ms) and long against the n-vector that its partial
 # gradient fills, so that adding these up costs little.
 BLOCK_NUMBERS = 1 << 18
 BLOCK_NUMBERS_PER_WEIGHT = 8
+
+
+# Partial gradients that are held at a time: many enough for the threads, in so many numbers.
+PARTIAL_NUMBERS = 1 << 22
+LEAST_PARTIALS = 8
+# Columns of them that are worth a task to add up.
+SUM_COLUMNS = 1 << 14
+
+Result = TypeVar("Result")
+
+
+class Runner(Protocol):
+    """What a pass needs of an executor."""
+
+    threads: int
+
+    def run(self, function: Callable[[int], Result], count: int) -> list[Result]:
+        """function(k) for every k in range(count), in that order."""
+        ...
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
@@ -112,13 +132,59 @@ class ColumnMajorBlock:
 Block = CSRBlock | RowMajorBlock | ColumnMajorBlock
 
 
+class BlockSource(Sequence[Block]):
+    """Where blocks live: in memory, or in files from which they are read when they are needed.
+
+    A pass calls ``begin`` once, and ``take`` and ``release`` for every block; any thread may.
+    """
+
+    @abstractmethod
+    def digest(self) -> bytes:
+        """A fingerprint of the stored numbers and their layout."""
+
+    def begin(self) -> None:
+        """A pass over the blocks begins."""
+
+    def take(self, k: int) -> Block:
+        """Block k, in the order of a pass."""
+        return self[k]
+
+    def release(self, k: int) -> None:
+        """Block k is not needed any more in this pass."""
+
+
+class MemoryBlocks(BlockSource):
+    """Blocks in memory."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._blocks = tuple(blocks)
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    @overload
+    def __getitem__(self, k: int) -> Block: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[Block]: ...
+    def __getitem__(self, k: int | slice) -> Block | Sequence[Block]:
+        return self._blocks[k]
+
+    def digest(self) -> bytes:
+        digest = hashlib.blake2b(digest_size=16)
+        for block in self._blocks:
+            for array in block.arrays():
+                digest.update(array.dtype.str.encode())
+                digest.update(array.data)
+        return digest.digest()
+
+
 @dataclass(frozen=True)
 class BlockedMatrix:
     """A design matrix as a sequence of row blocks.
 
     Attributes
     ----------
-    blocks : sequence of blocks
+    blocks : BlockSource
         In row order.
     bounds : ndarray of int64, shape (len(blocks) + 1,)
         Block k holds rows ``bounds[k]`` to ``bounds[k + 1]``.
@@ -128,7 +194,7 @@ class BlockedMatrix:
         Stored values: non-zeros, or rows times features.
     """
 
-    blocks: Sequence[Block]
+    blocks: BlockSource
     bounds: np.ndarray
     shape: tuple[int, int]
     numbers: int
@@ -144,11 +210,109 @@ class BlockedMatrix:
     def digest(self) -> bytes:
         """A fingerprint of the stored numbers and their layout."""
         digest = hashlib.blake2b(repr(self.shape).encode(), digest_size=16)
-        for block in self.blocks:
-            for array in block.arrays():
-                digest.update(array.dtype.str.encode())
-                digest.update(array.data)
+        digest.update(self.blocks.digest())
         return digest.digest()
+
+    def run(
+        self,
+        function: Callable[[int, Block], Result],
+        executor: Runner,
+        blocks: range | None = None,
+    ) -> list[Result]:
+        """A pass over all blocks, or over a range of them in a pass that was begun.
+
+        Parameters
+        ----------
+        function : callable
+            Gets the number of a block and the block, which is good until it returns.
+        executor : Executor
+        blocks : range, optional
+
+        Returns
+        -------
+        results : list
+            In the order of the blocks.
+        """
+        source = self.blocks
+        if blocks is None:
+            source.begin()
+            blocks = range(len(source))
+
+        def work(k: int) -> Result:
+            block = source.take(blocks[k])
+            try:
+                return function(blocks[k], block)
+            finally:
+                source.release(blocks[k])
+
+        return executor.run(work, len(blocks))
+
+    def scores(self, w: np.ndarray, out: np.ndarray, executor: Runner) -> None:
+        """out = X·w, in one pass."""
+        self.run(lambda k, block: block.scores(w, out[self.slice(k)]), executor)
+
+
+class BlockSum:
+    """Sums of one array per block, added in the order of the blocks.
+
+    However many partial sums are held at a time, each is added to the sum of all before: the bits
+    depend neither on that number nor on the threads.
+
+    Parameters
+    ----------
+    matrix : BlockedMatrix
+    shape : tuple of int
+        Of the arrays.
+    """
+
+    def __init__(self, matrix: BlockedMatrix, shape: tuple[int, ...]) -> None:
+        self._matrix = matrix
+        self._shape = shape
+        self._partials: np.ndarray | None = None
+
+    def run(
+        self, partial: Callable[[int, Block, np.ndarray], None], executor: Runner
+    ) -> np.ndarray:
+        """One pass.
+
+        Parameters
+        ----------
+        partial : callable
+            Gets the number of a block, the block, and an array of zeros to add to.
+        executor : Executor
+        """
+        matrix = self._matrix
+        count = len(matrix.blocks)
+        if self._partials is None:
+            least = max(LEAST_PARTIALS, executor.threads)
+            room = max(least, PARTIAL_NUMBERS // max(1, int(np.prod(self._shape))))
+            self._partials = np.empty((min(count, room) + 1, *self._shape))
+        partials = self._partials
+        room = len(partials) - 1
+        matrix.blocks.begin()
+        for first in range(0, count, room):
+            group = range(first, min(first + room, count))
+
+            def work(k: int, block: Block, first: int = first) -> None:
+                out = partials[1 + k - first]
+                out[...] = 0.0
+                partial(k, block, out)
+
+            matrix.run(work, executor, group)
+            begin = 0 if first else 1  # partials[0] is the sum of the groups before
+            self._add_up(partials[begin : 1 + len(group)], partials[0], executor)
+        return partials[0].copy()
+
+    @staticmethod
+    def _add_up(partials: np.ndarray, out: np.ndarray, executor: Runner) -> None:
+        """out = Σ_k partials[k], in that order."""
+        parts, total = partials.reshape(len(partials), -1), out.reshape(-1)
+
+        def columns(k: int) -> None:
+            last = min((k + 1) * SUM_COLUMNS, len(total))
+            vectors.add_up(parts, k * SUM_COLUMNS, last, total)
+
+        executor.run(columns, max(1, -(-len(total) // SUM_COLUMNS)))
 
 
 def _bounds(starts: np.ndarray, width: int, block_numbers: int | None) -> np.ndarray:
@@ -183,7 +347,7 @@ def _csr_matrix(X: Any, outputs: int, block_numbers: int | None) -> BlockedMatri
         numbers = slice(starts[first], starts[last])
         relative = starts[first : last + 1] - starts[first]
         blocks.append(CSRBlock(values[numbers], indices[numbers], _read_only(relative)))
-    return BlockedMatrix(tuple(blocks), bounds, X.shape, int(starts[-1] - starts[0]))
+    return BlockedMatrix(MemoryBlocks(blocks), bounds, X.shape, int(starts[-1] - starts[0]))
 
 
 def _dense_matrix(X: np.ndarray, outputs: int, block_numbers: int | None) -> BlockedMatrix:
@@ -198,7 +362,7 @@ def _dense_matrix(X: np.ndarray, outputs: int, block_numbers: int | None) -> Blo
     else:
         xt = _read_only(X.T)
         blocks = tuple(ColumnMajorBlock(xt, first, last - first) for first, last in pairs)
-    return BlockedMatrix(blocks, bounds, X.shape, rows * features)
+    return BlockedMatrix(MemoryBlocks(blocks), bounds, X.shape, rows * features)
 
 
 def as_blocks(X: Any, *, outputs: int = 1, block_numbers: int | None = None) -> BlockedMatrix:

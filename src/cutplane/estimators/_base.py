@@ -202,9 +202,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         w = self.coef_[0] if single else np.ascontiguousarray(self.coef_.T)
         scores = np.empty((len(matrix),) if single else (len(matrix), len(self.coef_)))
         with make_executor(self.n_jobs, matrix.numbers) as executor:
-            executor.run(
-                lambda k: matrix.blocks[k].scores(w, scores[matrix.slice(k)]), len(matrix.blocks)
-            )
+            matrix.scores(w, scores, executor)
         return scores
 
     def _training_scores(self, matrix: BlockedMatrix) -> np.ndarray:

@@ -30,15 +30,13 @@ def add_combination(rows, coef, first, last, out):
 
 
 @jit
-def mean_of_parts(parts, total, first, last, out):
-    """out = Σ_j parts[j] / total over the columns first..last."""
+def add_up(rows, first, last, out):
+    """out = Σ_j rows[j], one after the other, over the columns first..last; out may be rows[0]."""
     for i in range(first, last):
-        out[i] = parts[0, i]
-    for j in range(1, parts.shape[0]):
+        out[i] = rows[0, i]
+    for j in range(1, rows.shape[0]):
         for i in range(first, last):
-            out[i] += parts[j, i]
-    for i in range(first, last):
-        out[i] /= total
+            out[i] += rows[j, i]
 
 
 @jit(reassociate=True)
