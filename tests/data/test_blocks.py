@@ -125,7 +125,7 @@ def test_small_blocks_give_the_same_products(layout, dtype, outputs, block_numbe
 def test_values_are_not_copied(layout, dtype):
     X = make(layout, dtype)
     values = X.data if layout == "csr" else X
-    for block in as_blocks(X, block_numbers=40).blocks:
+    for block in as_blocks(X, block_numbers=40, compact=False).blocks:
         held = getattr(block, {"csr": "values", "row": "x", "column": "xt"}[layout])
         assert held.dtype == dtype
         if held.size:
@@ -189,6 +189,26 @@ def test_wide_indices_are_narrowed(features, expected, outputs):
     assert {block.indices.dtype for block in matrix.blocks} == {np.dtype(expected)}
     assert_products(matrix, X, outputs)
     assert X.indices.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("features", "room", "compact", "expected"),
+    [
+        (9, 1 << 20, True, np.uint16),
+        (9, 1 << 20, False, np.uint32),
+        (9, 10, True, np.uint32),
+        (70_000, 1 << 20, True, np.uint32),
+    ],
+)
+def test_compact_indices(features, room, compact, expected, monkeypatch):
+    monkeypatch.setattr("cutplane.data.blocks.COMPACT_BYTES", room)
+    X = scipy.sparse.random_array((30, features), density=9 / features, format="csr", rng=0)
+    X.indices = X.indices.astype(np.int32)
+    X.indices[0] = features - 1
+    matrix = as_blocks(X, block_numbers=50, compact=compact)
+    assert {block.indices.dtype for block in matrix.blocks} == {np.dtype(expected)}
+    assert np.shares_memory(matrix.blocks[0].indices, X.indices) == (expected is np.uint32)
+    assert_products(matrix, X)
 
 
 def test_features_at_the_edge_of_16_bits():

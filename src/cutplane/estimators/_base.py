@@ -195,7 +195,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         """X·coef, without the intercept: shape (n_samples,), or (n_samples, outputs)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=FLOATS)
-        return self._scores_of(as_blocks(X))
+        return self._scores_of(as_blocks(X, compact=False))
 
     def _scores_of(self, matrix: BlockedMatrix) -> np.ndarray:
         single = len(self.coef_) == 1

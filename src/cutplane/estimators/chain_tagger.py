@@ -230,7 +230,7 @@ class ChainTagger(StructuredModel):
         """Numbers of the labels of all tokens."""
         if rows.shape[0] == 0:
             return np.zeros(0, dtype=np.int64)
-        matrix = as_blocks(rows)
+        matrix = as_blocks(rows, compact=False)
         weights = self._chain_weights()
         scores = np.empty((rows.shape[0], len(self.classes_)))
         chunks = chain.Chunks(starts, self._shape)
