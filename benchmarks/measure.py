@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import statistics
@@ -17,6 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = (
@@ -237,3 +240,18 @@ def child(arguments: Sequence[str], environment: dict[str, str] | None = None) -
 def fresh_cache() -> tempfile.TemporaryDirectory[str]:
     """A folder for numba's cache with nothing in it."""
     return tempfile.TemporaryDirectory(prefix="cutplane-cold-")
+
+
+def memory_speed(threads: int, megabytes: int = 256) -> float:
+    """Bytes per second at which so many threads read an array that no cache holds, best of five."""
+    from cutplane.exec import SerialExecutor, ThreadExecutor
+
+    numbers = np.ones(megabytes << 17)
+    pieces = np.array_split(numbers, 16)
+    best = math.inf
+    with SerialExecutor() if threads == 1 else ThreadExecutor(threads) as executor:
+        for _ in range(5):
+            begin = time.perf_counter()
+            executor.run(lambda k: float(pieces[k].sum()), len(pieces))
+            best = min(best, time.perf_counter() - begin)
+    return numbers.nbytes / best

@@ -217,6 +217,7 @@ def _threads(cases: list[Content]) -> str:
             seconds_text(case["one"]["best"]),
             seconds_text(case["two"]["best"]),
             f"**{case['ratio']:.2f}**",
+            f"{case['memory']['ratio']:.2f} ({case['memory']['one'] / 1e9:.1f} GB/s)",
             *(
                 f"{case['phases'][p]['ratio']:.2f} ({seconds_text(case['phases'][p]['one'])} s)"
                 if p in case["phases"]
@@ -226,7 +227,15 @@ def _threads(cases: list[Content]) -> str:
         ]
         for case in cases
     ]
-    columns = ["problem", "iterations", "1 thread, s", "2 threads, s", "ratio", *phases]
+    columns = [
+        "problem",
+        "iterations",
+        "1 thread, s",
+        "2 threads, s",
+        "ratio",
+        "reading memory",
+        *phases,
+    ]
     return markdown(columns, rows)
 
 

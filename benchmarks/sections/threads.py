@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..datasets import DataSet, repeat_rows
-from ..measure import spread, usable_cores
+from ..measure import memory_speed, spread, usable_cores
 from ..report import TOL, Check, Report, at_least, certificate_checks
 from ..solvers import Cutplane, Effort, Problem, Run
 
@@ -36,6 +36,7 @@ def _case(report: Report, data: DataSet, C: float, label: str) -> None:
         for threads, several in runs.items():
             effort = Effort(tol=TOL, threads=threads)
             several.append(report.timed(ours, problem, effort))
+    speeds = {k: memory_speed(k) for k in (1, 2)}
     one, two = (min(runs[k], key=lambda r: r.seconds) for k in (1, 2))
     phases = {
         phase: {
@@ -60,6 +61,8 @@ def _case(report: Report, data: DataSet, C: float, label: str) -> None:
         "two": spread([r.seconds for r in runs[2]]),
         "ratio": ratio,
         "phases": phases,
+        # What reading alone gains: more is not to be had where memory is the limit.
+        "memory": {"one": speeds[1], "two": speeds[2], "ratio": speeds[2] / speeds[1]},
         "n_iter": one.details["n_iter"],
         "runs": [r.record() for r in everything],
     }

@@ -40,7 +40,7 @@ COMPACT_BYTES = 1 << 29
 PARTIAL_NUMBERS = 1 << 22
 LEAST_PARTIALS = 8
 # Columns of them that are worth a task to add up.
-SUM_COLUMNS = 1 << 14
+SUM_COLUMNS = 1 << 12
 
 Result = TypeVar("Result")
 
@@ -276,7 +276,7 @@ class BlockSum:
     def run(
         self, partial: Callable[[int, Block, np.ndarray], None], executor: Runner
     ) -> np.ndarray:
-        """One pass.
+        """One pass; the sum is good until the next one.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class BlockSum:
             matrix.run(work, executor, group)
             begin = 0 if first else 1  # partials[0] is the sum of the groups before
             self._add_up(partials[begin : 1 + len(group)], partials[0], executor)
-        return partials[0].copy()
+        return partials[0]
 
     @staticmethod
     def _add_up(partials: np.ndarray, out: np.ndarray, executor: Runner) -> None:
