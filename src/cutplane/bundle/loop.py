@@ -110,8 +110,15 @@ class BundleSolver(IterativeSolver):
             if step:
                 self.oracle.blend(self.point, self.trial, step, self.point)
         else:
+            if self.trace:
+                self.line_tolerance = max(LINE_TOLERANCE, LINE_PART * self._cut_position())
             step = self._descend(self.point, self.trial, trial_squared_norm)
         return self._keep_if_better(self.point, step)
+
+    def _cut_position(self) -> float:
+        """λ of the cut after the last iteration."""
+        assert self.position is not None
+        return self.position.next(self.trace[-1], self.trace)
 
     def _add_cut(self) -> None:
         """Add a cut: at the start, at the trial point, or on the way to it."""
@@ -121,9 +128,7 @@ class BundleSolver(IterativeSolver):
             elif self.position is None:
                 cut = self.oracle.cut(self.trial)
             else:
-                position = self.position.next(self.trace[-1], self.trace)
-                self.line_tolerance = max(LINE_TOLERANCE, LINE_PART * position)
-                cut = self.oracle.cut(self.point, self.trial, position)
+                cut = self.oracle.cut(self.point, self.trial, self._cut_position())
         with self.watch.phase("gram"):
             if cut.offset != 0.0 or np.any(cut.a):  # the bundle has the zero cut from the start
                 self.bundle.add(cut.a, cut.offset)
