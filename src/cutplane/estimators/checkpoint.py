@@ -30,8 +30,10 @@ logger = logging.getLogger("cutplane")
 
 KIND = "checkpoint"
 # Parameters that may be others when a fit resumes: they say when it ends, not which way it goes.
-FREE = ("tol", "stopping", "max_iter", "time_limit", "n_jobs", "verbose", "callback")
-FREE += ("checkpoint", "warm_start", "random_state", "cache_size")
+FREE = (
+    *("tol", "stopping", "max_iter", "time_limit", "n_jobs", "verbose", "callback"),
+    *("checkpoint", "warm_start", "random_state", "cache_size"),
+)
 REMEDY = "give another path, or start anew with Checkpoint(..., resume=False)"
 # A problem that ended so is done; others go on when the fit resumes.
 DONE = (Status.CONVERGED, Status.NUMERICALLY_LIMITED, Status.MAX_ITER)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from os import PathLike
 from numbers import Integral
+from os import PathLike
 from typing import Any
 
 import numpy as np

@@ -5,6 +5,7 @@ A value that JSON has stands for itself. Any other is an object whose first key 
     {"float": "inf"}                    what JSON has no number for
     {"tuple": [...]}, {"dict": [[key, value], ...]}, {"bytes": hex}
     {"array": number, "shape": [...]}   in the file's list; "order": "F" if column-major
+    {"numbers": [...], "shape", "dtype"}   a small array
     {"strings": [...], "shape", "dtype"}, {"objects": [...], "shape"}
     {"sparse": "csr_matrix", "shape", "data", "indices", "indptr"}
     {"record": name, ...fields}         a dataclass or an enumeration that is listed
@@ -22,7 +23,7 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -34,12 +35,13 @@ SPARSE: dict[str, Any] = {
     "csr_matrix": scipy.sparse.csr_matrix,
     "csr_array": scipy.sparse.csr_array,
 }
-RECORDS: dict[str, type] = {
+SMALL = 256  # elements of an array that goes into the header
+RECORDS: dict[str, Any] = {
     kind.__name__: kind for kind in (Certificate, SolveResult, Status, Iteration)
 }
 
 
-class CannotStore(ValueError):
+class StoreError(ValueError):
     """A value that has no place in a file; the message is the end of the sentence "it is"."""
 
 
@@ -52,7 +54,7 @@ class Registry:
     objects : dict of str to class or function
     """
 
-    def __init__(self, records: dict[str, type] | None = None) -> None:
+    def __init__(self, records: dict[str, Any] | None = None) -> None:
         self.records = {**RECORDS, **(records or {})}
         self.objects: dict[str, Any] = {}
 
@@ -127,8 +129,11 @@ class Encoder:
             items = [self.encode(item) for item in array.ravel().tolist()]
             return {"objects": items, "shape": shape}
         if array.dtype.newbyteorder("<").str not in DTYPES:
-            raise CannotStore(f"an array of type {array.dtype}, which has no place in the file")
+            raise StoreError(f"an array of type {array.dtype}, which has no place in the file")
         fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+        if array.size <= SMALL and not fortran:
+            values = [self.encode(item) for item in array.ravel().tolist()]
+            return {"numbers": values, "shape": shape, "dtype": array.dtype.newbyteorder("<").str}
         flat = array.ravel(order="F" if fortran else "C")
         key = (array.dtype.newbyteorder("<").str, hashlib.sha256(flat.data).digest())
         if key not in self._known:
@@ -147,7 +152,7 @@ class Encoder:
     def _record_name(self, value: Any) -> str:
         name = type(value).__name__
         if self._registry.records.get(name) is not type(value):
-            raise CannotStore(f"a {name}, which has no place in the file")
+            raise StoreError(f"a {name}, which has no place in the file")
         return name
 
     def _named(self, value: Any) -> Any:
@@ -164,7 +169,7 @@ class Encoder:
                 f.name: self.encode(getattr(value, f.name)) for f in dataclasses.fields(value)
             }
             return {"record": self._record_name(value), **fields}
-        raise CannotStore(f"a {type(value).__name__}, which has no place in the file")
+        raise StoreError(f"a {type(value).__name__}, which has no place in the file")
 
 
 # -- from JSON ----------------------------------------------------------------
@@ -219,6 +224,15 @@ class Decoder:
         self._used.add(number)
         return array.reshape(shape, order="F" if value.get("order") == "F" else "C")
 
+    def _numbers(self, value: Any) -> np.ndarray:
+        if value["dtype"] not in DTYPES:
+            raise ValueError(f"the type {value['dtype']!r:.40} is not known")
+        items = self.decode(_list(value["numbers"]))
+        if not all(isinstance(item, int | float) for item in items):
+            raise ValueError("numbers that are none")
+        dtype = np.dtype(value["dtype"]).newbyteorder("=")
+        return np.array(items, dtype=dtype).reshape(_shape(value["shape"]))
+
     def _strings(self, value: Any) -> np.ndarray:
         texts = _list(value["strings"])
         if not all(type(text) is str for text in texts):
@@ -250,7 +264,7 @@ class Decoder:
         return SPARSE[value["sparse"]]((data, indices, indptr), shape=(rows, columns), copy=False)
 
     def _record(self, value: Any) -> Any:
-        kind = self._registry.records[value["record"]]
+        kind: Any = self._registry.records[value["record"]]
         if issubclass(kind, Enum):
             return kind(value["value"])
         names = {field.name for field in dataclasses.fields(kind)}
@@ -268,11 +282,11 @@ class Decoder:
         )
 
     def _object(self, value: Any) -> Any:
-        kind = self._registered(value["object"])
+        kind: Any = self._registered(value["object"])
         state = self.decode(value["state"])
         if not isinstance(kind, type) or not isinstance(state, dict):
             raise ValueError(f"{value['object']!r:.80} is registered as something else")
-        thing = kind.__new__(kind)
+        thing: Any = object.__new__(kind)
         vars(thing).update(state)
         return thing
 
@@ -287,12 +301,13 @@ class Decoder:
             )
         return self._registry.objects[name]
 
-    _METHODS: dict[str, Callable[[Decoder, Any], Any]] = {
+    _METHODS: ClassVar[dict[str, Callable[[Decoder, Any], Any]]] = {
         "float": _float,
         "tuple": _tuple,
         "dict": _dict,
         "bytes": _bytes,
         "array": _array,
+        "numbers": _numbers,
         "strings": _strings,
         "objects": _objects,
         "sparse": _sparse,
