@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         SVC,
         SVR,
         ChainTagger,
+        Checkpoint,
         LinearSVC,
         MeasureSVC,
         OneClassSVM,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         RankSVM,
         StructuredSVM,
     )
+    from .models import load_model, save_model
     from .report import plot_convergence
     from .result import Certificate, Iteration, SolveResult, Status
 
@@ -39,6 +41,7 @@ _WHERE = {
     "SVC": ".estimators",
     "SVR": ".estimators",
     "ChainTagger": ".estimators",
+    "Checkpoint": ".estimators",
     "StructuredSVM": ".estimators",
     "Certificate": ".result",
     "Iteration": ".result",
@@ -47,6 +50,8 @@ _WHERE = {
     "dump_svmlight": ".data.svmlight",
     "iter_svmlight": ".data.svmlight",
     "load_svmlight": ".data.svmlight",
+    "load_model": ".models",
+    "save_model": ".models",
     "plot_convergence": ".report",
 }
 
@@ -55,6 +60,7 @@ __all__ = [
     "SVR",
     "Certificate",
     "ChainTagger",
+    "Checkpoint",
     "Iteration",
     "LinearSVC",
     "MeasureSVC",
@@ -67,8 +73,10 @@ __all__ = [
     "__version__",
     "dump_svmlight",
     "iter_svmlight",
+    "load_model",
     "load_svmlight",
     "plot_convergence",
+    "save_model",
 ]
 
 

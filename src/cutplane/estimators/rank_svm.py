@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..risks import PairRisk
 from ._base import LinearModel
 from ._callbacks import with_callbacks
 from ._solve import WholeProblem, warn_unless_converged
+from .checkpoint import Checkpoint
 
 logger = logging.getLogger("cutplane")
 
@@ -45,7 +47,7 @@ class RankSVM(LinearModel):
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·tol.
-    max_iter, time_limit, n_jobs, warm_start, verbose, callback
+    max_iter, time_limit, n_jobs, warm_start, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 
     Attributes
@@ -98,6 +100,7 @@ class RankSVM(LinearModel):
         warm_start: bool = False,
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
+        checkpoint: Checkpoint | str | PathLike[str] | None = None,
     ) -> None:
         self.C = C
         self.weighting = weighting
@@ -110,6 +113,7 @@ class RankSVM(LinearModel):
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     @with_callbacks
     def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> RankSVM:
