@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, overload
@@ -80,6 +80,11 @@ class CSRBlock:
         kernel = products.csr_add_gradient if coef.ndim == 1 else products.csr_add_gradient_multi
         kernel(self.values, self.indices, self.starts, coef, out)
 
+    def squared_norms(self, out: np.ndarray) -> None:
+        row_of = np.repeat(np.arange(self.rows), np.diff(self.starts))
+        values = self.values.astype(np.float64)
+        out[:] = np.bincount(row_of, values * values, minlength=self.rows)
+
 
 @dataclass(frozen=True)
 class RowMajorBlock:
@@ -104,6 +109,9 @@ class RowMajorBlock:
         )
         kernel(self.x, coef, out)
 
+    def squared_norms(self, out: np.ndarray) -> None:
+        np.einsum("ij,ij->i", self.x, self.x, out=out, dtype=np.float64)
+
 
 @dataclass(frozen=True)
 class ColumnMajorBlock:
@@ -125,6 +133,10 @@ class ColumnMajorBlock:
             products.column_add_gradient if coef.ndim == 1 else products.column_add_gradient_multi
         )
         kernel(self.xt, self.first, coef, out)
+
+    def squared_norms(self, out: np.ndarray) -> None:
+        xt = self.xt[:, self.first : self.first + self.rows]
+        np.einsum("ji,ji->i", xt, xt, out=out, dtype=np.float64)
 
 
 Block = CSRBlock | RowMajorBlock | ColumnMajorBlock
@@ -249,6 +261,20 @@ class BlockedMatrix:
         """out = X·w, in one pass."""
         self.run(lambda k, block: block.scores(w, out[self.slice(k)]), executor)
 
+    def squared_norms(self, executor: Runner) -> np.ndarray:
+        """|x_i|² of every row, in one pass."""
+        out = np.empty(len(self))
+        self.run(lambda k, block: block.squared_norms(out[self.slice(k)]), executor)
+        return out
+
+
+class RowsInBlocks(ABC):
+    """Data that know how to come in blocks."""
+
+    @abstractmethod
+    def blocks(self, outputs: int = 1) -> BlockedMatrix:
+        """The rows in blocks, for a model with so many scores per row."""
+
 
 class BlockSum:
     """Sums of one array per block, added in the order of the blocks.
@@ -303,17 +329,26 @@ class BlockSum:
         return total
 
 
-def _bounds(starts: np.ndarray, width: int, block_numbers: int | None) -> np.ndarray:
-    """Row numbers at which blocks begin, for rows that begin at ``starts``.
-
-    ``width`` is the length of a gradient.
-    """
+def _targets(total: int, width: int, block_numbers: int | None) -> np.ndarray:
+    """The numbers after which blocks end, of ``total``; ``width`` is the length of a gradient."""
     size = block_numbers or max(BLOCK_NUMBERS, BLOCK_NUMBERS_PER_WEIGHT * width)
-    rows = len(starts) - 1
-    total = int(starts[-1] - starts[0])
     count = max(1, -(-total // size))
-    targets = starts[0] + (np.arange(1, count) * total) // count
-    inner = np.searchsorted(starts, targets)
+    return (np.arange(1, count) * total) // count
+
+
+def csr_bounds(starts: np.ndarray, width: int, block_numbers: int | None = None) -> np.ndarray:
+    """Row numbers at which blocks begin, and the end, for rows that begin at ``starts``."""
+    total = int(starts[-1] - starts[0])
+    inner = np.searchsorted(starts, starts[0] + _targets(total, width, block_numbers))
+    return np.unique(np.concatenate(([0], inner, [len(starts) - 1]))).astype(np.int64)
+
+
+def dense_bounds(
+    shape: tuple[int, int], width: int, block_numbers: int | None = None
+) -> np.ndarray:
+    """The same for rows of equal length."""
+    rows, features = shape
+    inner = -(-_targets(rows * features, width, block_numbers) // max(1, features))
     return np.unique(np.concatenate(([0], inner, [rows]))).astype(np.int64)
 
 
@@ -328,7 +363,7 @@ def _csr_matrix(X: Any, outputs: int, block_numbers: int | None) -> BlockedMatri
     starts = X.indptr.astype(np.int64)
     indices = _read_only(_compact_indices(X.indices, X.shape[1]))
     values = _read_only(X.data)
-    bounds = _bounds(starts, X.shape[1] * outputs, block_numbers)
+    bounds = csr_bounds(starts, X.shape[1] * outputs, block_numbers)
     blocks = []
     for first, last in itertools.pairwise(bounds):
         numbers = slice(starts[first], starts[last])
@@ -339,8 +374,7 @@ def _csr_matrix(X: Any, outputs: int, block_numbers: int | None) -> BlockedMatri
 
 def _dense_matrix(X: np.ndarray, outputs: int, block_numbers: int | None) -> BlockedMatrix:
     rows, features = X.shape
-    starts = np.arange(rows + 1, dtype=np.int64) * features
-    bounds = _bounds(starts, features * outputs, block_numbers)
+    bounds = dense_bounds(X.shape, features * outputs, block_numbers)
     pairs = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
     blocks: tuple[Block, ...]
     if X.flags.c_contiguous or not X.flags.f_contiguous:
@@ -357,7 +391,7 @@ def as_blocks(X: Any, *, outputs: int = 1, block_numbers: int | None = None) -> 
 
     Parameters
     ----------
-    X : ndarray or scipy.sparse CSR matrix or array, shape (rows, features)
+    X : ndarray, scipy.sparse CSR matrix or array, or RowsInBlocks, shape (rows, features)
         float32 or float64. A dense array that is neither row-major nor
         column-major (a strided view) is copied into row-major order.
     outputs : int, default=1
@@ -365,6 +399,8 @@ def as_blocks(X: Any, *, outputs: int = 1, block_numbers: int | None = None) -> 
     block_numbers : int, optional
         Stored numbers per block; chosen from the shape of the data if None.
     """
+    if isinstance(X, RowsInBlocks):
+        return X.blocks(outputs)
     if scipy.sparse.issparse(X):
         return _csr_matrix(X, outputs, block_numbers)
     return _dense_matrix(X, outputs, block_numbers)
