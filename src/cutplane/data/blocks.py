@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, overload
@@ -85,6 +85,11 @@ class CSRBlock:
         kernel = products.csr_add_gradient if coef.ndim == 1 else products.csr_add_gradient_multi
         kernel(self.values, self.indices, self.starts, coef, out)
 
+    def squared_norms(self, out: np.ndarray) -> None:
+        row_of = np.repeat(np.arange(self.rows), np.diff(self.starts))
+        values = self.values.astype(np.float64)
+        out[:] = np.bincount(row_of, values * values, minlength=self.rows)
+
 
 @dataclass(frozen=True)
 class RowMajorBlock:
@@ -109,6 +114,9 @@ class RowMajorBlock:
         )
         kernel(self.x, coef, out)
 
+    def squared_norms(self, out: np.ndarray) -> None:
+        np.einsum("ij,ij->i", self.x, self.x, out=out, dtype=np.float64)
+
 
 @dataclass(frozen=True)
 class ColumnMajorBlock:
@@ -130,6 +138,10 @@ class ColumnMajorBlock:
             products.column_add_gradient if coef.ndim == 1 else products.column_add_gradient_multi
         )
         kernel(self.xt, self.first, coef, out)
+
+    def squared_norms(self, out: np.ndarray) -> None:
+        xt = self.xt[:, self.first : self.first + self.rows]
+        np.einsum("ji,ji->i", xt, xt, out=out, dtype=np.float64)
 
 
 Block = CSRBlock | RowMajorBlock | ColumnMajorBlock
@@ -254,6 +266,20 @@ class BlockedMatrix:
         """out = X·w, in one pass."""
         self.run(lambda k, block: block.scores(w, out[self.slice(k)]), executor)
 
+    def squared_norms(self, executor: Runner) -> np.ndarray:
+        """|x_i|² of every row, in one pass."""
+        out = np.empty(len(self))
+        self.run(lambda k, block: block.squared_norms(out[self.slice(k)]), executor)
+        return out
+
+
+class RowsInBlocks(ABC):
+    """Data that know how to come in blocks."""
+
+    @abstractmethod
+    def blocks(self, outputs: int = 1) -> BlockedMatrix:
+        """The rows in blocks, for a model with so many scores per row."""
+
 
 class BlockSum:
     """Sums of one array per block, added in the order of the blocks.
@@ -318,18 +344,27 @@ class BlockSum:
         executor.run(columns, max(1, -(-len(total) // SUM_COLUMNS)))
 
 
-def _bounds(starts: np.ndarray, width: int, block_numbers: int | None) -> np.ndarray:
-    """Row numbers at which blocks begin, for rows that begin at ``starts``.
-
-    ``width`` is the length of a gradient.
-    """
+def _targets(total: int, width: int, block_numbers: int | None) -> np.ndarray:
+    """The numbers after which blocks end, of ``total``; ``width`` is the length of a gradient."""
     size = block_numbers or max(BLOCK_NUMBERS, BLOCK_NUMBERS_PER_WEIGHT * width)
-    rows = len(starts) - 1
-    total = int(starts[-1] - starts[0])
     count = max(1, -(-total // size))
     count += count > 1 and count % 2  # few blocks are shared evenly by two, or by four, threads
-    targets = starts[0] + (np.arange(1, count) * total) // count
-    inner = np.searchsorted(starts, targets)
+    return (np.arange(1, count) * total) // count
+
+
+def csr_bounds(starts: np.ndarray, width: int, block_numbers: int | None = None) -> np.ndarray:
+    """Row numbers at which blocks begin, and the end, for rows that begin at ``starts``."""
+    total = int(starts[-1] - starts[0])
+    inner = np.searchsorted(starts, starts[0] + _targets(total, width, block_numbers))
+    return np.unique(np.concatenate(([0], inner, [len(starts) - 1]))).astype(np.int64)
+
+
+def dense_bounds(
+    shape: tuple[int, int], width: int, block_numbers: int | None = None
+) -> np.ndarray:
+    """The same for rows of equal length."""
+    rows, features = shape
+    inner = -(-_targets(rows * features, width, block_numbers) // max(1, features))
     return np.unique(np.concatenate(([0], inner, [rows]))).astype(np.int64)
 
 
@@ -344,7 +379,7 @@ def _csr_matrix(X: Any, outputs: int, block_numbers: int | None, compact: bool) 
     starts = X.indptr.astype(np.int64)
     indices = _read_only(_compact_indices(X.indices, X.shape[1], compact))
     values = _read_only(X.data)
-    bounds = _bounds(starts, X.shape[1] * outputs, block_numbers)
+    bounds = csr_bounds(starts, X.shape[1] * outputs, block_numbers)
     blocks = []
     for first, last in itertools.pairwise(bounds):
         numbers = slice(starts[first], starts[last])
@@ -355,8 +390,7 @@ def _csr_matrix(X: Any, outputs: int, block_numbers: int | None, compact: bool) 
 
 def _dense_matrix(X: np.ndarray, outputs: int, block_numbers: int | None) -> BlockedMatrix:
     rows, features = X.shape
-    starts = np.arange(rows + 1, dtype=np.int64) * features
-    bounds = _bounds(starts, features * outputs, block_numbers)
+    bounds = dense_bounds(X.shape, features * outputs, block_numbers)
     pairs = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
     blocks: tuple[Block, ...]
     if X.flags.c_contiguous or not X.flags.f_contiguous:
@@ -375,7 +409,7 @@ def as_blocks(
 
     Parameters
     ----------
-    X : ndarray or scipy.sparse CSR matrix or array, shape (rows, features)
+    X : ndarray, scipy.sparse CSR matrix or array, or RowsInBlocks, shape (rows, features)
         float32 or float64. A dense array that is neither row-major nor
         column-major (a strided view) is copied into row-major order.
     outputs : int, default=1
@@ -386,6 +420,8 @@ def as_blocks(
         Copy indices of 32 bits into 16 bits where they fit. That costs as much as a pass over the
         data and saves up to a third of every further one, when threads share the memory.
     """
+    if isinstance(X, RowsInBlocks):
+        return X.blocks(outputs)
     if scipy.sparse.issparse(X):
         return _csr_matrix(X, outputs, block_numbers, compact)
     return _dense_matrix(X, outputs, block_numbers)
