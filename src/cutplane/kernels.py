@@ -38,6 +38,7 @@ KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 # Columns of a chunk. No power of two: rows of a block should not fall on the same cache lines.
 CHUNK = 2000
+SQUARE = 300  # rows and columns of a block of a whole matrix
 # Error of gamma·|x − z|² that is accepted for the sake of speed.
 SINGLE_ERROR = 1e-5
 DOUBLE_ERROR = 1e-8
@@ -222,6 +223,30 @@ class ProductMatrix(KernelMatrix):
             self._executor.run(chunk, -(-self.columns // CHUNK))
 
 
+    def whole(self) -> np.ndarray:
+        """All values of rows among themselves; of a block and its mirror image one is computed."""
+        count = -(-len(self._left) // SQUARE)
+        places = [np.arange(k * SQUARE, min((k + 1) * SQUARE, self.columns)) for k in range(count)]
+        parts = [self._left.take(place) for place in places]
+        pairs = [(a, b) for a in range(count) for b in range(a, count)]
+        out = np.empty((len(self._left), self.columns), dtype=self.dtype)
+
+        def block(k: int) -> None:
+            a, b = pairs[k]
+            left, right, first = parts[a], parts[b], b * SQUARE
+            products = np.empty((len(left), len(right)), dtype=self.dtype)
+            left.products(right, 0, len(right), products)  # type: ignore[arg-type]
+            self._kernel.write(products, left.norms, right.norms, places[a], first, out)
+            if a < b:
+                rows, columns = places[a][[0, -1]] + [0, 1], places[b][[0, -1]] + [0, 1]
+                own = out[slice(*rows), slice(*columns)]
+                out[slice(*columns), slice(*rows)] = own.T
+
+        with single_threaded_blas():
+            self._executor.run(block, len(pairs))
+        return out
+
+
 class PrecomputedMatrix(KernelMatrix):
     """Values that the user computed."""
 
@@ -233,10 +258,20 @@ class PrecomputedMatrix(KernelMatrix):
         self.columns = values.shape[1] if columns is None else len(columns)
         self.values = values if columns is None else None
 
-    def square(self, rows: np.ndarray, room: np.ndarray) -> PrecomputedMatrix:
-        """The values of some rows among themselves, put into ``room``, a flat array."""
-        values = room[: len(rows) ** 2].reshape(len(rows), len(rows))
-        loops.square_of(self._values, rows, values)
+    def square(self, rows: np.ndarray | tuple[slice, ...], room: np.ndarray) -> PrecomputedMatrix:
+        """The values of some rows, or runs of rows, among themselves.
+
+        They are put into ``room``, a flat array.
+        """
+        if not isinstance(rows, tuple):
+            values = room[: len(rows) ** 2].reshape(len(rows), len(rows))
+            loops.square_of(self._values, rows, values)
+            return PrecomputedMatrix(values)
+        ends = [0, *np.cumsum([run.stop - run.start for run in rows]).tolist()]
+        values = room[: ends[-1] ** 2].reshape(ends[-1], ends[-1])
+        for a, own in enumerate(rows):
+            for b, other in enumerate(rows):
+                values[ends[a] : ends[a + 1], ends[b] : ends[b + 1]] = self._values[own, other]
         return PrecomputedMatrix(values)
 
     def restricted(self, columns: np.ndarray) -> PrecomputedMatrix:

@@ -10,7 +10,7 @@ import scipy.optimize
 from sklearn import svm
 
 from cutplane.dual import DualProblem, DualSettings, DualSolver
-from cutplane.dual.problem import best_bias
+from cutplane.loops.decomposition import best_bias
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.kernels import Kernel, ProductMatrix, points_of
 from cutplane.loops import decomposition as loops
@@ -226,7 +226,7 @@ def test_best_bias_against_all_breakpoints(seed):
         return b * total + (upper * np.maximum(0, -r) - lower * np.maximum(0, r)).sum()
 
     best = min(primal(b) for b in -g)
-    assert primal(best_bias(problem, g)) == pytest.approx(best, abs=1e-9)
+    assert primal(best_bias(g, problem.lower, problem.upper, problem.total)) == pytest.approx(best, abs=1e-9)
 
 
 def test_start_and_repair_are_feasible():

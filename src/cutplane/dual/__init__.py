@@ -3,5 +3,13 @@
 from .problem import DualProblem
 from .records import DualCertificate, DualIteration, DualSettings
 from .solver import DualSolver
+from .whole import WholeSolver
 
-__all__ = ["DualCertificate", "DualIteration", "DualProblem", "DualSettings", "DualSolver"]
+__all__ = [
+    "DualCertificate",
+    "DualIteration",
+    "DualProblem",
+    "DualSettings",
+    "DualSolver",
+    "WholeSolver",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,6 +61,10 @@ class DualIteration(Iteration):
 
     violation: float = np.inf
     active: int = 0
+
+
+# Gets an iteration; a true answer stops the run.
+Observer = Callable[[DualIteration], bool | None]
 
 
 @dataclass(frozen=True)

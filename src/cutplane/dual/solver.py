@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,17 +27,16 @@ from ..loops import decomposition as loops
 from ..result import SolveResult, Status
 from .active import Absent, ActiveSet, row_sums
 from .cache import RowCache
-from .problem import DualProblem, best_bias
-from .records import DualCertificate, DualIteration, DualSettings
+from .curvature import looks_indefinite
+from .problem import DualProblem
+from .records import DualCertificate, DualIteration, DualSettings, Observer
+from .whole import ALL_AT_ONCE
 from .working_set import steepest
 
 logger = logging.getLogger("cutplane")
 
-Observer = Callable[[DualIteration], bool | None]
-
 LARGE_SET = 512  # a working set worth a product of matrices
 MIDDLE_SET = 256  # where all rows fit in the cache anyway, and few steps are wanted on each
-ALL_AT_ONCE = 500  # problems of so many variables are one working set
 MIDDLE = 2500  # up to so many variables rows are cheap
 EXACT_SET = 64  # working sets up to this size are solved (almost) exactly
 CHUNK = 4096  # columns of s that a thread updates at a time
@@ -47,8 +45,6 @@ STEPS_PER_VARIABLE = 50  # most inner steps of an iteration
 # Iterations without progress that prove the limit of precision: so many times all variables.
 STALL = 30
 LONGEST_STALL = 3000
-NEGATIVE = 1e-6  # relative size of a negative eigenvalue that rounding does not explain
-SAMPLE = 160  # rows on which a kernel is tested for a negative eigenvalue
 
 
 @dataclass(frozen=True)
@@ -403,12 +399,16 @@ class DualSolver:
             self._restore()
         state = self._state
         g = state.s[state.active.columns] + self._problem.linear
-        bias = best_bias(self._problem, g)
-        gap = max(0.0, loops.gap_at(g, state.beta, self._problem.lower, self._problem.upper, bias))
+        problem = self._problem
+        bias = loops.best_bias(g, problem.lower, problem.upper, problem.total)
+        gap = max(0.0, loops.gap_at(g, state.beta, problem.lower, problem.upper, bias))
         # Anew from s: the running sum has gathered rounding.
-        sums = row_sums(self._problem, state.beta, len(state.s))
-        dual = -(0.5 * float(sums @ state.s) + float(self._problem.linear @ state.beta))
-        self._look_for_negative_curvature(state.beta)
+        sums = row_sums(problem, state.beta, len(state.s))
+        dual = -(0.5 * float(sums @ state.s) + float(problem.linear @ state.beta))
+        if self._definite is None:
+            self.indefinite = looks_indefinite(
+                self._matrix, problem, state.beta, self._least_curvature
+            )
         certificate = DualCertificate(dual + gap, dual)
         if self.indefinite:
             certificate = DualCertificate(dual + gap, -np.inf, "withheld")
@@ -421,19 +421,6 @@ class DualSolver:
             trace=tuple(self._trace),
             timings={**self._seconds, "total": time.perf_counter() - self._started},
         )
-
-    def _look_for_negative_curvature(self, beta: np.ndarray) -> None:
-        """Test a kernel of which nothing is known on the pairs met and on some of its rows."""
-        if self._definite is not None or self.indefinite:
-            return
-        rows = np.unique(self._problem.rows[beta != 0.0])
-        if len(rows) < 2:
-            rows = np.arange(self._matrix.columns)
-        rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE)).astype(np.int64)]
-        square = self._matrix.rows(rows, rows).astype(np.float64)
-        values = np.linalg.eigvalsh(0.5 * (square + square.T))
-        negative = values[0] < -NEGATIVE * np.max(np.abs(values))
-        self.indefinite = bool(negative or self._least_curvature < -NEGATIVE)
 
 
 def _middle(low: float, high: float) -> float:

@@ -7,6 +7,7 @@ some of its rows that share the time limit and react to the same interrupt.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
 import warnings
 from collections.abc import Callable
@@ -16,7 +17,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..data.points import Points
-from ..dual import DualIteration, DualProblem, DualSettings, DualSolver
+from ..dual import DualIteration, DualProblem, DualSettings, DualSolver, WholeSolver
 from ..exec import Executor
 from ..kernels import (
     CallableMatrix,
@@ -82,6 +83,9 @@ class KernelSession:
         self._points: Points | None = None
         self._values: np.ndarray | None = None
         self._room: np.ndarray | None = None
+        self._groups: list[np.ndarray] = []
+        self._runs: list[slice] = []  # where the values of the groups are, if they are in order
+        self._spent = 0.0
         if kernel.name == "precomputed":
             self._values = X
         elif kernel.function is None:
@@ -91,18 +95,34 @@ class KernelSession:
         self.ended: Status | None = None
         self.indefinite = False
 
-    def share(self) -> None:
-        """Compute all kernel values once, if they are few: several problems will use them."""
+    def split(self, groups: list[np.ndarray]) -> None:
+        """Several problems will be solved, each on some of these groups of rows.
+
+        All kernel values are computed once if they are few. Those of a group lie side by
+        side then, so that a problem on two groups copies them in four pieces.
+        """
+        self._groups = groups
         rows = self._X.shape[0]
         few = rows <= ONE_MATRIX and rows * rows * 8 <= self._settings.cache_bytes
-        if self._values is None and few:
-            matrix = self._matrix(None)
-            self._values = matrix.rows(np.arange(rows))
+        if self._values is not None or not few:
+            return
+        if self._points is None:
+            self._values = self._matrix(None).rows(np.arange(rows))
+            return
+        points = self._points.take(np.concatenate(groups))
+        self._values = ProductMatrix(self._kernel, points, None, self._executor).whole()
+        ends = np.cumsum([0, *(len(group) for group in groups)]).tolist()
+        self._runs = [slice(a, b) for a, b in itertools.pairwise(ends)]
 
-    def _matrix(self, rows: np.ndarray | None) -> KernelMatrix:
+    def _matrix(self, which: tuple[int, ...] | None) -> KernelMatrix:
+        """Of all rows, or of those of some groups."""
+        rows = None if which is None else np.concatenate([self._groups[k] for k in which])
         if self._values is not None:
             whole = PrecomputedMatrix(self._values)
-            return whole if rows is None else whole.square(rows, self._room_for(len(rows)))
+            if rows is None or which is None:
+                return whole
+            runs = tuple(self._runs[k] for k in which) if self._runs else rows
+            return whole.square(runs, self._room_for(len(rows)))
         if self._points is not None:
             points = self._points if rows is None else self._points.take(rows)
             return ProductMatrix(self._kernel, points, None, self._executor)
@@ -125,17 +145,18 @@ class KernelSession:
         label: str,
         problem: DualProblem,
         *,
-        rows: np.ndarray | None = None,
+        which: tuple[int, ...] | None = None,
         start: np.ndarray | None = None,
     ) -> SolveResult:
-        """Solve a problem on some rows (default: all), from a point if there is one.
+        """Solve a problem on the rows of some groups, in this order, or on all rows.
 
         After an interrupt or a callback's stop, or beyond the time limit, the remaining
         problems get a single iteration each, so that the model is complete.
         """
-        spent = sum(result.timings["total"] for result in self.results)
-        limit = 0.0 if self.ended else max(0.0, self._settings.time_limit - spent)
-        settings = dataclasses.replace(self._settings, time_limit=limit)
+        settings = self._settings
+        if self.ended or settings.time_limit < np.inf:
+            limit = 0.0 if self.ended else max(0.0, settings.time_limit - self._spent)
+            settings = dataclasses.replace(settings, time_limit=limit)
         with dual_progress(self._verbose, label, settings.tol) as show:
 
             def observe(record: DualIteration) -> bool:
@@ -144,16 +165,15 @@ class KernelSession:
                     return False
                 return bool(self._callback(dataclasses.replace(record, problem=label)))
 
-            solver = DualSolver(
-                self._matrix(rows),
-                problem,
-                settings,
-                self._executor,
-                observe,
-                definite=self._kernel.definite,
-            )
+            matrix, definite = self._matrix(which), self._kernel.definite
+            solver: WholeSolver | DualSolver
+            if WholeSolver.suits(matrix, problem, settings):
+                solver = WholeSolver(matrix, problem, settings, observe, definite)
+            else:
+                solver = DualSolver(matrix, problem, settings, self._executor, observe, definite)
             result = solver.run(start)
         self.indefinite |= solver.indefinite
+        self._spent += result.timings["total"]
         if self.ended is None and result.status in (Status.INTERRUPTED, Status.STOPPED):
             self.ended = result.status
         elif self.ended is not None and result.status is not Status.CONVERGED:

@@ -174,14 +174,15 @@ class SVC(ClassifierMixin, KernelMachine):
         """
         self._check_parameters()
         X, encoded, bounds = self._check_data(X, y, sample_weight)
-        tasks = self._tasks(encoded)
+        tasks = self._tasks()
+        groups = self._groups(encoded)
         points = self._start_points(len(encoded), len(tasks))
         with self._executor(*X.shape) as executor:
             session = self._session(X, executor, float(bounds.max()))
             if len(tasks) > 1:
-                session.share()
-            self._solve(session, tasks, encoded, bounds, points)
-        self._assemble(X, encoded, tasks, session.results)
+                session.split(groups)
+            self._solve(session, tasks, groups, encoded, bounds, points)
+        self._assemble(X, encoded, tasks, groups, session.results)
         warn_of_results(type(self).__name__, session)
         return self
 
@@ -218,20 +219,26 @@ class SVC(ClassifierMixin, KernelMachine):
     def _one_against_rest(self) -> bool:
         return self.multi_class == "ovr" and len(self.classes_) > 2
 
-    def _tasks(self, encoded: np.ndarray) -> list[tuple[int, int, np.ndarray | None]]:
-        """Of each problem: the positive class, the negative one (−1: all others), and the rows."""
+    def _tasks(self) -> list[tuple[int, int]]:
+        """Of each problem: the positive class and the negative one (−1: all others)."""
         count = len(self.classes_)
         if count == 2:
-            return [(1, 0, None)]
+            return [(1, -1)]
         if self._one_against_rest():
-            return [(k, -1, None) for k in range(count)]
-        return [
-            (a, b, np.flatnonzero((encoded == a) | (encoded == b)))
-            for a, b in itertools.combinations(range(count), 2)
-        ]
+            return [(k, -1) for k in range(count)]
+        return list(itertools.combinations(range(count), 2))
 
-    def _label(self, task: tuple[int, int, Any]) -> str:
+    def _groups(self, encoded: np.ndarray) -> list[np.ndarray]:
+        """The rows of each class; all rows if the problems are on all."""
+        if len(self.classes_) == 2 or self._one_against_rest():
+            return [np.arange(len(encoded))]
+        order = np.argsort(encoded, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(encoded))[:-1])
+
+    def _label(self, task: tuple[int, int]) -> str:
         rest = "the rest" if task[1] < 0 else str(self.classes_[task[1]])
+        if len(self.classes_) == 2:
+            rest = str(self.classes_[0])
         return f"{self.classes_[task[0]]} against {rest}"
 
     def _start_points(self, rows: int, problems: int) -> list[np.ndarray] | None:
@@ -244,17 +251,19 @@ class SVC(ClassifierMixin, KernelMachine):
     def _solve(
         self,
         session: KernelSession,
-        tasks: list[tuple[int, int, np.ndarray | None]],
+        tasks: list[tuple[int, int]],
+        groups: list[np.ndarray],
         encoded: np.ndarray,
         bounds: np.ndarray,
         points: list[np.ndarray] | None,
     ) -> None:
 
         def solve(k: int) -> None:
-            positive, _, rows = tasks[k]
-            some = slice(None) if rows is None else rows
-            signs = np.where(encoded[some] == positive, 1.0, -1.0)
-            limit = bounds[some]
+            positive, negative = tasks[k]
+            which = None if negative < 0 else tasks[k]
+            rows = slice(None) if which is None else np.concatenate([groups[c] for c in which])
+            signs = np.where(encoded[rows] == positive, 1.0, -1.0)
+            limit = bounds[rows]
             problem = DualProblem(
                 linear=-signs,
                 lower=np.where(signs > 0, 0.0, -limit),
@@ -263,7 +272,7 @@ class SVC(ClassifierMixin, KernelMachine):
             start = None
             if points is not None and len(points[k]) == len(signs):
                 start = points[k]
-            session.solve(self._label(tasks[k]), problem, rows=rows, start=start)
+            session.solve(self._label(tasks[k]), problem, which=which, start=start)
 
         while len(session.results) < len(tasks):
             try:
@@ -283,7 +292,8 @@ class SVC(ClassifierMixin, KernelMachine):
         self,
         X: Any,
         encoded: np.ndarray,
-        tasks: list[tuple[int, int, np.ndarray | None]],
+        tasks: list[tuple[int, int]],
+        groups: list[np.ndarray],
         results: list[SolveResult],
     ) -> None:
         """Fitted attributes, coefficients in scikit-learn's layout.
@@ -295,13 +305,12 @@ class SVC(ClassifierMixin, KernelMachine):
         one_vs_one = classes > 2 and not self._one_against_rest()
         height = classes - 1 if one_vs_one else len(tasks)
         whole = np.zeros((height, len(encoded)))
-        for k, ((a, b, rows), result) in enumerate(zip(tasks, results, strict=True)):
-            if rows is None:
+        for k, ((a, b), result) in enumerate(zip(tasks, results, strict=True)):
+            if b < 0:
                 whole[k] = result.w
             else:
-                own = encoded[rows] == a
-                whole[b - 1, rows[own]] = result.w[own]
-                whole[a, rows[~own]] = result.w[~own]
+                whole[b - 1, groups[a]] = result.w[: len(groups[a])]
+                whole[a, groups[b]] = result.w[len(groups[a]) :]
         support = np.flatnonzero(np.any(whole != 0.0, axis=0))
         support = support[np.argsort(encoded[support], kind="stable")]
         self._store(X, support, whole[:, support])

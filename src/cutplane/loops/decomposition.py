@@ -181,6 +181,63 @@ def gap_at(g, beta, lower, upper, bias):
 
 
 @jit
+def best_bias(g, lower, upper, total):
+    """The b that minimises the primal: a weighted quantile of −g, the middle if it is an interval.
+
+    The primal's slope in b is total − Σ upper at the left end and grows by
+    upper_i − lower_i as b passes −g_i. Variables that cannot move do not count.
+    """
+    count = 0
+    slope = total
+    mass = 0.0
+    points = np.empty(g.shape[0])
+    jumps = np.empty(g.shape[0])
+    for t in range(g.shape[0]):
+        if upper[t] > lower[t]:
+            points[count] = -g[t]
+            jumps[count] = upper[t] - lower[t]
+            slope -= upper[t]
+            mass += jumps[count]
+            count += 1
+    if count == 0:
+        return 0.0
+    order = np.argsort(points[:count], kind="mergesort")
+    tiny = 1e-10 * mass
+    for k in range(count):
+        slope += jumps[order[k]]
+        if slope >= -tiny:
+            break
+    else:
+        return points[order[0]]
+    if slope <= tiny and k + 1 < count:
+        return 0.5 * (points[order[k]] + points[order[k + 1]])
+    return points[order[k]]
+
+
+@jit
+def assess(g, beta, linear, lower, upper, total, out):
+    """Where a point stands: min g of what may grow, max g of what may fall, value, bias, gap.
+
+    The value is ½βᵀKβ + cᵀβ = ½Σ β(g + c).
+    """
+    low = np.inf
+    high = -np.inf
+    value = 0.0
+    for t in range(g.shape[0]):
+        if beta[t] < upper[t] and g[t] < low:
+            low = g[t]
+        if beta[t] > lower[t] and g[t] > high:
+            high = g[t]
+        value += 0.5 * beta[t] * (g[t] + linear[t])
+    bias = best_bias(g, lower, upper, total)
+    out[0] = low
+    out[1] = high
+    out[2] = value
+    out[3] = bias
+    out[4] = max(0.0, gap_at(g, beta, lower, upper, bias))
+
+
+@jit
 def extremes(g, beta, lower, upper, seen):
     """The most violating pair: seen[0] = min g of what may grow, seen[1] = max g of what may fall.
 

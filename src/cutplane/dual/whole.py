@@ -1,0 +1,189 @@
+"""Small problems: all variables are one working set, and K is there as a whole.
+
+    g = Kβ + c; pairwise steps until max g over what may fall − min g over what may grow ≤ tol
+
+Nothing is chosen, cached or left out: a fit of many such problems, one per pair of classes, spends
+its time in the steps.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from ..kernels import KernelMatrix
+from ..loops import decomposition as loops
+from ..result import SolveResult, Status
+from .curvature import looks_indefinite
+from .problem import DualProblem
+from .records import DualCertificate, DualIteration, DualSettings, Observer
+
+ALL_AT_ONCE = 500  # variables
+STEPS_PER_VARIABLE = 50  # between two looks at the clock and the observer
+STALL = 30  # rounds without progress that prove the limit of precision
+
+
+class WholeSolver:
+    """One run on a problem of few variables.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+    problem : DualProblem
+        Without ``row_of``.
+    settings : DualSettings
+    observer : callable, optional
+        Gets a DualIteration per round; a true answer stops the run.
+    definite : bool or None
+        What is known of the kernel; False withholds the certificate, None has the solver look.
+
+    Attributes
+    ----------
+    indefinite : bool
+        Whether the kernel is not positive semidefinite, as far as is known.
+    """
+
+    @staticmethod
+    def suits(matrix: KernelMatrix, problem: DualProblem, settings: DualSettings) -> bool:
+        """Whether a problem is small enough and nobody asked for working sets."""
+        size = len(problem)
+        if problem.row_of is not None or settings.working_set_size is not None:
+            return False
+        fits = size * size * matrix.dtype.itemsize <= settings.cache_bytes
+        return size <= ALL_AT_ONCE and (fits or matrix.values is not None)
+
+    def __init__(
+        self,
+        matrix: KernelMatrix,
+        problem: DualProblem,
+        settings: DualSettings,
+        observer: Observer | None = None,
+        definite: bool | None = True,
+    ) -> None:
+        self._matrix = matrix
+        self._problem = problem
+        self._settings = settings
+        self._observer = observer
+        self._definite = definite
+        self.indefinite = definite is False
+        self._started = time.perf_counter()
+        self._seconds = {"rows": 0.0, "inner": 0.0}
+        self._trace: list[DualIteration] = []
+        self._iterations = 0
+        self._primal = np.inf  # best so far
+        self._least_curvature = np.inf
+        self._numbers = np.empty(5)  # low, high, value, bias, gap
+
+    def run(self, start: np.ndarray | None = None) -> SolveResult:
+        """Minimise, from ``start`` (default: the simplest feasible point).
+
+        The result's ``w`` holds β.
+        """
+        problem = self._problem
+        matrix = self._matrix
+        K = matrix.rows(np.arange(len(problem))) if matrix.values is None else matrix.values
+        beta = problem.start() if start is None else problem.repaired(start)
+        g = problem.linear.copy()
+        if start is not None or problem.total != 0.0:
+            g += K @ beta
+        self._seconds["rows"] = time.perf_counter() - self._started
+        try:
+            status = self._iterate(K, beta, g)
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        self._look(beta, g)
+        return self._result(beta, status)
+
+    def _look(self, beta: np.ndarray, g: np.ndarray) -> None:
+        problem = self._problem
+        loops.assess(
+            g, beta, problem.linear, problem.lower, problem.upper, problem.total, self._numbers
+        )
+
+    def _iterate(self, K: np.ndarray, beta: np.ndarray, g: np.ndarray) -> Status:
+        problem, settings, numbers = self._problem, self._settings, self._numbers
+        diagonal = self._matrix.diagonal
+        seen = np.empty(2)
+        stalled, least = 0, np.inf
+        self._look(beta, g)
+        while True:
+            low, high, value = numbers[:3].tolist()
+            violation = max(0.0, high - low)
+            if not violation > settings.tol:
+                if not self._trace:
+                    self._record(violation)
+                return Status.CONVERGED
+            if self._iterations:
+                status = self._limit(stalled)
+                if status is not None:
+                    return status
+            begin = time.perf_counter()
+            loops.pairwise_steps(
+                K,
+                diagonal,
+                g,
+                beta,
+                problem.lower,
+                problem.upper,
+                0.5 * settings.tol,
+                STEPS_PER_VARIABLE * len(beta),
+                seen,
+            )
+            self._iterations += 1
+            self._seconds["inner"] += time.perf_counter() - begin
+            self._least_curvature = min(self._least_curvature, seen[1])
+            stopped = self._record(violation)  # of the state before, as the other solver does
+            self._look(beta, g)
+            if value - numbers[2] > 1e-15 * abs(value) or violation < 0.5 * least:
+                stalled, least = 0, violation
+            else:
+                stalled += 1
+            if stopped:
+                return Status.STOPPED
+
+    def _limit(self, stalled: int) -> Status | None:
+        """Whether this is the end though the tolerance is not reached."""
+        settings = self._settings
+        if settings.max_iter is not None and self._iterations >= settings.max_iter:
+            return Status.MAX_ITER
+        if time.perf_counter() - self._started >= settings.time_limit:
+            return Status.TIME_LIMIT
+        return Status.NUMERICALLY_LIMITED if stalled >= STALL else None
+
+    def _record(self, violation: float) -> bool:
+        """Tell of a round; whether the observer wants it to be the last."""
+        _, _, value, _, gap = self._numbers.tolist()
+        self._primal = min(self._primal, gap - value)
+        record = DualIteration(
+            number=max(1, self._iterations),
+            primal=self._primal,
+            dual=-value,
+            trial=gap - value,
+            step=0.0,
+            cuts=len(self._problem),
+            seconds=time.perf_counter() - self._started,
+            violation=float(violation),
+            active=len(self._problem),
+        )
+        self._trace.append(record)
+        return self._observer is not None and bool(self._observer(record))
+
+    def _result(self, beta: np.ndarray, status: Status) -> SolveResult:
+        _, _, value, bias, gap = self._numbers.tolist()
+        if self._definite is None:
+            self.indefinite = looks_indefinite(
+                self._matrix, self._problem, beta, self._least_curvature
+            )
+        certificate = DualCertificate(gap - value, -value)
+        if self.indefinite:
+            certificate = DualCertificate(gap - value, -np.inf, "withheld")
+        return SolveResult(
+            w=beta,
+            bias=bias,
+            status=status,
+            certificate=certificate,
+            n_iter=max(1, self._iterations),
+            trace=tuple(self._trace),
+            timings={**self._seconds, "total": time.perf_counter() - self._started},
+        )
