@@ -184,6 +184,10 @@ class KernelMatrix(ABC):
     def restricted(self, columns: np.ndarray) -> KernelMatrix:
         """The same rows with these of its columns only."""
 
+    def whole(self) -> np.ndarray:
+        """All values, as stored or as a new array."""
+        return self.rows(np.arange(len(self.diagonal))) if self.values is None else self.values
+
     def rows(self, which: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
         """The values of some rows as a new array."""
         matrix = self if columns is None else self.restricted(columns)
@@ -222,7 +226,6 @@ class ProductMatrix(KernelMatrix):
         with single_threaded_blas():
             self._executor.run(chunk, -(-self.columns // CHUNK))
 
-
     def whole(self) -> np.ndarray:
         """All values of rows among themselves; of a block and its mirror image one is computed."""
         count = -(-len(self._left) // SQUARE)
@@ -258,20 +261,10 @@ class PrecomputedMatrix(KernelMatrix):
         self.columns = values.shape[1] if columns is None else len(columns)
         self.values = values if columns is None else None
 
-    def square(self, rows: np.ndarray | tuple[slice, ...], room: np.ndarray) -> PrecomputedMatrix:
-        """The values of some rows, or runs of rows, among themselves.
-
-        They are put into ``room``, a flat array.
-        """
-        if not isinstance(rows, tuple):
-            values = room[: len(rows) ** 2].reshape(len(rows), len(rows))
-            loops.square_of(self._values, rows, values)
-            return PrecomputedMatrix(values)
-        ends = [0, *np.cumsum([run.stop - run.start for run in rows]).tolist()]
-        values = room[: ends[-1] ** 2].reshape(ends[-1], ends[-1])
-        for a, own in enumerate(rows):
-            for b, other in enumerate(rows):
-                values[ends[a] : ends[a + 1], ends[b] : ends[b + 1]] = self._values[own, other]
+    def square(self, rows: np.ndarray, room: np.ndarray) -> PrecomputedMatrix:
+        """The values of some rows among themselves, put into ``room``, a flat array."""
+        values = room[: len(rows) ** 2].reshape(len(rows), len(rows))
+        loops.square_of(self._values, rows, values)
         return PrecomputedMatrix(values)
 
     def restricted(self, columns: np.ndarray) -> PrecomputedMatrix:

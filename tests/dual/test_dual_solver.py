@@ -10,10 +10,10 @@ import scipy.optimize
 from sklearn import svm
 
 from cutplane.dual import DualProblem, DualSettings, DualSolver
-from cutplane.loops.decomposition import best_bias
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.kernels import Kernel, ProductMatrix, points_of
 from cutplane.loops import decomposition as loops
+from cutplane.loops.decomposition import best_bias
 from cutplane.result import Status
 
 
@@ -195,7 +195,13 @@ def test_inner_problem_against_a_generic_solver(seed):
     c = rng.normal(size=size)
     total = beta.sum()
     g, point, seen = K @ beta + c, beta.copy(), np.empty(2)
-    loops.pairwise_steps(K, K.diagonal().copy(), g, point, lower, upper, 1e-10, 10**6, seen)
+    # The block of K is somewhere in a larger array.
+    rows, columns = rng.permutation(size + 2)[:size], rng.permutation(size + 3)[:size]
+    source = np.full((size + 2, size + 3), np.nan)
+    source[np.ix_(rows, columns)] = K
+    loops.pairwise_steps(
+        source, rows, columns, K.diagonal().copy(), g, point, lower, upper, 1e-10, 10**6, seen
+    )
     reference = scipy.optimize.minimize(
         lambda b: 0.5 * b @ K @ b + c @ b,
         beta,
@@ -226,7 +232,9 @@ def test_best_bias_against_all_breakpoints(seed):
         return b * total + (upper * np.maximum(0, -r) - lower * np.maximum(0, r)).sum()
 
     best = min(primal(b) for b in -g)
-    assert primal(best_bias(g, problem.lower, problem.upper, problem.total)) == pytest.approx(best, abs=1e-9)
+    assert primal(best_bias(g, problem.lower, problem.upper, problem.total)) == pytest.approx(
+        best, abs=1e-9
+    )
 
 
 def test_start_and_repair_are_feasible():

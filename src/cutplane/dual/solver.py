@@ -215,11 +215,12 @@ class DualSolver:
             rows, place = np.unique(active.rows[columns], return_inverse=True)
         slots = self._rows(rows)
         begin = time.perf_counter()
-        K = self._square(slots[place], columns)
         point, slope = beta[chosen], g[chosen]
         seen = np.empty(2)
         loops.pairwise_steps(
-            K,
+            self._cache.slots,
+            slots[place],
+            columns,
             self._diagonal[active.rows[columns]],
             slope,
             point,
@@ -256,15 +257,6 @@ class DualSolver:
             return 0.1 * self._settings.tol
         part = 0.0 if size == len(self._problem) else PART * violation
         return max(part, 0.5 * self._settings.tol)
-
-    def _square(self, slots: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """The block of K of the working set."""
-        rows = self._cache.slots
-        if len(columns) == len(rows) == rows.shape[1] and np.array_equal(slots, columns):
-            return rows
-        K = np.empty((len(columns), len(columns)), dtype=rows.dtype)
-        loops.gather_square(rows, slots, columns, K)
-        return K
 
     # -- rows -------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from ..kernels import KernelMatrix
+from ..kernels import PrecomputedMatrix
 from ..loops import decomposition as loops
 from ..result import SolveResult, Status
 from .curvature import looks_indefinite
@@ -29,7 +29,10 @@ class WholeSolver:
 
     Parameters
     ----------
-    matrix : KernelMatrix
+    values : ndarray
+        A kernel matrix, possibly of more rows.
+    rows : ndarray of int
+        The row of each variable in it.
     problem : DualProblem
         Without ``row_of``.
     settings : DualSettings
@@ -45,30 +48,31 @@ class WholeSolver:
     """
 
     @staticmethod
-    def suits(matrix: KernelMatrix, problem: DualProblem, settings: DualSettings) -> bool:
+    def suits(problem: DualProblem, settings: DualSettings) -> bool:
         """Whether a problem is small enough and nobody asked for working sets."""
         size = len(problem)
         if problem.row_of is not None or settings.working_set_size is not None:
             return False
-        fits = size * size * matrix.dtype.itemsize <= settings.cache_bytes
-        return size <= ALL_AT_ONCE and (fits or matrix.values is not None)
+        return size <= ALL_AT_ONCE and size * size * 8 <= settings.cache_bytes
 
     def __init__(
         self,
-        matrix: KernelMatrix,
+        values: np.ndarray,
+        rows: np.ndarray,
         problem: DualProblem,
         settings: DualSettings,
         observer: Observer | None = None,
         definite: bool | None = True,
     ) -> None:
-        self._matrix = matrix
+        self._values = values
+        self._rows = rows
         self._problem = problem
         self._settings = settings
         self._observer = observer
         self._definite = definite
         self.indefinite = definite is False
         self._started = time.perf_counter()
-        self._seconds = {"rows": 0.0, "inner": 0.0}
+        self._seconds = {"inner": 0.0}
         self._trace: list[DualIteration] = []
         self._iterations = 0
         self._primal = np.inf  # best so far
@@ -81,18 +85,15 @@ class WholeSolver:
         The result's ``w`` holds β.
         """
         problem = self._problem
-        matrix = self._matrix
-        K = matrix.rows(np.arange(len(problem))) if matrix.values is None else matrix.values
         beta = problem.start() if start is None else problem.repaired(start)
         g = problem.linear.copy()
         if start is not None or problem.total != 0.0:
-            g += K @ beta
-        self._seconds["rows"] = time.perf_counter() - self._started
+            g += self._values[np.ix_(self._rows, self._rows)] @ beta
         try:
-            status = self._iterate(K, beta, g)
+            status = self._iterate(beta, g)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        self._look(beta, g)
+            self._look(beta, g)
         return self._result(beta, status)
 
     def _look(self, beta: np.ndarray, g: np.ndarray) -> None:
@@ -101,9 +102,9 @@ class WholeSolver:
             g, beta, problem.linear, problem.lower, problem.upper, problem.total, self._numbers
         )
 
-    def _iterate(self, K: np.ndarray, beta: np.ndarray, g: np.ndarray) -> Status:
+    def _iterate(self, beta: np.ndarray, g: np.ndarray) -> Status:
         problem, settings, numbers = self._problem, self._settings, self._numbers
-        diagonal = self._matrix.diagonal
+        diagonal = self._values[self._rows, self._rows].astype(np.float64)
         seen = np.empty(2)
         stalled, least = 0, np.inf
         self._look(beta, g)
@@ -120,13 +121,15 @@ class WholeSolver:
                     return status
             begin = time.perf_counter()
             loops.pairwise_steps(
-                K,
+                self._values,
+                self._rows,
+                self._rows,
                 diagonal,
                 g,
                 beta,
                 problem.lower,
                 problem.upper,
-                0.5 * settings.tol,
+                settings.tol,
                 STEPS_PER_VARIABLE * len(beta),
                 seen,
             )
@@ -172,8 +175,9 @@ class WholeSolver:
     def _result(self, beta: np.ndarray, status: Status) -> SolveResult:
         _, _, value, bias, gap = self._numbers.tolist()
         if self._definite is None:
+            values = self._values[np.ix_(self._rows, self._rows)]
             self.indefinite = looks_indefinite(
-                self._matrix, self._problem, beta, self._least_curvature
+                PrecomputedMatrix(values), self._problem, beta, self._least_curvature
             )
         certificate = DualCertificate(gap - value, -value)
         if self.indefinite:

@@ -7,7 +7,6 @@ some of its rows that share the time limit and react to the same interrupt.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import logging
 import warnings
 from collections.abc import Callable
@@ -84,7 +83,7 @@ class KernelSession:
         self._values: np.ndarray | None = None
         self._room: np.ndarray | None = None
         self._groups: list[np.ndarray] = []
-        self._runs: list[slice] = []  # where the values of the groups are, if they are in order
+        self._places: list[np.ndarray] = []  # rows of the groups in the values
         self._spent = 0.0
         if kernel.name == "precomputed":
             self._values = X
@@ -98,36 +97,51 @@ class KernelSession:
     def split(self, groups: list[np.ndarray]) -> None:
         """Several problems will be solved, each on some of these groups of rows.
 
-        All kernel values are computed once if they are few. Those of a group lie side by
-        side then, so that a problem on two groups copies them in four pieces.
+        All kernel values are computed once if they are few, those of a group side by side.
         """
-        self._groups = groups
+        self._groups = self._places = groups
         rows = self._X.shape[0]
         few = rows <= ONE_MATRIX and rows * rows * 8 <= self._settings.cache_bytes
         if self._values is not None or not few:
             return
         if self._points is None:
-            self._values = self._matrix(None).rows(np.arange(rows))
+            self._values = self._matrix(None).whole()
             return
         points = self._points.take(np.concatenate(groups))
         self._values = ProductMatrix(self._kernel, points, None, self._executor).whole()
-        ends = np.cumsum([0, *(len(group) for group in groups)]).tolist()
-        self._runs = [slice(a, b) for a, b in itertools.pairwise(ends)]
+        self._places = np.split(np.arange(rows), np.cumsum([len(group) for group in groups])[:-1])
 
     def _matrix(self, which: tuple[int, ...] | None) -> KernelMatrix:
         """Of all rows, or of those of some groups."""
-        rows = None if which is None else np.concatenate([self._groups[k] for k in which])
         if self._values is not None:
             whole = PrecomputedMatrix(self._values)
-            if rows is None or which is None:
+            if which is None:
                 return whole
-            runs = tuple(self._runs[k] for k in which) if self._runs else rows
-            return whole.square(runs, self._room_for(len(rows)))
+            rows = np.concatenate([self._places[k] for k in which])
+            return whole.square(rows, self._room_for(len(rows)))
+        some = None if which is None else np.concatenate([self._groups[k] for k in which])
         if self._points is not None:
-            points = self._points if rows is None else self._points.take(rows)
+            points = self._points if some is None else self._points.take(some)
             return ProductMatrix(self._kernel, points, None, self._executor)
         assert self._kernel.function is not None
-        return CallableMatrix(self._kernel.function, self._X if rows is None else self._X[rows])
+        return CallableMatrix(self._kernel.function, self._X if some is None else self._X[some])
+
+    def _solver(
+        self,
+        problem: DualProblem,
+        which: tuple[int, ...] | None,
+        settings: DualSettings,
+        observe: Callable[[DualIteration], bool],
+    ) -> WholeSolver | DualSolver:
+        definite = self._kernel.definite
+        if not WholeSolver.suits(problem, settings):
+            matrix = self._matrix(which)
+            return DualSolver(matrix, problem, settings, self._executor, observe, definite)
+        if self._values is None or which is None:
+            values, rows = self._matrix(which).whole(), np.arange(len(problem))
+        else:
+            values, rows = self._values, np.concatenate([self._places[k] for k in which])
+        return WholeSolver(values, rows, problem, settings, observe, definite)
 
     def interrupt(self) -> None:
         """The user wants no more: the remaining problems get a single iteration each."""
@@ -165,12 +179,7 @@ class KernelSession:
                     return False
                 return bool(self._callback(dataclasses.replace(record, problem=label)))
 
-            matrix, definite = self._matrix(which), self._kernel.definite
-            solver: WholeSolver | DualSolver
-            if WholeSolver.suits(matrix, problem, settings):
-                solver = WholeSolver(matrix, problem, settings, observe, definite)
-            else:
-                solver = DualSolver(matrix, problem, settings, self._executor, observe, definite)
+            solver = self._solver(problem, which, settings, observe)
             result = solver.run(start)
         self.indefinite |= solver.indefinite
         self._spent += result.timings["total"]
