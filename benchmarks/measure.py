@@ -8,6 +8,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -25,6 +26,7 @@ PACKAGES = (
     "numba",
     "llvmlite",
     "scikit-learn",
+    "scikit-learn-intelex",
     "liblinear-official",
     "matplotlib",
 )
@@ -215,6 +217,7 @@ def release_free_memory() -> None:
 def child(arguments: Sequence[str], environment: dict[str, str] | None = None) -> dict[str, Any]:
     """Run ``python -m benchmarks.probes`` with these arguments; its last line is JSON.
 
+    A child that its alarm clock ended raises TimeoutError.
     The child imports the same cutplane as this process.
     """
     import cutplane
@@ -229,6 +232,8 @@ def child(arguments: Sequence[str], environment: dict[str, str] | None = None) -
         text=True,
         timeout=CHILD_SECONDS,
     )
+    if answer.returncode == -signal.SIGALRM:
+        raise TimeoutError(f"probe {arguments[0]}: its time was up")
     if answer.returncode != 0:
         raise RuntimeError(f"probe {arguments[0]} failed:\n{answer.stderr}")
     return json.loads(answer.stdout.splitlines()[-1])
