@@ -1,9 +1,8 @@
 """Tables 1 and 2 of the SVM-light paper (Joachims 1998): RBF kernel, C = 1 and C = 5.
 
-The paper writes k(x, z) = exp(−|x − z|²/(2σ²)) with σ = 10. Its numbers of support vectors are those of
-σ² = 10, the variance of Platt's experiments that it compares with: on all of a9a we find
-the very same number. So each table is made twice, for γ = 1/(2·10), which is compared
-with the paper, and for γ = 1/(2·10²), as printed.
+The paper writes k(x, z) = exp(−|x − z|²/(2σ²)) with σ = 10. Its numbers of support vectors are
+those of σ² = 10: on all of a9a we find the very same number. So each table is made twice, for
+γ = 1/(2·10), which is compared with the paper, and for γ = 1/(2·10²), as printed.
 
 "Minimum" is the time to compute the rows of the support vectors once, of two that mirror each
 other one. Smaller sets are random rows of the whole.
@@ -27,7 +26,9 @@ from ..measures.growth import slope
 GAMMAS = {"σ² = 10": 1.0 / (2.0 * 10.0), "σ = 10": 1.0 / (2.0 * 10.0**2)}
 BLOCK = 512
 SHORT = 1.0  # seconds: shorter fits are repeated
-CLOSE = 0.1  # relative, of the numbers of support vectors on the whole sets
+# Relative, of the numbers of support vectors on the whole sets. They are no property of the problem
+# where rows are equal, as 30 % of w8a's are: these share their α in any way.
+CLOSE = 0.15
 # Rows, seconds and minimum of SVM-light on a SPARC Ultra 167 MHz, support vectors, bounded ones.
 INCOME = (
     (1605, 7.8, 4.2, 691, 585),

@@ -29,7 +29,7 @@ from .active import Absent, ActiveSet, row_sums
 from .cache import RowCache
 from .curvature import looks_indefinite
 from .problem import DualProblem
-from .records import DualCertificate, DualIteration, DualSettings, Observer
+from .records import DualCertificate, DualIteration, DualPoint, DualSettings, Observer
 from .whole import ALL_AT_ONCE
 from .working_set import steepest
 
@@ -42,6 +42,7 @@ EXACT_SET = 64  # working sets up to this size are solved (almost) exactly
 CHUNK = 4096  # columns of s that a thread updates at a time
 PART = 0.1  # of the violation: how far the others are solved
 STEPS_PER_VARIABLE = 50  # most inner steps of an iteration
+HURRY = 0.5  # seconds to bring all variables back, at most, after an interrupt
 # Iterations without progress that prove the limit of precision: so many times all variables.
 STALL = 30
 LONGEST_STALL = 3000
@@ -125,6 +126,15 @@ class DualSolver:
         assert self._state is not None
         return self._state.beta
 
+    def point(self) -> DualPoint:
+        """Where the solver is now."""
+        state = self._state
+        assert state is not None
+        active, seen = state.active, np.empty(4)
+        g = state.s[active.columns] + active.linear
+        loops.extremes(g, state.beta[active.variables], active.lower, active.upper, seen)
+        return DualPoint(state.beta, _bias(seen))
+
     # -- the loop ---------------------------------------------------------------------
 
     def run(self, start: np.ndarray | None = None) -> SolveResult:
@@ -154,7 +164,7 @@ class DualSolver:
             g = state.s[active.columns] + active.linear
             loops.extremes(g, beta, active.lower, active.upper, seen)
             violation = max(0.0, seen[1] - seen[0])
-            bias = -seen[2] / seen[3] if seen[3] else _middle(-seen[1], -seen[0])
+            bias = _bias(seen)
             solved = not violation > self._settings.tol
             if solved and state.absent:
                 self._restore()
@@ -338,6 +348,15 @@ class DualSolver:
         self._state = _State(state.beta, s, state.value, everything)
         self._seconds["restore"] += time.perf_counter() - begin
 
+    def _seconds_to_restore(self) -> float:
+        """A guess, from the kernel values so far."""
+        state = self._state
+        assert state is not None
+        values = sum(
+            len(gone.rows) * np.count_nonzero(state.beta != gone.beta) for gone in state.absent
+        )
+        return self._seconds["rows"] * values / max(1, self._cache.computed_values)
+
     # -- reports ----------------------------------------------------------------------
 
     def _record(
@@ -387,16 +406,20 @@ class DualSolver:
 
     def _result(self, status: Status) -> SolveResult:
         assert self._state is not None
-        if self._state.absent:
-            self._restore()
-        state = self._state
-        g = state.s[state.active.columns] + self._problem.linear
         problem = self._problem
-        bias = loops.best_bias(g, problem.lower, problem.upper, problem.total)
-        gap = max(0.0, loops.gap_at(g, state.beta, problem.lower, problem.upper, bias))
-        # Anew from s: the running sum has gathered rounding.
-        sums = row_sums(problem, state.beta, len(state.s))
-        dual = -(0.5 * float(sums @ state.s) + float(problem.linear @ state.beta))
+        if status is Status.INTERRUPTED and self._seconds_to_restore() > HURRY:
+            state, gap, dual = self._state, np.inf, -self._state.value
+            bias = self.point().bias
+        else:
+            if self._state.absent:
+                self._restore()
+            state = self._state
+            g = state.s[state.active.columns] + problem.linear
+            bias = loops.best_bias(g, problem.lower, problem.upper, problem.total)
+            gap = max(0.0, loops.gap_at(g, state.beta, problem.lower, problem.upper, bias))
+            # Anew from s: the running sum has gathered rounding.
+            sums = row_sums(problem, state.beta, len(state.s))
+            dual = -(0.5 * float(sums @ state.s) + float(problem.linear @ state.beta))
         if self._definite is None:
             self.indefinite = looks_indefinite(
                 self._matrix, problem, state.beta, self._least_curvature
@@ -415,8 +438,11 @@ class DualSolver:
         )
 
 
-def _middle(low: float, high: float) -> float:
-    """Between two numbers one of which may be infinite."""
+def _bias(seen: np.ndarray) -> float:
+    """The bias by the free variables, else between the extremes, one of which may be infinite."""
+    if seen[3]:
+        return -float(seen[2]) / float(seen[3])
+    low, high = -float(seen[1]), -float(seen[0])
     if not np.isfinite(low):
         return float(high) if np.isfinite(high) else 0.0
     return 0.5 * float(low + high) if np.isfinite(high) else float(low)

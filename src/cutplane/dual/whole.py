@@ -17,7 +17,7 @@ from ..loops import decomposition as loops
 from ..result import SolveResult, Status
 from .curvature import looks_indefinite
 from .problem import DualProblem
-from .records import DualCertificate, DualIteration, DualSettings, Observer
+from .records import DualCertificate, DualIteration, DualPoint, DualSettings, Observer
 
 ALL_AT_ONCE = 500  # variables
 STEPS_PER_VARIABLE = 50  # between two looks at the clock and the observer
@@ -78,6 +78,11 @@ class WholeSolver:
         self._primal = np.inf  # best so far
         self._least_curvature = np.inf
         self._numbers = np.empty(5)  # low, high, value, bias, gap
+        self._beta = np.empty(0)
+
+    def point(self) -> DualPoint:
+        """Where the solver is now."""
+        return DualPoint(self._beta.copy(), float(self._numbers[3]))
 
     def run(self, start: np.ndarray | None = None) -> SolveResult:
         """Minimise, from ``start`` (default: the simplest feasible point).
@@ -85,7 +90,7 @@ class WholeSolver:
         The result's ``w`` holds β.
         """
         problem = self._problem
-        beta = problem.start() if start is None else problem.repaired(start)
+        beta = self._beta = problem.start() if start is None else problem.repaired(start)
         g = problem.linear.copy()
         if start is not None or problem.total != 0.0:
             g += self._values[np.ix_(self._rows, self._rows)] @ beta
@@ -109,11 +114,11 @@ class WholeSolver:
         stalled, least = 0, np.inf
         self._look(beta, g)
         while True:
-            low, high, value = numbers[:3].tolist()
+            low, high, value, _, gap = numbers.tolist()
             violation = max(0.0, high - low)
             if not violation > settings.tol:
                 if not self._trace:
-                    self._record(violation)
+                    self._record(value, gap, violation)
                 return Status.CONVERGED
             if self._iterations:
                 status = self._limit(stalled)
@@ -136,8 +141,9 @@ class WholeSolver:
             self._iterations += 1
             self._seconds["inner"] += time.perf_counter() - begin
             self._least_curvature = min(self._least_curvature, seen[1])
-            stopped = self._record(violation)  # of the state before, as the other solver does
             self._look(beta, g)
+            # Of the state before, as the other solver does.
+            stopped = self._record(value, gap, violation)
             if value - numbers[2] > 1e-15 * abs(value) or violation < 0.5 * least:
                 stalled, least = 0, violation
             else:
@@ -154,9 +160,8 @@ class WholeSolver:
             return Status.TIME_LIMIT
         return Status.NUMERICALLY_LIMITED if stalled >= STALL else None
 
-    def _record(self, violation: float) -> bool:
+    def _record(self, value: float, gap: float, violation: float) -> bool:
         """Tell of a round; whether the observer wants it to be the last."""
-        _, _, value, _, gap = self._numbers.tolist()
         self._primal = min(self._primal, gap - value)
         record = DualIteration(
             number=max(1, self._iterations),

@@ -16,7 +16,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..data.points import Points
-from ..dual import DualIteration, DualProblem, DualSettings, DualSolver, WholeSolver
+from ..dual import (
+    DualIteration,
+    DualPoint,
+    DualProblem,
+    DualSettings,
+    DualSolver,
+    WholeSolver,
+)
 from ..exec import Executor
 from ..kernels import (
     CallableMatrix,
@@ -28,6 +35,7 @@ from ..kernels import (
 )
 from ..report.dual_progress import dual_progress
 from ..result import Iteration, SolveResult, Status
+from ._callbacks import WARN_LEVEL
 
 logger = logging.getLogger("cutplane")
 
@@ -161,11 +169,13 @@ class KernelSession:
         *,
         which: tuple[int, ...] | None = None,
         start: np.ndarray | None = None,
+        on_iteration: Callable[[Callable[[], DualPoint]], bool] | None = None,
     ) -> SolveResult:
         """Solve a problem on the rows of some groups, in this order, or on all rows.
 
         After an interrupt or a callback's stop, or beyond the time limit, the remaining
-        problems get a single iteration each, so that the model is complete.
+        problems get a single iteration each, so that the model is complete. ``on_iteration`` is
+        called with a function that gives the point reached; a true answer stops.
         """
         settings = self._settings
         if self.ended or settings.time_limit < np.inf:
@@ -175,9 +185,10 @@ class KernelSession:
 
             def observe(record: DualIteration) -> bool:
                 show(record)
-                if self._callback is None:
-                    return False
-                return bool(self._callback(dataclasses.replace(record, problem=label)))
+                stop = False
+                if self._callback is not None:
+                    stop = bool(self._callback(dataclasses.replace(record, problem=label)))
+                return stop | (on_iteration is not None and on_iteration(solver.point))
 
             solver = self._solver(problem, which, settings, observe)
             result = solver.run(start)
@@ -199,7 +210,7 @@ class KernelSession:
         return result
 
 
-def warn_of_results(name: str, session: KernelSession, level: int = 3) -> None:
+def warn_of_results(name: str, session: KernelSession, level: int = WARN_LEVEL) -> None:
     """Warn of an indefinite kernel, and of the worst result above the tolerance.
 
     To be called by ``fit`` itself, so that the warning shows the caller's line.
@@ -224,10 +235,15 @@ def warn_of_results(name: str, session: KernelSession, level: int = 3) -> None:
         Status.NUMERICALLY_LIMITED: " Bring the features to similar scales, or lower C.",
     }.get(worst.status, "")
     certificate = worst.certificate
+    distance = "how far the model is from the optimum is not known"
+    if certificate.gap < np.inf:
+        distance = (
+            f"the objective {certificate.primal:.6g} is at most {certificate.gap:.3g} above the "
+            f"optimum (relative gap {certificate.relative_gap:.2g})"
+        )
     warnings.warn(
-        f"{name} {worst.status.reason} after {worst.n_iter} iterations, above tol: the "
-        f"objective {certificate.primal:.6g} is at most {certificate.gap:.3g} above the "
-        f"optimum (relative gap {certificate.relative_gap:.2g}).{advice}",
+        f"{name} {worst.status.reason} after {worst.n_iter} iterations, above tol: "
+        f"{distance}.{advice}",
         ConvergenceWarning,
         stacklevel=level,
     )
