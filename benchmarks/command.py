@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from .datasets import DATA_VARIABLE, Source, data_folder
 from .report import Report, Settings
@@ -30,13 +31,19 @@ class Suite:
     name : str
         Of the module, the command and the folder of the results.
     peers : tuple of str
-        Known peers of section ``speed``; the first is run unless others are chosen.
+        Known peers of section ``speed``.
+    usual_peers : tuple of str
+        Those that are run unless others are chosen; empty for the first.
+    defaults : mapping
+        Settings of this suite that differ from those of ``Settings``.
     """
 
     name: str
     description: str
     sections: Mapping[str, Callable[[Report], None]]
     peers: tuple[str, ...]
+    usual_peers: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def main(self, argv: Sequence[str] | None = None) -> int:
         """Run sections; 0 if every check held, 1 if one was violated or a case failed."""
@@ -62,7 +69,8 @@ class Suite:
         return 0 if held else 1
 
     def _parser(self) -> argparse.ArgumentParser:
-        defaults = Settings(Source())
+        defaults = Settings(Source(), **self.defaults)
+        usual = ", ".join(self._usual())
         parser = argparse.ArgumentParser(
             prog=f"python -m benchmarks.{self.name}", description=self.description
         )
@@ -105,18 +113,21 @@ class Suite:
             "--peer",
             action="append",
             choices=list(self.peers),
-            help=f"peers of section speed ({self.peers[0]}); may be given several times",
+            help=f"peers of section speed ({usual}); may be given several times",
         )
         return parser
+
+    def _usual(self) -> tuple[str, ...]:
+        return self.usual_peers or self.peers[:1]
 
     def _settings(self, arguments: argparse.Namespace) -> Settings:
         quick = arguments.quick or arguments.generated
         rows = arguments.rows or (QUICK_ROWS if quick else None)
         folder = None if arguments.generated else data_folder(arguments.data)
-        chosen = dict(QUICK) if quick else {}
+        chosen = dict(QUICK) if quick else dict(self.defaults)
         for name in QUICK:
             if getattr(arguments, name) is not None:
                 chosen[name] = getattr(arguments, name)
-        peers = tuple(arguments.peer or self.peers[:1])
+        peers = tuple(arguments.peer or self._usual())
         source = Source(folder, rows, arguments.generated)
         return Settings(source, quick, peers=peers, **chosen)

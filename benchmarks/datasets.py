@@ -81,6 +81,15 @@ class Source:
     rows: int | None = None
     generated: bool = False
 
+    def arguments(self) -> list[str]:
+        """Options of a command that mean this source."""
+        options = []
+        if self.folder is not None:
+            options += ["--data", str(self.folder.resolve())]
+        if self.rows is not None:
+            options += ["--rows", str(self.rows)]
+        return [*options, "--generated"] if self.generated else options
+
     def load(self, name: str) -> DataSet:
         """The data set of that name.
 
@@ -223,6 +232,7 @@ FILES: dict[str, tuple[str, Callable[[Path], Rows]]] = {
     "aclimdb": ("aclimdb/train.svm.gz", _svmlight(74_851)),
     "a9a": ("a9a/train.svm.gz", _svmlight(123)),
     "w8a": ("w8a/train.svm.gz", _svmlight(300)),
+    "ijcnn1": ("ijcnn1/all.svm.gz", _svmlight(22)),
     "abalone": ("ordinal-torgo/abalone.svm.gz", _abalone),
     "california": ("ordinal-torgo/california_housing.svm.gz", _targets(8)),
     "california10": ("ordinal-torgo/california_housing.svm.gz", _california10),

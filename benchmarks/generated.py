@@ -102,6 +102,14 @@ def _generated_sites(rows: int, rng: np.random.Generator) -> Rows:
     return positional_kmers(letters), y
 
 
+def checkers(rows: int, rng: np.random.Generator) -> tuple[sp.csr_matrix, np.ndarray]:
+    """Points in [0, 4)², the parity of the unit square as label, then noise on the points."""
+    X = rng.uniform(0.0, 4.0, size=(rows, 2))
+    y = np.where(np.floor(X).sum(axis=1) % 2 > 0, 1.0, -1.0)
+    X += 0.02 * rng.normal(size=X.shape)
+    return sp.csr_matrix(X.astype(np.float32)), y
+
+
 GENERATORS: dict[str, Callable[[int, np.random.Generator], Rows]] = {
     "covtype": _generated_covtype,
     "mnist": _generated_digits,
@@ -110,6 +118,7 @@ GENERATORS: dict[str, Callable[[int, np.random.Generator], Rows]] = {
     "aclimdb": _generated_text,
     "a9a": _generated_binary,
     "w8a": _generated_rare,
+    "ijcnn1": _generated_rare,
     "abalone": _generated_ranks(12),
     "california": generated_targets,
     "california10": _generated_ranks(10),

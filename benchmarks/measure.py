@@ -9,6 +9,7 @@ import json
 import math
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -28,6 +29,7 @@ PACKAGES = (
     "numba",
     "llvmlite",
     "scikit-learn",
+    "scikit-learn-intelex",
     "liblinear-official",
     "xgboost",
     "polars",
@@ -225,6 +227,7 @@ def child(
 ) -> dict[str, Any]:
     """Run ``python -m benchmarks.probes`` with these arguments; its last line is JSON.
 
+    A child that its alarm clock ended raises TimeoutError.
     The child imports the same cutplane as this process.
     """
     import cutplane
@@ -239,6 +242,8 @@ def child(
         text=True,
         timeout=seconds,
     )
+    if answer.returncode == -signal.SIGALRM:
+        raise TimeoutError(f"probe {arguments[0]}: its time was up")
     if answer.returncode != 0:
         raise RuntimeError(f"probe {arguments[0]} failed:\n{answer.stderr}")
     return json.loads(answer.stdout.splitlines()[-1])

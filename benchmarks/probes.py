@@ -2,6 +2,7 @@
 
     python -m benchmarks.probes import | first-fit KIND | tiny-fit COUNT | memory DATA C [...]
                                 | dataset FOLDER C [...]
+                                | kernel-peer JSON [...] | kernel-memory JSON [...]
 
 Nothing is imported before it is needed: the import is one of the measurements.
 """
@@ -11,6 +12,10 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .datasets import Source
 
 
 def import_times() -> dict[str, float]:
@@ -157,6 +162,43 @@ def dataset(arguments: argparse.Namespace) -> dict[str, object]:
     }
 
 
+def kernel_memory(question: dict, source: Source) -> dict[str, object]:
+    """Peak memory during a fit of a kernel machine, above what was in use before it."""
+    from . import measure
+    from .kernel_solvers import KernelProblem, fit_ours, sample
+
+    data = sample(source, question["name"], question["rows"])
+    problem = KernelProblem(data, question["C"], question["gamma"])
+    fit_ours(problem.few_rows(3000))
+    X = problem.rows()
+    touched = float(X.sum())
+    measure.release_free_memory()
+    exact = measure.reset_peak()
+    before, peak_before = measure.resident_bytes(), measure.peak_bytes()
+    options = {"cache_size": question["cache_size"], "time_limit": question["time_limit"]}
+    _, record = fit_ours(problem, X, **options)
+    peak = measure.peak_bytes()
+    base = before if exact else peak_before
+    return {
+        **problem.facts(),
+        "peak_was_reset": exact,
+        "extra_bytes": None if peak is None or base is None else peak - base,
+        # The rows as doubles, shifted to their mean, as floats, and those that take part.
+        "copies_bytes": (8 + 8 + 4 + 4) * X.shape[0] * X.shape[1],
+        "fit": record,
+        "checksum": touched,
+    }
+
+
+def _kernel_probe(arguments: argparse.Namespace) -> dict[str, object]:
+    from .datasets import Source, data_folder
+    from .kernel_solvers import answer_race
+
+    source = Source(data_folder(arguments.data), arguments.rows, arguments.generated)
+    probe = answer_race if arguments.probe == "kernel-peer" else kernel_memory
+    return probe(arguments.question, source)
+
+
 def main() -> None:
     """Run one probe."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.probes")
@@ -164,12 +206,16 @@ def main() -> None:
     commands.add_parser("import")
     commands.add_parser("first-fit").add_argument("kind", choices=["dense", "csr"])
     commands.add_parser("tiny-fit").add_argument("count", type=int)
-    at = commands.add_parser("memory")
-    at.add_argument("name")
-    at.add_argument("C", type=float)
-    at.add_argument("--data")
-    at.add_argument("--rows", type=int)
-    at.add_argument("--generated", action="store_true")
+    for name in ("memory", "kernel-peer", "kernel-memory"):
+        at = commands.add_parser(name)
+        if name == "memory":
+            at.add_argument("name")
+            at.add_argument("C", type=float)
+        else:
+            at.add_argument("question", type=json.loads)
+        at.add_argument("--data")
+        at.add_argument("--rows", type=int)
+        at.add_argument("--generated", action="store_true")
     on_disk = commands.add_parser("dataset")
     on_disk.add_argument("folder")
     on_disk.add_argument("C", type=float)
@@ -184,8 +230,10 @@ def main() -> None:
         answer = tiny_fit(arguments.count)
     elif arguments.probe == "dataset":
         answer = dataset(arguments)
-    else:
+    elif arguments.probe == "memory":
         answer = memory(arguments)
+    else:
+        answer = _kernel_probe(arguments)
     print(json.dumps(answer))
 
 

@@ -309,12 +309,13 @@ TABLES: Tables = {
 
 def tables_of(suite: str) -> Tables:
     """The tables of a suite, in their order."""
-    from . import file_tables, measure_tables
+    from . import file_tables, kernel_tables, measure_tables
 
     return {
         "foundation": TABLES,
         "measures": measure_tables.TABLES,
         "files": file_tables.TABLES,
+        "kernels": kernel_tables.TABLES,
     }[suite]
 
 

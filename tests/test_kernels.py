@@ -104,6 +104,20 @@ def test_threads_do_not_change_a_bit(sparse, monkeypatch):
         np.testing.assert_array_equal(one, many)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", ["rbf", "poly", "linear"])
+def test_whole_matrix_in_blocks(name, sparse, monkeypatch):
+    X = np.random.default_rng(5).normal(size=(23, 3))
+    kernel = Kernel(name, 0.3, 1.0, 2)
+    points = points_of(scipy.sparse.csr_array(X) if sparse else X, dense=not sparse)
+    monkeypatch.setattr("cutplane.kernels.SQUARE", 5)
+    with ThreadExecutor(2) as executor:
+        matrix = ProductMatrix(kernel, points, None, executor)
+        values = matrix.whole()
+        np.testing.assert_allclose(values, matrix.rows(np.arange(23)), rtol=1e-13, atol=1e-13)
+    np.testing.assert_array_equal(values, values.T)
+
+
 def test_rows_go_to_their_slots():
     X = random_rows(10)
     matrix = ProductMatrix(Kernel("linear"), points_of(X), None, SerialExecutor())

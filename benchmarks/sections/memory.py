@@ -11,14 +11,7 @@ DOUBLES_PER_ROW = 25
 
 def run(report: Report) -> None:
     """Run the section."""
-    source = report.settings.source
-    arguments = []
-    if source.folder is not None:
-        arguments += ["--data", str(source.folder.resolve())]
-    if source.rows is not None:
-        arguments += ["--rows", str(source.rows)]
-    if source.generated:
-        arguments += ["--generated"]
+    arguments = report.settings.source.arguments()
     for name, C in CASES:
         if report.load(name) is None:
             continue

@@ -38,6 +38,7 @@ KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 # Columns of a chunk. No power of two: rows of a block should not fall on the same cache lines.
 CHUNK = 2000
+SQUARE = 300  # rows and columns of a block of a whole matrix
 # Error of gamma·|x − z|² that is accepted for the sake of speed.
 SINGLE_ERROR = 1e-5
 DOUBLE_ERROR = 1e-8
@@ -183,6 +184,10 @@ class KernelMatrix(ABC):
     def restricted(self, columns: np.ndarray) -> KernelMatrix:
         """The same rows with these of its columns only."""
 
+    def whole(self) -> np.ndarray:
+        """All values, as stored or as a new array."""
+        return self.rows(np.arange(len(self.diagonal))) if self.values is None else self.values
+
     def rows(self, which: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
         """The values of some rows as a new array."""
         matrix = self if columns is None else self.restricted(columns)
@@ -220,6 +225,29 @@ class ProductMatrix(KernelMatrix):
 
         with single_threaded_blas():
             self._executor.run(chunk, -(-self.columns // CHUNK))
+
+    def whole(self) -> np.ndarray:
+        """All values of rows among themselves; of a block and its mirror image one is computed."""
+        count = -(-len(self._left) // SQUARE)
+        places = [np.arange(k * SQUARE, min((k + 1) * SQUARE, self.columns)) for k in range(count)]
+        parts = [self._left.take(place) for place in places]
+        pairs = [(a, b) for a in range(count) for b in range(a, count)]
+        out = np.empty((len(self._left), self.columns), dtype=self.dtype)
+
+        def block(k: int) -> None:
+            a, b = pairs[k]
+            left, right, first = parts[a], parts[b], b * SQUARE
+            products = np.empty((len(left), len(right)), dtype=self.dtype)
+            left.products(right, 0, len(right), products)  # type: ignore[arg-type]
+            self._kernel.write(products, left.norms, right.norms, places[a], first, out)
+            if a < b:
+                rows, columns = places[a][[0, -1]] + [0, 1], places[b][[0, -1]] + [0, 1]
+                own = out[slice(*rows), slice(*columns)]
+                out[slice(*columns), slice(*rows)] = own.T
+
+        with single_threaded_blas():
+            self._executor.run(block, len(pairs))
+        return out
 
 
 class PrecomputedMatrix(KernelMatrix):

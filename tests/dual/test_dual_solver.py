@@ -9,11 +9,11 @@ import pytest
 import scipy.optimize
 from sklearn import svm
 
-from cutplane.dual import DualProblem, DualSettings, DualSolver
-from cutplane.dual.problem import best_bias
+from cutplane.dual import DualProblem, DualSettings, DualSolver, WholeSolver
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.kernels import Kernel, ProductMatrix, points_of
 from cutplane.loops import decomposition as loops
+from cutplane.loops.decomposition import best_bias
 from cutplane.result import Status
 
 
@@ -179,6 +179,62 @@ def test_single_precision_is_close(case):
     assert result.certificate.primal == pytest.approx(exact, abs=1e-4 * scale)
 
 
+# -- small problems in one piece ------------------------------------------------------
+
+
+def whole(case: Case, dtype=np.float64, **settings) -> WholeSolver:
+    """On rows of a larger matrix, in another order."""
+    size = len(case.problem)
+    rows = np.random.default_rng(0).permutation(size + 5)[:size]
+    values = np.full((size + 5, size + 5), np.nan, dtype=dtype)
+    values[np.ix_(rows, rows)] = case.K
+    return WholeSolver(values, rows, case.problem, DualSettings(**settings))
+
+
+def test_whole_problem_has_the_same_optimum(case):
+    if case.problem.row_of is not None:
+        assert not WholeSolver.suits(case.problem, DualSettings())
+        return
+    assert WholeSolver.suits(case.problem, DualSettings())
+    result = whole(case, tol=1e-8).run()
+    assert result.status is Status.CONVERGED
+    beta, certificate = result.w, result.certificate
+    assert np.all((beta >= case.problem.lower) & (beta <= case.problem.upper))
+    assert beta.sum() == pytest.approx(case.problem.total, abs=1e-9)
+    assert case.value(beta) == pytest.approx(case.optimum, rel=1e-7, abs=1e-9)
+    assert certificate.dual == pytest.approx(-case.value(beta), rel=1e-9, abs=1e-12)
+    assert certificate.primal == pytest.approx(case.primal(beta, result.bias), rel=1e-9)
+    again = whole(case, tol=1e-8).run(beta)
+    assert again.n_iter == 1 and again.certificate.gap <= certificate.gap * (1 + 1e-6) + 1e-9
+
+
+def test_whole_problem_stops_when_told(monkeypatch):
+    case = classification(Kernel("linear"), 1e3, rows=300)
+    monkeypatch.setattr("cutplane.dual.whole.STEPS_PER_VARIABLE", 1)
+    few = whole(case, tol=1e-9, max_iter=2).run()
+    assert few.status is Status.MAX_ITER and few.n_iter == 2
+    assert whole(case, tol=1e-9, time_limit=1e-9).run().status is Status.TIME_LIMIT
+    exact = whole(case, tol=0.0).run()  # ends, here by luck at zero
+    assert exact.status in (Status.CONVERGED, Status.NUMERICALLY_LIMITED)
+    assert exact.certificate.relative_gap < 1e-12
+    solver = whole(case, tol=1e-9)
+    solver._observer = lambda record: record.number == 3
+    stopped = solver.run()
+    assert stopped.status is Status.STOPPED and stopped.n_iter == 3
+
+    def interrupt(record) -> bool:
+        raise KeyboardInterrupt
+
+    solver = whole(case, tol=1e-9)
+    solver._observer = interrupt
+    kept = solver.run()
+    assert kept.status is Status.INTERRUPTED
+    for result in (few, stopped, kept):
+        certificate = result.certificate
+        assert certificate.dual <= exact.certificate.primal <= certificate.primal
+        assert certificate.primal == pytest.approx(case.primal(result.w, result.bias), rel=1e-9)
+
+
 # -- parts ----------------------------------------------------------------------------
 
 
@@ -195,7 +251,13 @@ def test_inner_problem_against_a_generic_solver(seed):
     c = rng.normal(size=size)
     total = beta.sum()
     g, point, seen = K @ beta + c, beta.copy(), np.empty(2)
-    loops.pairwise_steps(K, K.diagonal().copy(), g, point, lower, upper, 1e-10, 10**6, seen)
+    # The block of K is somewhere in a larger array.
+    rows, columns = rng.permutation(size + 2)[:size], rng.permutation(size + 3)[:size]
+    source = np.full((size + 2, size + 3), np.nan)
+    source[np.ix_(rows, columns)] = K
+    loops.pairwise_steps(
+        source, rows, columns, K.diagonal().copy(), g, point, lower, upper, 1e-10, 10**6, seen
+    )
     reference = scipy.optimize.minimize(
         lambda b: 0.5 * b @ K @ b + c @ b,
         beta,
@@ -226,7 +288,9 @@ def test_best_bias_against_all_breakpoints(seed):
         return b * total + (upper * np.maximum(0, -r) - lower * np.maximum(0, r)).sum()
 
     best = min(primal(b) for b in -g)
-    assert primal(best_bias(problem, g)) == pytest.approx(best, abs=1e-9)
+    assert primal(best_bias(g, problem.lower, problem.upper, problem.total)) == pytest.approx(
+        best, abs=1e-9
+    )
 
 
 def test_start_and_repair_are_feasible():
@@ -322,6 +386,27 @@ def test_interrupt_anywhere_leaves_a_consistent_model(some, calls, where, monkey
     assert result.status is Status.INTERRUPTED
     assert result.certificate.primal == pytest.approx(some.primal(result.w, result.bias), rel=1e-9)
     assert result.certificate.dual == pytest.approx(-some.value(result.w), rel=1e-9, abs=1e-9)
+
+
+def test_interrupt_does_not_wait_for_all_variables(some, monkeypatch):
+    """Where bringing them back would take long, the objective of the model stays unknown."""
+    optimum = some.optimum
+    for hurry, known in ((-1.0, False), (1e9, True)):
+        monkeypatch.setattr("cutplane.dual.solver.HURRY", hurry)
+        solver = some.solver(working_set_size=10, history=5, tol=1e-9)
+
+        def interrupt(record, solver=solver) -> bool:
+            if solver._state.absent:
+                raise KeyboardInterrupt
+            return False
+
+        solver._observer = interrupt
+        result = solver.run()
+        assert result.status is Status.INTERRUPTED
+        certificate = result.certificate
+        assert certificate.dual <= -optimum * (1 + 1e-9) + 1e-12
+        assert certificate.dual == pytest.approx(-some.value(result.w), rel=1e-9)
+        assert np.isfinite(certificate.primal) == known == np.isfinite(certificate.relative_gap)
 
 
 def test_interrupt_before_the_first_point_is_passed_on(some, monkeypatch):

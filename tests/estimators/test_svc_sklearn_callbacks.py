@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from callback_reference import Recorder, assert_nested
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -17,62 +18,6 @@ from cutplane import LinearSVC, Status
 callback_module = pytest.importorskip("sklearn.callback")
 ProgressBar = callback_module.ProgressBar
 ScoringMonitor = callback_module.ScoringMonitor
-
-
-class Recorder:
-    """Writes down every hook; stops at one iteration if asked to."""
-
-    def __init__(self, stop_at: int | None = None) -> None:
-        self.events: list[tuple] = []
-        self.stop_at = stop_at
-        self.iterations = 0
-        self.scores: list[float] = []
-
-    def setup(self, estimator, context):
-        self.events.append(("setup", self.path(context)))
-
-    def teardown(self, estimator, context):
-        self.events.append(("teardown", self.path(context)))
-
-    def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
-        self.events.append(("begin", self.path(context)))
-        self.data = X, y
-
-    def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
-        self.events.append(("end", self.path(context)))
-        if context.max_subtasks != 0:
-            return False
-        self.iterations += 1
-        assert fitted_estimator is not estimator
-        self.scores.append(fitted_estimator.score(X, y))
-        return self.iterations == self.stop_at
-
-    @staticmethod
-    def path(context) -> tuple[tuple[str, int], ...]:
-        """Name and number of every task from the root down."""
-        own = ((context.task_name, context.task_id),)
-        return own if context.parent is None else (*Recorder.path(context.parent), *own)
-
-    def tasks(self, depth: int) -> list[tuple]:
-        """Tasks at a depth of the tree, in the order of their ends."""
-        return [path for event, path in self.events if event == "end" and len(path) == depth]
-
-
-def assert_nested(events: list[tuple]) -> None:
-    """Every task begins inside its parent and ends before it, once."""
-    assert events[0][0] == "setup"
-    assert events[-1][0] == "teardown"
-    stack, seen = [], set()
-    for event, path in events[1:-1]:
-        if event == "begin":
-            assert path not in seen
-            seen.add(path)
-            assert path[:-1] == (stack[-1] if stack else ())
-            stack.append(path)
-        else:
-            assert event == "end"
-            assert stack.pop() == path
-    assert not stack
 
 
 @pytest.mark.parametrize("variant", [{}, {"multi_class": "crammer_singer"}, {"loss": "logistic"}])

@@ -36,6 +36,7 @@ class RowCache:
         self._slot_of = np.full(rows, -1)
         self._clock = 0
         self.computed = 0  # rows, since the beginning
+        self.computed_values = 0
         if matrix.values is not None:  # nothing to compute, nothing to copy
             self._borrow(matrix.values)
         else:
@@ -87,6 +88,7 @@ class RowCache:
             self._slot_of[missing] = taken
             self._stamp[taken] = self._clock
             self.computed += len(missing)
+            self.computed_values += len(missing) * self.matrix.columns
         return self._slot_of[rows]
 
     def _free(self, count: int) -> np.ndarray:

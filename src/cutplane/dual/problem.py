@@ -72,24 +72,3 @@ class DualProblem:
         if available > 0.0:
             beta = beta + (bound - beta) * min(1.0, abs(excess) / available)
         return np.clip(beta, self.lower, self.upper)
-
-
-def best_bias(problem: DualProblem, g: np.ndarray) -> float:
-    """The b that minimises the primal: a weighted quantile of −g, the middle if it is an interval.
-
-    The primal's slope in b is total − Σ upper at the left end and grows by
-    upper_i − lower_i as b passes −g_i.
-    """
-    moving = problem.upper > problem.lower
-    if not np.any(moving):
-        return 0.0
-    points = -g[moving]
-    order = np.argsort(points, kind="stable")
-    points = points[order]
-    jumps = (problem.upper - problem.lower)[moving][order]
-    slopes = problem.total - float(problem.upper[moving].sum()) + np.cumsum(jumps)
-    tiny = 1e-10 * float(jumps.sum())
-    first = int(np.argmax(slopes >= -tiny))
-    if slopes[first] <= tiny and first + 1 < len(points):
-        return 0.5 * float(points[first] + points[first + 1])
-    return float(points[first])

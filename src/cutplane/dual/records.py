@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,11 +64,24 @@ class DualIteration(Iteration):
 
 
 @dataclass(frozen=True)
+class DualPoint:
+    """Where a solver is: β of all variables, and the bias that suits it as far as is known."""
+
+    beta: np.ndarray
+    bias: float
+
+
+# Gets an iteration; a true answer stops the run.
+Observer = Callable[[DualIteration], bool | None]
+
+
+@dataclass(frozen=True)
 class DualCertificate(Certificate):
     """A certificate whose objective may be negative, as that of the one-class machine is.
 
     kind is 'withheld' where the kernel is not positive semidefinite: the problem is not
-    convex then, no lower bound is known, ``dual`` is −inf and ``gap`` inf.
+    convex then, no lower bound is known, ``dual`` is −inf and ``gap`` inf. After an interrupt
+    ``primal`` is inf where it would have taken more than an instant to compute.
     """
 
     @property
@@ -75,7 +89,9 @@ class DualCertificate(Certificate):
         """``gap / |primal|``; 0 where the gap is 0."""
         if self.gap == 0.0:
             return 0.0
-        return self.gap / abs(self.primal) if self.primal != 0.0 else np.inf
+        if self.primal == 0.0 or not np.isfinite(self.gap):
+            return np.inf
+        return self.gap / abs(self.primal)
 
     __repr__ = Certificate.__repr__
     __str__ = Certificate.__str__

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,27 +27,25 @@ from ..loops import decomposition as loops
 from ..result import SolveResult, Status
 from .active import Absent, ActiveSet, row_sums
 from .cache import RowCache
-from .problem import DualProblem, best_bias
-from .records import DualCertificate, DualIteration, DualSettings
+from .curvature import looks_indefinite
+from .problem import DualProblem
+from .records import DualCertificate, DualIteration, DualPoint, DualSettings, Observer
+from .whole import ALL_AT_ONCE
 from .working_set import steepest
 
 logger = logging.getLogger("cutplane")
 
-Observer = Callable[[DualIteration], bool | None]
-
 LARGE_SET = 512  # a working set worth a product of matrices
 MIDDLE_SET = 256  # where all rows fit in the cache anyway, and few steps are wanted on each
-ALL_AT_ONCE = 500  # problems of so many variables are one working set
 MIDDLE = 2500  # up to so many variables rows are cheap
 EXACT_SET = 64  # working sets up to this size are solved (almost) exactly
 CHUNK = 4096  # columns of s that a thread updates at a time
 PART = 0.1  # of the violation: how far the others are solved
 STEPS_PER_VARIABLE = 50  # most inner steps of an iteration
+HURRY = 0.5  # seconds to bring all variables back, at most, after an interrupt
 # Iterations without progress that prove the limit of precision: so many times all variables.
 STALL = 30
 LONGEST_STALL = 3000
-NEGATIVE = 1e-6  # relative size of a negative eigenvalue that rounding does not explain
-SAMPLE = 160  # rows on which a kernel is tested for a negative eigenvalue
 
 
 @dataclass(frozen=True)
@@ -129,6 +126,15 @@ class DualSolver:
         assert self._state is not None
         return self._state.beta
 
+    def point(self) -> DualPoint:
+        """Where the solver is now."""
+        state = self._state
+        assert state is not None
+        active, seen = state.active, np.empty(4)
+        g = state.s[active.columns] + active.linear
+        loops.extremes(g, state.beta[active.variables], active.lower, active.upper, seen)
+        return DualPoint(state.beta, _bias(seen))
+
     # -- the loop ---------------------------------------------------------------------
 
     def run(self, start: np.ndarray | None = None) -> SolveResult:
@@ -158,7 +164,7 @@ class DualSolver:
             g = state.s[active.columns] + active.linear
             loops.extremes(g, beta, active.lower, active.upper, seen)
             violation = max(0.0, seen[1] - seen[0])
-            bias = -seen[2] / seen[3] if seen[3] else _middle(-seen[1], -seen[0])
+            bias = _bias(seen)
             solved = not violation > self._settings.tol
             if solved and state.absent:
                 self._restore()
@@ -219,11 +225,12 @@ class DualSolver:
             rows, place = np.unique(active.rows[columns], return_inverse=True)
         slots = self._rows(rows)
         begin = time.perf_counter()
-        K = self._square(slots[place], columns)
         point, slope = beta[chosen], g[chosen]
         seen = np.empty(2)
         loops.pairwise_steps(
-            K,
+            self._cache.slots,
+            slots[place],
+            columns,
             self._diagonal[active.rows[columns]],
             slope,
             point,
@@ -260,15 +267,6 @@ class DualSolver:
             return 0.1 * self._settings.tol
         part = 0.0 if size == len(self._problem) else PART * violation
         return max(part, 0.5 * self._settings.tol)
-
-    def _square(self, slots: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """The block of K of the working set."""
-        rows = self._cache.slots
-        if len(columns) == len(rows) == rows.shape[1] and np.array_equal(slots, columns):
-            return rows
-        K = np.empty((len(columns), len(columns)), dtype=rows.dtype)
-        loops.gather_square(rows, slots, columns, K)
-        return K
 
     # -- rows -------------------------------------------------------------------------
 
@@ -350,6 +348,15 @@ class DualSolver:
         self._state = _State(state.beta, s, state.value, everything)
         self._seconds["restore"] += time.perf_counter() - begin
 
+    def _seconds_to_restore(self) -> float:
+        """A guess, from the kernel values so far."""
+        state = self._state
+        assert state is not None
+        values = sum(
+            len(gone.rows) * np.count_nonzero(state.beta != gone.beta) for gone in state.absent
+        )
+        return self._seconds["rows"] * values / max(1, self._cache.computed_values)
+
     # -- reports ----------------------------------------------------------------------
 
     def _record(
@@ -399,16 +406,24 @@ class DualSolver:
 
     def _result(self, status: Status) -> SolveResult:
         assert self._state is not None
-        if self._state.absent:
-            self._restore()
-        state = self._state
-        g = state.s[state.active.columns] + self._problem.linear
-        bias = best_bias(self._problem, g)
-        gap = max(0.0, loops.gap_at(g, state.beta, self._problem.lower, self._problem.upper, bias))
-        # Anew from s: the running sum has gathered rounding.
-        sums = row_sums(self._problem, state.beta, len(state.s))
-        dual = -(0.5 * float(sums @ state.s) + float(self._problem.linear @ state.beta))
-        self._look_for_negative_curvature(state.beta)
+        problem = self._problem
+        if status is Status.INTERRUPTED and self._seconds_to_restore() > HURRY:
+            state, gap, dual = self._state, np.inf, -self._state.value
+            bias = self.point().bias
+        else:
+            if self._state.absent:
+                self._restore()
+            state = self._state
+            g = state.s[state.active.columns] + problem.linear
+            bias = loops.best_bias(g, problem.lower, problem.upper, problem.total)
+            gap = max(0.0, loops.gap_at(g, state.beta, problem.lower, problem.upper, bias))
+            # Anew from s: the running sum has gathered rounding.
+            sums = row_sums(problem, state.beta, len(state.s))
+            dual = -(0.5 * float(sums @ state.s) + float(problem.linear @ state.beta))
+        if self._definite is None:
+            self.indefinite = looks_indefinite(
+                self._matrix, problem, state.beta, self._least_curvature
+            )
         certificate = DualCertificate(dual + gap, dual)
         if self.indefinite:
             certificate = DualCertificate(dual + gap, -np.inf, "withheld")
@@ -422,22 +437,12 @@ class DualSolver:
             timings={**self._seconds, "total": time.perf_counter() - self._started},
         )
 
-    def _look_for_negative_curvature(self, beta: np.ndarray) -> None:
-        """Test a kernel of which nothing is known on the pairs met and on some of its rows."""
-        if self._definite is not None or self.indefinite:
-            return
-        rows = np.unique(self._problem.rows[beta != 0.0])
-        if len(rows) < 2:
-            rows = np.arange(self._matrix.columns)
-        rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE)).astype(np.int64)]
-        square = self._matrix.rows(rows, rows).astype(np.float64)
-        values = np.linalg.eigvalsh(0.5 * (square + square.T))
-        negative = values[0] < -NEGATIVE * np.max(np.abs(values))
-        self.indefinite = bool(negative or self._least_curvature < -NEGATIVE)
 
-
-def _middle(low: float, high: float) -> float:
-    """Between two numbers one of which may be infinite."""
+def _bias(seen: np.ndarray) -> float:
+    """The bias by the free variables, else between the extremes, one of which may be infinite."""
+    if seen[3]:
+        return -float(seen[2]) / float(seen[3])
+    low, high = -float(seen[1]), -float(seen[0])
     if not np.isfinite(low):
         return float(high) if np.isfinite(high) else 0.0
     return 0.5 * float(low + high) if np.isfinite(high) else float(low)

@@ -23,6 +23,7 @@ from ..kernels import (
     prediction_points,
 )
 from ..result import Iteration, SolveResult, Status
+from ._callbacks import CallbackSupportMixin
 from ._kernel_solve import KernelSession
 
 FLOATS = (np.float64, np.float32)
@@ -30,7 +31,7 @@ FLOATS = (np.float64, np.float32)
 BLOCK_VALUES = 1 << 20
 
 
-class KernelMachine(BaseEstimator):
+class KernelMachine(CallbackSupportMixin, BaseEstimator):
     """Base of the kernel machines. Parameters are documented there."""
 
     kernel: str | Callable[[Any, Any], Any]
@@ -155,15 +156,21 @@ class KernelMachine(BaseEstimator):
             callback=self.callback,
         )
 
-    def _store(self, X: Any, support: np.ndarray, dual_coef: np.ndarray) -> None:
-        """Keep the support vectors and their coefficients, (outputs, support vectors)."""
-        self.support_ = support.astype(np.int32)
-        self.dual_coef_ = dual_coef
-        self.shape_fit_ = X.shape
-        if self.kernel == "precomputed":
-            self.support_vectors_ = np.empty((0, 0))
-        else:
-            self.support_vectors_ = X[support]
+    def _model(self, X: Any, support: np.ndarray, dual_coef: np.ndarray) -> dict[str, Any]:
+        """Fitted attributes of support vectors with coefficients, (outputs, support vectors)."""
+        attributes = {
+            "support_": support.astype(np.int32),
+            "dual_coef_": dual_coef,
+            "shape_fit_": X.shape,
+            "support_vectors_": np.empty((0, 0)) if self.kernel == "precomputed" else X[support],
+        }
+        if hasattr(self, "_gamma"):
+            attributes["_gamma"] = self._gamma
+        return attributes
+
+    def _store(self, attributes: dict[str, Any]) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
 
     def _store_results(self, results: list[SolveResult]) -> None:
         one = len(results) == 1

@@ -16,7 +16,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..data.points import Points
-from ..dual import DualIteration, DualProblem, DualSettings, DualSolver
+from ..dual import (
+    DualIteration,
+    DualPoint,
+    DualProblem,
+    DualSettings,
+    DualSolver,
+    WholeSolver,
+)
 from ..exec import Executor
 from ..kernels import (
     CallableMatrix,
@@ -28,6 +35,7 @@ from ..kernels import (
 )
 from ..report.dual_progress import dual_progress
 from ..result import Iteration, SolveResult, Status
+from ._callbacks import WARN_LEVEL
 
 logger = logging.getLogger("cutplane")
 
@@ -82,6 +90,9 @@ class KernelSession:
         self._points: Points | None = None
         self._values: np.ndarray | None = None
         self._room: np.ndarray | None = None
+        self._groups: list[np.ndarray] = []
+        self._places: list[np.ndarray] = []  # rows of the groups in the values
+        self._spent = 0.0
         if kernel.name == "precomputed":
             self._values = X
         elif kernel.function is None:
@@ -91,23 +102,54 @@ class KernelSession:
         self.ended: Status | None = None
         self.indefinite = False
 
-    def share(self) -> None:
-        """Compute all kernel values once, if they are few: several problems will use them."""
+    def split(self, groups: list[np.ndarray]) -> None:
+        """Several problems will be solved, each on some of these groups of rows.
+
+        All kernel values are computed once if they are few, those of a group side by side.
+        """
+        self._groups = self._places = groups
         rows = self._X.shape[0]
         few = rows <= ONE_MATRIX and rows * rows * 8 <= self._settings.cache_bytes
-        if self._values is None and few:
-            matrix = self._matrix(None)
-            self._values = matrix.rows(np.arange(rows))
+        if self._values is not None or not few:
+            return
+        if self._points is None:
+            self._values = self._matrix(None).whole()
+            return
+        points = self._points.take(np.concatenate(groups))
+        self._values = ProductMatrix(self._kernel, points, None, self._executor).whole()
+        self._places = np.split(np.arange(rows), np.cumsum([len(group) for group in groups])[:-1])
 
-    def _matrix(self, rows: np.ndarray | None) -> KernelMatrix:
+    def _matrix(self, which: tuple[int, ...] | None) -> KernelMatrix:
+        """Of all rows, or of those of some groups."""
         if self._values is not None:
             whole = PrecomputedMatrix(self._values)
-            return whole if rows is None else whole.square(rows, self._room_for(len(rows)))
+            if which is None:
+                return whole
+            rows = np.concatenate([self._places[k] for k in which])
+            return whole.square(rows, self._room_for(len(rows)))
+        some = None if which is None else np.concatenate([self._groups[k] for k in which])
         if self._points is not None:
-            points = self._points if rows is None else self._points.take(rows)
+            points = self._points if some is None else self._points.take(some)
             return ProductMatrix(self._kernel, points, None, self._executor)
         assert self._kernel.function is not None
-        return CallableMatrix(self._kernel.function, self._X if rows is None else self._X[rows])
+        return CallableMatrix(self._kernel.function, self._X if some is None else self._X[some])
+
+    def _solver(
+        self,
+        problem: DualProblem,
+        which: tuple[int, ...] | None,
+        settings: DualSettings,
+        observe: Callable[[DualIteration], bool],
+    ) -> WholeSolver | DualSolver:
+        definite = self._kernel.definite
+        if not WholeSolver.suits(problem, settings):
+            matrix = self._matrix(which)
+            return DualSolver(matrix, problem, settings, self._executor, observe, definite)
+        if self._values is None or which is None:
+            values, rows = self._matrix(which).whole(), np.arange(len(problem))
+        else:
+            values, rows = self._values, np.concatenate([self._places[k] for k in which])
+        return WholeSolver(values, rows, problem, settings, observe, definite)
 
     def interrupt(self) -> None:
         """The user wants no more: the remaining problems get a single iteration each."""
@@ -125,35 +167,33 @@ class KernelSession:
         label: str,
         problem: DualProblem,
         *,
-        rows: np.ndarray | None = None,
+        which: tuple[int, ...] | None = None,
         start: np.ndarray | None = None,
+        on_iteration: Callable[[Callable[[], DualPoint]], bool] | None = None,
     ) -> SolveResult:
-        """Solve a problem on some rows (default: all), from a point if there is one.
+        """Solve a problem on the rows of some groups, in this order, or on all rows.
 
         After an interrupt or a callback's stop, or beyond the time limit, the remaining
-        problems get a single iteration each, so that the model is complete.
+        problems get a single iteration each, so that the model is complete. ``on_iteration`` is
+        called with a function that gives the point reached; a true answer stops.
         """
-        spent = sum(result.timings["total"] for result in self.results)
-        limit = 0.0 if self.ended else max(0.0, self._settings.time_limit - spent)
-        settings = dataclasses.replace(self._settings, time_limit=limit)
+        settings = self._settings
+        if self.ended or settings.time_limit < np.inf:
+            limit = 0.0 if self.ended else max(0.0, settings.time_limit - self._spent)
+            settings = dataclasses.replace(settings, time_limit=limit)
         with dual_progress(self._verbose, label, settings.tol) as show:
 
             def observe(record: DualIteration) -> bool:
                 show(record)
-                if self._callback is None:
-                    return False
-                return bool(self._callback(dataclasses.replace(record, problem=label)))
+                stop = False
+                if self._callback is not None:
+                    stop = bool(self._callback(dataclasses.replace(record, problem=label)))
+                return stop | (on_iteration is not None and on_iteration(solver.point))
 
-            solver = DualSolver(
-                self._matrix(rows),
-                problem,
-                settings,
-                self._executor,
-                observe,
-                definite=self._kernel.definite,
-            )
+            solver = self._solver(problem, which, settings, observe)
             result = solver.run(start)
         self.indefinite |= solver.indefinite
+        self._spent += result.timings["total"]
         if self.ended is None and result.status in (Status.INTERRUPTED, Status.STOPPED):
             self.ended = result.status
         elif self.ended is not None and result.status is not Status.CONVERGED:
@@ -170,7 +210,7 @@ class KernelSession:
         return result
 
 
-def warn_of_results(name: str, session: KernelSession, level: int = 3) -> None:
+def warn_of_results(name: str, session: KernelSession, level: int = WARN_LEVEL) -> None:
     """Warn of an indefinite kernel, and of the worst result above the tolerance.
 
     To be called by ``fit`` itself, so that the warning shows the caller's line.
@@ -195,10 +235,15 @@ def warn_of_results(name: str, session: KernelSession, level: int = 3) -> None:
         Status.NUMERICALLY_LIMITED: " Bring the features to similar scales, or lower C.",
     }.get(worst.status, "")
     certificate = worst.certificate
+    distance = "how far the model is from the optimum is not known"
+    if certificate.gap < np.inf:
+        distance = (
+            f"the objective {certificate.primal:.6g} is at most {certificate.gap:.3g} above the "
+            f"optimum (relative gap {certificate.relative_gap:.2g})"
+        )
     warnings.warn(
-        f"{name} {worst.status.reason} after {worst.n_iter} iterations, above tol: the "
-        f"objective {certificate.primal:.6g} is at most {certificate.gap:.3g} above the "
-        f"optimum (relative gap {certificate.relative_gap:.2g}).{advice}",
+        f"{name} {worst.status.reason} after {worst.n_iter} iterations, above tol: "
+        f"{distance}.{advice}",
         ConvergenceWarning,
         stacklevel=level,
     )

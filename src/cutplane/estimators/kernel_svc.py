@@ -11,8 +11,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 
 from .._checks import check_choice, check_flag, check_number, check_weights, class_factors
-from ..dual import DualProblem
-from ..result import Iteration, SolveResult
+from ..dual import DualPoint, DualProblem
+from ..result import Iteration
+from ._callbacks import FitTasks, with_callbacks
 from ._kernel_base import KernelMachine
 from ._kernel_solve import KernelSession, warn_of_results
 
@@ -156,6 +157,7 @@ class SVC(ClassifierMixin, KernelMachine):
 
     # -- fitting ----------------------------------------------------------------------
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVC:
         """Fit the model.
 
@@ -172,16 +174,26 @@ class SVC(ClassifierMixin, KernelMachine):
         -------
         self
         """
+        data = X, y
         self._check_parameters()
         X, encoded, bounds = self._check_data(X, y, sample_weight)
-        tasks = self._tasks(encoded)
+        tasks = self._tasks()
+        groups = self._groups(encoded)
         points = self._start_points(len(encoded), len(tasks))
+        watchers = FitTasks(self, *data, len(tasks))
         with self._executor(*X.shape) as executor:
             session = self._session(X, executor, float(bounds.max()))
             if len(tasks) > 1:
-                session.share()
-            self._solve(session, tasks, encoded, bounds, points)
-        self._assemble(X, encoded, tasks, session.results)
+                session.split(groups)
+
+            def model(points: list[DualPoint]) -> dict[str, Any]:
+                return self._assemble(X, encoded, tasks, groups, points)
+
+            self._solve(session, tasks, groups, encoded, bounds, points, watchers, model)
+        self._store(model([DualPoint(result.w, result.bias) for result in session.results]))
+        self.n_iter_ = np.array([result.n_iter for result in session.results], dtype=np.int32)
+        self._store_results(session.results)
+        watchers.end()
         warn_of_results(type(self).__name__, session)
         return self
 
@@ -218,20 +230,26 @@ class SVC(ClassifierMixin, KernelMachine):
     def _one_against_rest(self) -> bool:
         return self.multi_class == "ovr" and len(self.classes_) > 2
 
-    def _tasks(self, encoded: np.ndarray) -> list[tuple[int, int, np.ndarray | None]]:
-        """Of each problem: the positive class, the negative one (−1: all others), and the rows."""
+    def _tasks(self) -> list[tuple[int, int]]:
+        """Of each problem: the positive class and the negative one (−1: all others)."""
         count = len(self.classes_)
         if count == 2:
-            return [(1, 0, None)]
+            return [(1, -1)]
         if self._one_against_rest():
-            return [(k, -1, None) for k in range(count)]
-        return [
-            (a, b, np.flatnonzero((encoded == a) | (encoded == b)))
-            for a, b in itertools.combinations(range(count), 2)
-        ]
+            return [(k, -1) for k in range(count)]
+        return list(itertools.combinations(range(count), 2))
 
-    def _label(self, task: tuple[int, int, Any]) -> str:
+    def _groups(self, encoded: np.ndarray) -> list[np.ndarray]:
+        """The rows of each class; all rows if the problems are on all."""
+        if len(self.classes_) == 2 or self._one_against_rest():
+            return [np.arange(len(encoded))]
+        order = np.argsort(encoded, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(encoded))[:-1])
+
+    def _label(self, task: tuple[int, int]) -> str:
         rest = "the rest" if task[1] < 0 else str(self.classes_[task[1]])
+        if len(self.classes_) == 2:
+            rest = str(self.classes_[0])
         return f"{self.classes_[task[0]]} against {rest}"
 
     def _start_points(self, rows: int, problems: int) -> list[np.ndarray] | None:
@@ -244,17 +262,25 @@ class SVC(ClassifierMixin, KernelMachine):
     def _solve(
         self,
         session: KernelSession,
-        tasks: list[tuple[int, int, np.ndarray | None]],
+        tasks: list[tuple[int, int]],
+        groups: list[np.ndarray],
         encoded: np.ndarray,
         bounds: np.ndarray,
         points: list[np.ndarray] | None,
+        watchers: FitTasks,
+        model: Callable[[list[DualPoint]], dict[str, Any]],
     ) -> None:
 
+        def observe(point: Callable[[], DualPoint]) -> bool:
+            done = [DualPoint(result.w, result.bias) for result in session.results]
+            return watchers.iteration(lambda: model([*done, point()]))
+
         def solve(k: int) -> None:
-            positive, _, rows = tasks[k]
-            some = slice(None) if rows is None else rows
-            signs = np.where(encoded[some] == positive, 1.0, -1.0)
-            limit = bounds[some]
+            positive, negative = tasks[k]
+            which = None if negative < 0 else tasks[k]
+            rows = slice(None) if which is None else np.concatenate([groups[c] for c in which])
+            signs = np.where(encoded[rows] == positive, 1.0, -1.0)
+            limit = bounds[rows]
             problem = DualProblem(
                 linear=-signs,
                 lower=np.where(signs > 0, 0.0, -limit),
@@ -263,7 +289,10 @@ class SVC(ClassifierMixin, KernelMachine):
             start = None
             if points is not None and len(points[k]) == len(signs):
                 start = points[k]
-            session.solve(self._label(tasks[k]), problem, rows=rows, start=start)
+            label = self._label(tasks[k])
+            watchers.begin_problem(label)
+            session.solve(label, problem, which=which, start=start, on_iteration=observe)
+            watchers.end_problem()
 
         while len(session.results) < len(tasks):
             try:
@@ -283,10 +312,13 @@ class SVC(ClassifierMixin, KernelMachine):
         self,
         X: Any,
         encoded: np.ndarray,
-        tasks: list[tuple[int, int, np.ndarray | None]],
-        results: list[SolveResult],
-    ) -> None:
+        tasks: list[tuple[int, int]],
+        groups: list[np.ndarray],
+        points: list[DualPoint],
+    ) -> dict[str, Any]:
         """Fitted attributes, coefficients in scikit-learn's layout.
+
+        Problems beyond the points are not solved yet: their scores are 0.
 
         In one-vs-one row r of ``dual_coef_`` holds, for a support vector of class k, its
         coefficient against class r if r < k, else against class r + 1.
@@ -295,20 +327,22 @@ class SVC(ClassifierMixin, KernelMachine):
         one_vs_one = classes > 2 and not self._one_against_rest()
         height = classes - 1 if one_vs_one else len(tasks)
         whole = np.zeros((height, len(encoded)))
-        for k, ((a, b, rows), result) in enumerate(zip(tasks, results, strict=True)):
-            if rows is None:
-                whole[k] = result.w
+        for k, ((a, b), point) in enumerate(zip(tasks, points, strict=False)):
+            if b < 0:
+                whole[k] = point.beta
             else:
-                own = encoded[rows] == a
-                whole[b - 1, rows[own]] = result.w[own]
-                whole[a, rows[~own]] = result.w[~own]
+                whole[b - 1, groups[a]] = point.beta[: len(groups[a])]
+                whole[a, groups[b]] = point.beta[len(groups[a]) :]
         support = np.flatnonzero(np.any(whole != 0.0, axis=0))
         support = support[np.argsort(encoded[support], kind="stable")]
-        self._store(X, support, whole[:, support])
-        self.n_support_ = np.bincount(encoded[support], minlength=classes).astype(np.int32)
-        self.intercept_ = np.array([result.bias for result in results])
-        self.n_iter_ = np.array([result.n_iter for result in results], dtype=np.int32)
-        self._store_results(results)
+        bias = np.zeros(len(tasks))
+        bias[: len(points)] = [point.bias for point in points]
+        return {
+            **self._model(X, support, whole[:, support]),
+            "n_support_": np.bincount(encoded[support], minlength=classes).astype(np.int32),
+            "intercept_": bias,
+            "classes_": self.classes_,
+        }
 
     # -- prediction -------------------------------------------------------------------
 

@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.base import OutlierMixin, RegressorMixin
 
 from .._checks import check_number, check_weights
-from ..dual import DualProblem
-from ..result import Iteration, SolveResult
+from ..dual import DualPoint, DualProblem
+from ..result import Iteration
+from ._callbacks import WARN_LEVEL, FitTasks, with_callbacks
 from ._kernel_base import KernelMachine
 from ._kernel_solve import warn_of_results
 
@@ -20,26 +21,46 @@ ON_BORDER = 1e-9  # of the offset
 class _SingleProblem(KernelMachine):
     """A kernel machine of one problem and one output."""
 
-    def _fit_problem(self, X: Any, problem: DualProblem, label: str, scale: float) -> SolveResult:
-        """Solve, and store what does not depend on the machine; β is summed by row."""
+    def _fit_problem(
+        self, data: tuple[Any, Any], X: Any, problem: DualProblem, label: str, scale: float
+    ) -> None:
+        """Solve, and store the model; ``data`` are X and y as the user gave them."""
+        watchers = FitTasks(self, *data, 1)
         memory = getattr(self, "_memory", None)
         start = None
         if self.warm_start and memory is not None and len(memory["beta"]) == len(problem):
             start = memory["beta"] * (scale / memory["scale"])
         with self._executor(*X.shape) as executor:
             session = self._session(X, executor, float(problem.upper.max()))
-            result = session.solve(label, problem, start=start)
+            watchers.begin_problem(label)
+            result = session.solve(
+                label,
+                problem,
+                start=start,
+                on_iteration=lambda point: watchers.iteration(
+                    lambda: self._assemble(X, problem, point())
+                ),
+            )
+            watchers.end_problem()
         if self.warm_start:
             self._memory = {"beta": result.w, "scale": scale}
-        beta = result.w if problem.row_of is None else np.bincount(problem.row_of, result.w)
-        support = np.flatnonzero(beta)
-        self._store(X, support, beta[None, support])
-        self.n_support_ = np.array([len(support)], dtype=np.int32)
-        self.intercept_ = np.array([result.bias])
+        self._store(self._assemble(X, problem, DualPoint(result.w, result.bias)))
         self.n_iter_ = result.n_iter
         self._store_results([result])
-        warn_of_results(type(self).__name__, session, level=4)
-        return result
+        watchers.end()
+        warn_of_results(type(self).__name__, session, level=WARN_LEVEL + 1)
+
+    def _assemble(self, X: Any, problem: DualProblem, point: DualPoint) -> dict[str, Any]:
+        """Fitted attributes; β is summed by row."""
+        beta = point.beta
+        if problem.row_of is not None:
+            beta = np.bincount(problem.row_of, beta)
+        support = np.flatnonzero(beta)
+        return {
+            **self._model(X, support, beta[None, support]),
+            "n_support_": np.array([len(support)], dtype=np.int32),
+            "intercept_": np.array([point.bias]),
+        }
 
 
 class SVR(RegressorMixin, _SingleProblem):
@@ -124,6 +145,7 @@ class SVR(RegressorMixin, _SingleProblem):
         self.verbose = verbose
         self.callback = callback
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
         """Fit the model.
 
@@ -139,6 +161,7 @@ class SVR(RegressorMixin, _SingleProblem):
         -------
         self
         """
+        data = X, y
         self._check_common()
         C = check_number("C", self.C, above=0.0)
         epsilon = check_number("epsilon", self.epsilon, at_least=0.0)
@@ -153,7 +176,7 @@ class SVR(RegressorMixin, _SingleProblem):
             upper=np.concatenate([bounds, zero]),
             row_of=np.tile(np.arange(rows), 2),
         )
-        self._fit_problem(X, problem, "regression", C)
+        self._fit_problem(data, X, problem, "regression", C)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -246,6 +269,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         self.verbose = verbose
         self.callback = callback
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
         """Fit the model.
 
@@ -260,6 +284,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         -------
         self
         """
+        data = X, y
         self._check_common()
         nu = check_number("nu", self.nu, above=0.0)
         if nu > 1.0:
@@ -272,11 +297,15 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
             upper=weights,
             total=nu * float(weights.sum()),
         )
-        self._fit_problem(X, problem, "one class", 1.0)
-        # Free support vectors lie on the border; rounding must not decide about them.
-        self.intercept_ += ON_BORDER * np.abs(self.intercept_)
-        self.offset_ = -self.intercept_
+        self._fit_problem(data, X, problem, "one class", 1.0)
         return self
+
+    def _assemble(self, X: Any, problem: DualProblem, point: DualPoint) -> dict[str, Any]:
+        attributes = super()._assemble(X, problem, point)
+        # Free support vectors lie on the border; rounding must not decide about them.
+        attributes["intercept_"] += ON_BORDER * np.abs(attributes["intercept_"])
+        attributes["offset_"] = -attributes["intercept_"]
+        return attributes
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed distance to the region's border, times |w|: positive inside.

@@ -19,51 +19,104 @@ FLAT = 1e-12  # curvature that takes the place of zero or less, as in libsvm
 TILE = 1024
 
 
+# Doubles as integers of the same order: the compiler vectorises the minimum of integers, not
+# that of floating point numbers, where NaN would have to be minded.
+MOST = np.int64(0x7FFFFFFFFFFFFFFF)
+
+
 @jit
-def pairwise_steps(K, diagonal, g, beta, lower, upper, tol, max_steps, seen):
+def _extremes_of_marked(g, may_grow, may_fall, ends):
+    """ends = (min g of what may grow, max g of what may fall); infinite if there is none."""
+    low = MOST
+    high = -MOST
+    bits = g.view(np.int64)
+    for t in range(bits.shape[0]):
+        key = bits[t] ^ ((bits[t] >> 63) & MOST)
+        low = min(low, key if may_grow[t] else MOST)
+        high = max(high, key if may_fall[t] else -MOST)
+    found = ends.view(np.int64)
+    found[0] = low ^ ((low >> 63) & MOST)
+    found[1] = high ^ ((high >> 63) & MOST)
+    if low == MOST:
+        ends[0] = np.inf
+    if high == -MOST:
+        ends[1] = -np.inf
+
+
+@jit
+def _partner(g, row, diagonal, low, own, may_fall, gains):
+    """The j that decreases the objective most with the variable of gradient ``low``, or −1."""
+    for t in range(g.shape[0]):
+        diff = max(g[t] - low, 0.0)
+        curvature = max(own + diagonal[t] - 2.0 * np.float64(row[t]), FLAT)
+        gains[t] = diff * diff / curvature if may_fall[t] else 0.0
+    bits = gains.view(np.int64)  # none is negative
+    best = np.int64(0)
+    for t in range(bits.shape[0]):
+        best = max(best, bits[t])
+    for t in range(bits.shape[0]):
+        if bits[t] == best:
+            return t if best > 0 else -1
+    return -1
+
+
+@jit
+def _move(g, row, other, step):
+    """The gradient after a step of a pair."""
+    for t in range(g.shape[0]):
+        g[t] += step * (np.float64(row[t]) - np.float64(other[t]))
+
+
+@jit
+def _copy_row(source, columns, out):
+    for t in range(columns.shape[0]):
+        out[t] = source[np.uint64(columns[t])]  # unsigned: no wrap-around check
+
+
+@jit
+def pairwise_steps(source, rows, columns, diagonal, g, beta, lower, upper, tol, max_steps, seen):
     """Minimise over all of β by steps of pairs, chosen by second order (Fan, Chen, Lin 2005).
 
-    Parameters: K (q, q) and its diagonal; g, beta (changed), lower, upper (q,). Stops once
+    K[a, b] = source[rows[a], columns[b]]; a row is copied when a step needs it. Other
+    parameters: K's diagonal; g, beta (changed), lower, upper (q,). Stops once
     max over pairs of g_j − g_i is at most ``tol``, or after ``max_steps``.
     ``seen[0]`` becomes the violation left, ``seen[1]`` the least curvature met,
     relative to the diagonal. Returns the number of steps.
     """
     q = g.shape[0]
+    K = np.empty((q, q), source.dtype)
+    copied = np.zeros(q, np.bool_)
+    may_grow = np.empty(q, np.int64)  # as wide as what they mark
+    may_fall = np.empty(q, np.int64)
+    for t in range(q):
+        may_grow[t] = beta[t] < upper[t]
+        may_fall[t] = beta[t] > lower[t]
+    gains = np.empty(q)
+    ends = np.empty(2)
     steps = 0
     least = np.inf
     violation = 0.0
     while True:
-        i = -1
-        low = np.inf
-        high = -np.inf
-        for t in range(q):
-            v = g[t]
-            if v < low and beta[t] < upper[t]:
-                low = v
-                i = t
-            if v > high and beta[t] > lower[t]:
-                high = v
-        violation = max(0.0, high - low)
+        _extremes_of_marked(g, may_grow, may_fall, ends)
+        low = ends[0]
+        violation = max(0.0, ends[1] - low)
         if not violation > tol or steps >= max_steps:
             break
+        i = 0
+        while g[i] != low or not may_grow[i]:
+            i += 1
         row = K[i]
+        if not copied[i]:
+            _copy_row(source[rows[i]], columns, row)
+            copied[i] = True
         own = diagonal[i]
-        j = -1
-        gain = 0.0  # of the best pair: gain / cost is its decrease, twice
-        cost = 1.0
-        for t in range(q):
-            diff = g[t] - low
-            if diff > 0.0 and beta[t] > lower[t]:
-                curvature = own + diagonal[t] - 2.0 * row[t]
-                if curvature < FLAT:
-                    curvature = FLAT
-                if diff * diff * cost > gain * curvature:
-                    gain = diff * diff
-                    cost = curvature
-                    j = t
+        j = _partner(g, row, diagonal, low, own, may_fall, gains)
         if j < 0:
             break
         other = K[j]
+        if not copied[j]:
+            _copy_row(source[rows[j]], columns, other)
+            copied[j] = True
         scale = own + diagonal[j]
         curvature = scale - 2.0 * row[j]
         if scale > 0.0:
@@ -84,8 +137,10 @@ def pairwise_steps(K, diagonal, g, beta, lower, upper, tol, max_steps, seen):
         else:
             beta[i] += step
             beta[j] -= step
-        for t in range(q):
-            g[t] += step * (np.float64(row[t]) - np.float64(other[t]))
+        for t in (i, j):
+            may_grow[t] = beta[t] < upper[t]
+            may_fall[t] = beta[t] > lower[t]
+        _move(g, row, other, step)
         steps += 1
     seen[0] = violation
     seen[1] = least
@@ -118,16 +173,6 @@ def add_rows(slots, which, coef, first, last, out):
             for j in range(tile.shape[0]):
                 tile[j] += ca * a[j]
             k += 1
-
-
-@jit
-def gather_square(slots, which, columns, out):
-    """out[a, b] = slots[which[a], columns[b]]."""
-    for a in range(which.shape[0]):
-        row = slots[which[a]]
-        target = out[a]
-        for b in range(columns.shape[0]):
-            target[b] = row[np.uint64(columns[b])]  # unsigned: no wrap-around check
 
 
 @jit
@@ -178,6 +223,63 @@ def gap_at(g, beta, lower, upper, bias):
         else:
             total += (beta[t] - upper[t]) * r
     return total
+
+
+@jit
+def best_bias(g, lower, upper, total):
+    """The b that minimises the primal: a weighted quantile of −g, the middle if it is an interval.
+
+    The primal's slope in b is total − Σ upper at the left end and grows by
+    upper_i − lower_i as b passes −g_i. Variables that cannot move do not count.
+    """
+    count = 0
+    slope = total
+    mass = 0.0
+    points = np.empty(g.shape[0])
+    jumps = np.empty(g.shape[0])
+    for t in range(g.shape[0]):
+        if upper[t] > lower[t]:
+            points[count] = -g[t]
+            jumps[count] = upper[t] - lower[t]
+            slope -= upper[t]
+            mass += jumps[count]
+            count += 1
+    if count == 0:
+        return 0.0
+    order = np.argsort(points[:count], kind="mergesort")
+    tiny = 1e-10 * mass
+    for k in range(count):
+        slope += jumps[order[k]]
+        if slope >= -tiny:
+            break
+    else:
+        return points[order[0]]
+    if slope <= tiny and k + 1 < count:
+        return 0.5 * (points[order[k]] + points[order[k + 1]])
+    return points[order[k]]
+
+
+@jit
+def assess(g, beta, linear, lower, upper, total, out):
+    """Where a point stands: min g of what may grow, max g of what may fall, value, bias, gap.
+
+    The value is ½βᵀKβ + cᵀβ = ½Σ β(g + c).
+    """
+    low = np.inf
+    high = -np.inf
+    value = 0.0
+    for t in range(g.shape[0]):
+        if beta[t] < upper[t] and g[t] < low:
+            low = g[t]
+        if beta[t] > lower[t] and g[t] > high:
+            high = g[t]
+        value += 0.5 * beta[t] * (g[t] + linear[t])
+    bias = best_bias(g, lower, upper, total)
+    out[0] = low
+    out[1] = high
+    out[2] = value
+    out[3] = bias
+    out[4] = max(0.0, gap_at(g, beta, lower, upper, bias))
 
 
 @jit
