@@ -17,13 +17,16 @@ if TYPE_CHECKING:
         SVR,
         ChainTagger,
         LinearSVC,
+        LinearSVCCV,
+        LinearSVCPath,
         MeasureSVC,
         OneClassSVM,
         OrdinalSVC,
         RankSVM,
         StructuredSVM,
+        linear_svc_path,
     )
-    from .report import plot_convergence
+    from .report import plot_convergence, plot_path
     from .result import Certificate, Iteration, SolveResult, Status
 
 __version__ = "0.1.0.dev0"
@@ -32,6 +35,9 @@ __version__ = "0.1.0.dev0"
 # with the first name that needs them.
 _WHERE = {
     "LinearSVC": ".estimators",
+    "LinearSVCCV": ".estimators",
+    "LinearSVCPath": ".estimators",
+    "linear_svc_path": ".estimators",
     "MeasureSVC": ".estimators",
     "OrdinalSVC": ".estimators",
     "OneClassSVM": ".estimators",
@@ -48,6 +54,7 @@ _WHERE = {
     "iter_svmlight": ".data.svmlight",
     "load_svmlight": ".data.svmlight",
     "plot_convergence": ".report",
+    "plot_path": ".report",
 }
 
 __all__ = [
@@ -57,6 +64,8 @@ __all__ = [
     "ChainTagger",
     "Iteration",
     "LinearSVC",
+    "LinearSVCCV",
+    "LinearSVCPath",
     "MeasureSVC",
     "OneClassSVM",
     "OrdinalSVC",
@@ -67,8 +76,10 @@ __all__ = [
     "__version__",
     "dump_svmlight",
     "iter_svmlight",
+    "linear_svc_path",
     "load_svmlight",
     "plot_convergence",
+    "plot_path",
 ]
 
 

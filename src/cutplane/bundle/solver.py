@@ -129,6 +129,10 @@ class IterativeSolver(ABC):
     def active_cuts(self) -> tuple[Cut, ...]:
         """The cuts that support the lower bound."""
 
+    def dual_point(self) -> np.ndarray | None:
+        """A dual point per row, divided by C per unit of weight, from solvers that keep one."""
+        return None
+
     @abstractmethod
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status: ...
 

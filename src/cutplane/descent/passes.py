@@ -96,6 +96,9 @@ class Passes:
         squares += self._constant**2
         self.w = np.zeros(oracle.matrix.shape[1] + (self._constant != 0.0))
         self._bias = 0.0
+        self._labels = targets.labels
+        self._upper = upper
+        self._products = list(zip(oracle.matrix.blocks, slices, strict=True))
         self._parts = [
             _Part(
                 *block,
@@ -115,6 +118,16 @@ class Passes:
     def coef(self) -> np.ndarray:
         """The dual point as coefficients of the risk's sum, but for the labels' sign."""
         return self.alpha / self._per_row
+
+    def start(self, coef: np.ndarray) -> None:
+        """Go on from a dual point as ``coef`` gives it."""
+        np.minimum(coef * self._per_row, self._upper, out=self.alpha)
+        signed = self.alpha * self._labels
+        self.w[:] = 0.0
+        for block, part in self._products:
+            block.add_gradient(signed[part], self.w)
+        if self._constant:
+            self.w[-1] = self._constant * float(signed.sum())
 
     def settle(self, w: np.ndarray) -> None:
         """Take w, computed from alpha, in place of the one that rounding has changed.

@@ -35,6 +35,8 @@ class CoordinateSolver(IterativeSolver):
         Without ``max_iter`` MOST_ITERATIONS are run at most.
     rng : numpy.random.Generator
         Draws the order of the rows.
+    dual_point : ndarray, optional
+        Where to start: a dual point per row divided by C per unit of weight, within its bounds.
     """
 
     oracle: RowOracle
@@ -46,6 +48,7 @@ class CoordinateSolver(IterativeSolver):
         stop: StopRule,
         rng: np.random.Generator,
         observer: Observer | None = None,
+        dual_point: np.ndarray | None = None,
     ) -> None:
         if stop.max_iter is None:
             stop = replace(stop, max_iter=MOST_ITERATIONS)
@@ -54,6 +57,11 @@ class CoordinateSolver(IterativeSolver):
         self.point = oracle.new_point()
         self.trial = oracle.new_point()
         self._cut: Cut | None = None
+        if dual_point is not None:
+            self.passes.start(dual_point)
+
+    def dual_point(self) -> np.ndarray:
+        return self.passes.coef()
 
     def active_cuts(self) -> tuple[Cut, ...]:
         return () if self._cut is None else (self._cut,)

@@ -117,11 +117,6 @@ class RowProblem(Problem):
         digest.update(self.targets.weights.data)
         return digest.digest()
 
-    def dual_cut(self, oracle: RowOracle, dual_point: np.ndarray) -> Cut:
-        """The cut of a dual point per row, divided by C."""
-        u = self.risk.clip_dual(dual_point, self.targets)
-        return oracle.dual_cut(-self.targets.labels * u)
-
 
 @dataclass(frozen=True)
 class WholeProblem(Problem):
@@ -165,10 +160,13 @@ class Memory:
         Those active at the solution. They hold for the same risk on the same data only.
     digest : bytes
         Of that risk and data.
+    dual_point : ndarray or None
+        The solution's dual point per row, divided by C, from the solvers that keep one.
     """
 
     cuts: tuple[Cut, ...]
     digest: bytes
+    dual_point: np.ndarray | None = None
 
 
 class Session:
@@ -199,6 +197,8 @@ class Session:
         The user's, called after every iteration.
     keep_cuts : bool
         Whether memories are wanted.
+    one_session : bool
+        Whether memories are for this session's own problems, whose data need no fingerprint.
     """
 
     def __init__(
@@ -213,6 +213,7 @@ class Session:
         verbose: int,
         callback: Callable[[Iteration], bool | None] | None,
         keep_cuts: bool,
+        one_session: bool = False,
     ) -> None:
         self._matrix = matrix
         self._executor = executor
@@ -226,7 +227,8 @@ class Session:
         self._verbose = verbose
         self._callback = callback
         self._keep_cuts = keep_cuts
-        self._matrix_digest = matrix.digest() if keep_cuts else b""
+        self._fingerprint = keep_cuts and not one_session
+        self._matrix_digest = matrix.digest() if self._fingerprint else b""
         self.results: list[SolveResult] = []
         self.memories: dict[int, Memory] = {}
         self.ended: Status | None = None
@@ -235,10 +237,21 @@ class Session:
         """The user wants no more: the remaining problems get a single iteration each."""
         self.ended = Status.INTERRUPTED
 
+    def solve_all(self, count: int, solve: Callable[[int], None]) -> None:
+        """Call ``solve(k)``, which solves the k-th problem, until there are ``count`` results."""
+        while len(self.results) < count:
+            try:
+                solve(len(self.results))
+            except KeyboardInterrupt:  # between two problems; within one the solver stops
+                if not self.results or self.ended:
+                    raise
+                self.interrupt()
+
     def solve(
         self,
         problem: Problem,
         *,
+        C: float | None = None,
         start: np.ndarray | None = None,
         memory: Memory | None = None,
         dual_point: np.ndarray | None = None,
@@ -252,6 +265,8 @@ class Session:
         Parameters
         ----------
         problem : Problem
+        C : float, optional
+            If not the session's.
         start : ndarray, optional
             Where to start.
         memory : Memory, optional
@@ -277,12 +292,17 @@ class Session:
                     stops |= on_iteration(solver.best.w, solver.best.bias)
                 return stops
 
-            solver = self._make_solver(oracle, self._C * problem.total, stop, observe)
             digest = self._digest(problem)
-            cuts = memory.cuts if memory is not None and memory.digest == digest else ()
+            cuts: tuple[Cut, ...] = ()
             if dual_point is not None:
                 assert isinstance(problem, RowProblem) and isinstance(oracle, RowOracle)
-                cuts = (*cuts, problem.dual_cut(oracle, dual_point))
+                dual_point = problem.risk.clip_dual(dual_point, problem.targets)
+                cuts = (oracle.dual_cut(-problem.targets.labels * dual_point),)
+            if memory is not None and memory.digest == digest:
+                cuts = (*memory.cuts, *cuts)
+                dual_point = memory.dual_point if dual_point is None else dual_point
+            C = self._C if C is None else C
+            solver = self._make_solver(oracle, C * problem.total, stop, observe, dual_point)
             if start is not None and not (
                 start.size == oracle.dimension and np.all(np.isfinite(start))
             ):
@@ -291,7 +311,9 @@ class Session:
             self.results.append(solver.run(start, cuts))
         self._note_end(problem.label)
         if self._keep_cuts:
-            self.memories[len(self.results) - 1] = Memory(solver.active_cuts(), digest)
+            self.memories[len(self.results) - 1] = Memory(
+                solver.active_cuts(), digest, solver.dual_point()
+            )
 
     def _note_end(self, label: str) -> None:
         """Log how the last problem ended, and remember if the user ended it."""
@@ -310,14 +332,19 @@ class Session:
         )
 
     def _make_solver(
-        self, oracle: Oracle, C: float, stop: StopRule, observer: Observer
+        self,
+        oracle: Oracle,
+        C: float,
+        stop: StopRule,
+        observer: Observer,
+        dual_point: np.ndarray | None,
     ) -> IterativeSolver:
         if self._solver == "dcd" or self._solver in STOCHASTIC:
             assert isinstance(oracle, RowOracle)
             # One stream of numbers per problem, all from the session's.
             rng = np.random.default_rng(self._random.randint(2**31 - 1))
             if self._solver == "dcd":
-                return CoordinateSolver(oracle, C, stop, rng, observer)
+                return CoordinateSolver(oracle, C, stop, rng, observer, dual_point)
             return StochasticSolver(oracle, C, stop, STOCHASTIC[self._solver], rng, observer)
         position = AdaptivePosition() if self._solver == "ocas" else None
         if isinstance(oracle, StructuredOracle):
@@ -325,7 +352,7 @@ class Session:
         return BundleSolver(oracle, C, stop, position, observer)
 
     def _digest(self, problem: Problem) -> bytes:
-        if not self._keep_cuts:
+        if not self._fingerprint:
             return b""
         return self._matrix_digest + problem.digest()
 
@@ -337,10 +364,11 @@ def divided(certificate: Certificate, by: float) -> Certificate:
     )
 
 
-def warn_unless_converged(name: str, results: list[SolveResult]) -> None:
+def warn_unless_converged(name: str, results: list[SolveResult], level: int = WARN_LEVEL) -> None:
     """Warn of the worst result above the tolerance, unless the user's callback ended it.
 
-    To be called by ``fit`` itself, so that the warning shows the caller's line.
+    To be called by ``fit`` itself, so that the warning shows the caller's line; ``level`` is
+    that of the caller, from here, where ``fit`` is not wrapped.
     """
     worst = max(
         (r for r in results if r.status not in (Status.CONVERGED, Status.STOPPED)),
@@ -360,5 +388,5 @@ def warn_unless_converged(name: str, results: list[SolveResult]) -> None:
         f"objective {certificate.primal:.6g} is at most {certificate.gap:.3g} above the "
         f"optimum (relative gap {certificate.relative_gap:.2g}).{advice}",
         ConvergenceWarning,
-        stacklevel=WARN_LEVEL,
+        stacklevel=level,
     )

@@ -210,6 +210,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         """The data, labels as class numbers, and the weights of the rows."""
+        X, encoded, weights = self._check_rows(X, y, sample_weight)
+        return X, encoded, self._weigh_classes(encoded, weights)
+
+    def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """The data, labels as class numbers, and the user's weights of the rows."""
         X, y = self._training_data(X, y)
         check_classification_targets(y)
         weights = check_weights(sample_weight, X)
@@ -218,6 +223,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
             raise ValueError(
                 f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two"
             )
+        return X, encoded, weights
+
+    def _weigh_classes(self, encoded: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Weights with those of the classes; at least two classes must have some."""
         if self.class_weight is not None:
             factors = class_factors(self.class_weight, self.classes_, encoded, weights)
             weights = weights * factors[encoded]
@@ -228,7 +237,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             )
         if not np.isfinite(self.C * mass.sum()):
             raise ValueError("C times the sum of the weights overflows; lower C or sample_weight")
-        return X, encoded, weights
+        return weights
 
     def _joint(self) -> bool:
         """Whether all classes make one problem."""
