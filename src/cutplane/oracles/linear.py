@@ -16,12 +16,16 @@ import numpy as np
 
 from ..data import BlockedMatrix
 from ..exec import Executor
+from ..loops import vectors
 from ..risks import Risk, Targets
 from .point import Cut, Line, Point
 from .row_surface import RowSurface
 from .surface import Surface
 
 Slack = Callable[[float, float], float]
+
+# Times that a block's part of a cut is brought up to date before it is computed anew.
+MOST_UPDATES = 30
 
 
 class LinearOracle:
@@ -55,7 +59,10 @@ class LinearOracle:
         tail = () if surface.outputs is None else (surface.outputs,)
         self._w_shape = (matrix.shape[1] + (constant != 0.0), *tail)
         self._slices = [matrix.slice(k) for k in range(len(matrix.blocks))]
-        self._partials = np.empty((len(matrix.blocks), *self._w_shape))
+        self._partials = np.zeros((len(matrix.blocks), *self._w_shape))
+        self._last_coef = np.zeros(surface.shape)  # whose products the partials are
+        self._changes = np.empty(surface.shape)
+        self._updates = np.zeros(len(matrix.blocks), np.int64)  # since they were computed anew
 
     @property
     def dimension(self) -> int:
@@ -106,14 +113,33 @@ class LinearOracle:
         def gradient(k: int) -> None:
             rows = coef[self._slices[k]]
             partial = self._partials[k]
-            partial[...] = 0.0
-            self.matrix.blocks[k].add_gradient(rows, partial)
+            if not self._add_changes(k, rows, partial):
+                partial[...] = 0.0
+                self.matrix.blocks[k].add_gradient(rows, partial)
             if self.constant:
                 partial[-1] = self.constant * rows.sum(axis=0)
 
         self.executor.run(gradient, len(self._slices))
         total = self.surface.total
         return Cut(self._partials.sum(axis=0).reshape(-1) / total, offset / total)
+
+
+    def _add_changes(self, k: int, rows: np.ndarray, partial: np.ndarray) -> bool:
+        """Bring a block's product up to date by the rows whose coefficient has changed.
+
+        From one cut to the next the hinge's change in few rows. False if there are too many,
+        or if it is time to start anew, so that rounding does not add up.
+        """
+        changes = self._changes[self._slices[k]]
+        changed, active = vectors.take_changes(
+            rows.reshape(-1), self._last_coef[self._slices[k]].reshape(-1), changes.reshape(-1)
+        )
+        self._updates[k] += 1
+        if 2 * changed > active or self._updates[k] > MOST_UPDATES:
+            self._updates[k] = 0
+            return False
+        self.matrix.blocks[k].add_gradient(changes, partial)
+        return True
 
 
 class RowOracle(LinearOracle):
