@@ -62,8 +62,11 @@ class StopRule:
 
     def converged(self, primal: float, dual: float, C: float) -> bool:
         """Whether the gap is small enough."""
-        enough = max(self.relative * primal, self.absolute, self.epsilon * C)
-        return np.isfinite(primal) and primal - dual <= enough
+        return np.isfinite(primal) and primal - dual <= self.enough(primal, C)
+
+    def enough(self, primal: float, C: float) -> float:
+        """The gap that is small enough."""
+        return max(self.relative * primal, self.absolute, self.epsilon * C)
 
 
 @dataclass(frozen=True)

@@ -126,12 +126,15 @@ class BlockedMatrix:
         Rows and features.
     numbers : int
         Stored values: non-zeros, or rows times features.
+    whole : block or None
+        All rows as one block, where they lie in one piece of memory.
     """
 
     blocks: Sequence[Block]
     bounds: np.ndarray
     shape: tuple[int, int]
     numbers: int
+    whole: Block | None = None
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -182,7 +185,9 @@ def _csr_matrix(X: Any, outputs: int, block_numbers: int | None) -> BlockedMatri
         numbers = slice(starts[first], starts[last])
         relative = starts[first : last + 1] - starts[first]
         blocks.append(CSRBlock(values[numbers], indices[numbers], _read_only(relative)))
-    return BlockedMatrix(tuple(blocks), bounds, X.shape, int(starts[-1] - starts[0]))
+    numbers = slice(starts[0], starts[-1])
+    whole = CSRBlock(values[numbers], indices[numbers], _read_only(starts - starts[0]))
+    return BlockedMatrix(tuple(blocks), bounds, X.shape, int(starts[-1] - starts[0]), whole)
 
 
 def _dense_matrix(X: np.ndarray, outputs: int, block_numbers: int | None) -> BlockedMatrix:
@@ -191,13 +196,16 @@ def _dense_matrix(X: np.ndarray, outputs: int, block_numbers: int | None) -> Blo
     bounds = _bounds(starts, features * outputs, block_numbers)
     pairs = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
     blocks: tuple[Block, ...]
+    whole: Block
     if X.flags.c_contiguous or not X.flags.f_contiguous:
         x = _read_only(np.ascontiguousarray(X))
         blocks = tuple(RowMajorBlock(x[first:last]) for first, last in pairs)
+        whole = RowMajorBlock(x)
     else:
         xt = _read_only(X.T)
         blocks = tuple(ColumnMajorBlock(xt, first, last - first) for first, last in pairs)
-    return BlockedMatrix(blocks, bounds, X.shape, rows * features)
+        whole = ColumnMajorBlock(xt, 0, rows)
+    return BlockedMatrix(blocks, bounds, X.shape, rows * features, whole)
 
 
 def as_blocks(X: Any, *, outputs: int = 1, block_numbers: int | None = None) -> BlockedMatrix:

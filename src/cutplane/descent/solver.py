@@ -16,8 +16,9 @@ from ..oracles import Cut, RowOracle
 from ..result import Status
 from .passes import Passes
 
-# A certificate costs about as much as a pass.
-PASSES = 5
+# Passes before each certificate, the last number for all that follow. A certificate costs
+# about as much as a pass; easy problems need few of them, others must not pay for many.
+PASSES = (2, 2, 3, 5)
 # Where so many iterations, 1000 passes, are not enough, cutting planes are the better method.
 MOST_ITERATIONS = 200
 
@@ -80,7 +81,7 @@ class CoordinateSolver(IterativeSolver):
         while True:
             finished = True
             with self.watch.phase("passes"):
-                for _ in range(PASSES if self.trace else 2):
+                for _ in range(PASSES[min(len(self.trace), len(PASSES) - 1)]):
                     finished = finished and self.passes.run(self._out_of_time)
             with self.watch.phase("certificate"):
                 trial, step = self._certify()
@@ -97,8 +98,8 @@ class CoordinateSolver(IterativeSolver):
         cut = self.oracle.dual_cut(-self.oracle.targets.labels * self.passes.coef())
         w = -self.C * cut.a
         squared_norm = self._bound(cut)
-        self.passes.settle(w)
         self.oracle.evaluate(w, self.trial)
+        self.passes.settle(w, self.trial.scores)
         step = self._descend(self.point, self.trial, squared_norm)
         step = self._keep_if_better(self.point, step)
         return self._objective(self.trial), step

@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state
 from ..bundle import AdaptivePosition, BundleSolver, IterativeSolver, Observer, StopRule
 from ..bundle.cached import CachedBundleSolver
 from ..data import BlockedMatrix
-from ..descent import CoordinateSolver
+from ..descent import AutoSolver, CoordinateSolver
 from ..exec import Executor
 from ..oracles import Cut, LinearOracle, Oracle, RowOracle, WholeSurface
 from ..oracles.structured import JointModel, StructuredOracle
@@ -36,7 +36,7 @@ from ._form import NearlyFreeBias
 logger = logging.getLogger("cutplane")
 
 STOCHASTIC: dict[str, Schedule] = {"sgd": SGD(), "pegasos": Pegasos()}
-SOLVERS = ("ocas", "cpa", "dcd", *STOCHASTIC)
+SOLVERS = ("auto", "ocas", "cpa", "dcd", *STOCHASTIC)
 
 
 class Data(Protocol):
@@ -224,6 +224,7 @@ class Session:
             self._random = check_random_state(random_state)
         except ValueError as error:
             raise ValueError(f"random_state: {error}") from error
+        self._seeded = random_state is not None
         self._verbose = verbose
         self._callback = callback
         self._keep_cuts = keep_cuts
@@ -339,6 +340,11 @@ class Session:
         observer: Observer,
         dual_point: np.ndarray | None,
     ) -> IterativeSolver:
+        if self._solver == "auto":
+            # Reproducible without a seed: nobody who names no solver expects chance in it.
+            seed = self._random.randint(2**31 - 1) if self._seeded else 0
+            rng = np.random.default_rng(seed)
+            return AutoSolver(oracle, C, stop, rng, observer, dual_point)
         if self._solver == "dcd" or self._solver in STOCHASTIC:
             assert isinstance(oracle, RowOracle)
             # One stream of numbers per problem, all from the session's.

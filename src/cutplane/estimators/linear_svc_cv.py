@@ -132,7 +132,7 @@ max_iter
         scoring: Any = None,
         refit: bool = True,
         loss: str = "hinge",
-        solver: str = "ocas",
+        solver: str = "auto",
         tol: float = 1e-3,
         stopping: str = "relative",
         fit_intercept: bool = True,

@@ -123,7 +123,6 @@ class LinearOracle:
         total = self.surface.total
         return Cut(self._partials.sum(axis=0).reshape(-1) / total, offset / total)
 
-
     def _add_changes(self, k: int, rows: np.ndarray, partial: np.ndarray) -> bool:
         """Bring a block's product up to date by the rows whose coefficient has changed.
 
