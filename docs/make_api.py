@@ -25,6 +25,9 @@ PAGE = Path(__file__).with_name("api.md")
 # In the order in which a reader meets them.
 NAMES = (
     "LinearSVC",
+    "LinearSVCCV",
+    "linear_svc_path",
+    "LinearSVCPath",
     "MeasureSVC",
     "RankSVM",
     "OrdinalSVC",
@@ -38,6 +41,7 @@ NAMES = (
     "Status",
     "Iteration",
     "plot_convergence",
+    "plot_path",
     "load_svmlight",
     "iter_svmlight",
     "dump_svmlight",

@@ -21,14 +21,17 @@ if TYPE_CHECKING:
         ChainTagger,
         Checkpoint,
         LinearSVC,
+        LinearSVCCV,
+        LinearSVCPath,
         MeasureSVC,
         OneClassSVM,
         OrdinalSVC,
         RankSVM,
         StructuredSVM,
+        linear_svc_path,
     )
     from .models import load_model, save_model
-    from .report import plot_convergence
+    from .report import plot_convergence, plot_path
     from .result import Certificate, Iteration, SolveResult, Status
 
 __version__ = "0.1.0.dev0"
@@ -37,6 +40,9 @@ __version__ = "0.1.0.dev0"
 # with the first name that needs them.
 _WHERE = {
     "LinearSVC": ".estimators",
+    "LinearSVCCV": ".estimators",
+    "LinearSVCPath": ".estimators",
+    "linear_svc_path": ".estimators",
     "MeasureSVC": ".estimators",
     "OrdinalSVC": ".estimators",
     "OneClassSVM": ".estimators",
@@ -60,6 +66,7 @@ _WHERE = {
     "load_model": ".models",
     "save_model": ".models",
     "plot_convergence": ".report",
+    "plot_path": ".report",
 }
 
 __all__ = [
@@ -71,6 +78,8 @@ __all__ = [
     "Dataset",
     "Iteration",
     "LinearSVC",
+    "LinearSVCCV",
+    "LinearSVCPath",
     "MeasureSVC",
     "OneClassSVM",
     "OrdinalSVC",
@@ -82,10 +91,12 @@ __all__ = [
     "convert_dataset",
     "dump_svmlight",
     "iter_svmlight",
+    "linear_svc_path",
     "load_model",
     "load_svmlight",
     "open_dataset",
     "plot_convergence",
+    "plot_path",
     "save_model",
     "write_dataset",
 ]

@@ -19,7 +19,7 @@ def small_blocks(monkeypatch):
     """Many blocks, windows and partial sums on few rows."""
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS", 400)
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS_PER_WEIGHT", 1)
-    monkeypatch.setattr(cutplane.data.blocks, "PARTIAL_NUMBERS", 1)
+    monkeypatch.setattr(cutplane.data.block_sum, "PARTIAL_NUMBERS", 1)
     monkeypatch.setattr(cutplane.data.mapped, "WINDOW", 8000)
     monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1)
 

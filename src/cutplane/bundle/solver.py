@@ -68,8 +68,11 @@ class StopRule:
 
     def converged(self, primal: float, dual: float, C: float) -> bool:
         """Whether the gap is small enough."""
-        enough = max(self.relative * primal, self.absolute, self.epsilon * C)
-        return np.isfinite(primal) and primal - dual <= enough
+        return np.isfinite(primal) and primal - dual <= self.enough(primal, C)
+
+    def enough(self, primal: float, C: float) -> float:
+        """The gap that is small enough."""
+        return max(self.relative * primal, self.absolute, self.epsilon * C)
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,10 @@ class IterativeSolver(ABC):
     @abstractmethod
     def active_cuts(self) -> tuple[Cut, ...]:
         """The cuts that support the lower bound."""
+
+    def dual_point(self) -> np.ndarray | None:
+        """A dual point per row, divided by C per unit of weight, from solvers that keep one."""
+        return None
 
     @abstractmethod
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status: ...

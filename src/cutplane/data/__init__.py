@@ -1,5 +1,6 @@
 """Row blocks: how the data is laid out and cut up. Knows no loss."""
 
-from .blocks import BlockedMatrix, BlockSum, as_blocks
+from .block_sum import BlockSum
+from .blocks import BlockedMatrix, as_blocks
 
 __all__ = ["BlockSum", "BlockedMatrix", "as_blocks"]

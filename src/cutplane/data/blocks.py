@@ -25,22 +25,15 @@ from typing import Any, Protocol, TypeVar, overload
 import numpy as np
 import scipy.sparse
 
-from ..loops import products, vectors
+from ..loops import products
 
 # A block should be long enough to be worth a task (a quarter of a million
 # numbers take about 0.3 ms) and long against the n-vector that its partial
 # gradient fills, so that adding these up costs little.
 BLOCK_NUMBERS = 1 << 18
 BLOCK_NUMBERS_PER_WEIGHT = 8
-
-
 # No larger copy of indices is made without need.
 COMPACT_BYTES = 1 << 29
-# Partial gradients that are held at a time: many enough for the threads, in so many numbers.
-PARTIAL_NUMBERS = 1 << 22
-LEAST_PARTIALS = 8
-# Columns of them that are worth a task to add up.
-SUM_COLUMNS = 1 << 12
 
 Result = TypeVar("Result")
 
@@ -207,12 +200,15 @@ class BlockedMatrix:
         Rows and features.
     numbers : int
         Stored values: non-zeros, or rows times features.
+    whole : block or None
+        All rows as one block, where they lie in one piece of memory.
     """
 
     blocks: BlockSource
     bounds: np.ndarray
     shape: tuple[int, int]
     numbers: int
+    whole: Block | None = None
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -281,69 +277,6 @@ class RowsInBlocks(ABC):
         """The rows in blocks, for a model with so many scores per row."""
 
 
-class BlockSum:
-    """Sums of one array per block, added in the order of the blocks.
-
-    However many partial sums are held at a time, each is added to the sum of all before: the bits
-    depend neither on that number nor on the threads.
-
-    Parameters
-    ----------
-    matrix : BlockedMatrix
-    shape : tuple of int
-        Of the arrays.
-    """
-
-    def __init__(self, matrix: BlockedMatrix, shape: tuple[int, ...]) -> None:
-        self._matrix = matrix
-        self._shape = shape
-        self._partials: np.ndarray | None = None
-
-    def run(
-        self, partial: Callable[[int, Block, np.ndarray], None], executor: Runner
-    ) -> np.ndarray:
-        """One pass; the sum is good until the next one.
-
-        Parameters
-        ----------
-        partial : callable
-            Gets the number of a block, the block, and an array of zeros to add to.
-        executor : Executor
-        """
-        matrix = self._matrix
-        count = len(matrix.blocks)
-        if self._partials is None:
-            least = max(LEAST_PARTIALS, executor.threads)
-            room = max(least, PARTIAL_NUMBERS // max(1, int(np.prod(self._shape))))
-            self._partials = np.empty((min(count, room) + 1, *self._shape))
-        partials = self._partials
-        room = len(partials) - 1
-        matrix.blocks.begin()
-        for first in range(0, count, room):
-            group = range(first, min(first + room, count))
-
-            def work(k: int, block: Block, first: int = first) -> None:
-                out = partials[1 + k - first]
-                out[...] = 0.0
-                partial(k, block, out)
-
-            matrix.run(work, executor, group)
-            begin = 0 if first else 1  # partials[0] is the sum of the groups before
-            self._add_up(partials[begin : 1 + len(group)], partials[0], executor)
-        return partials[0]
-
-    @staticmethod
-    def _add_up(partials: np.ndarray, out: np.ndarray, executor: Runner) -> None:
-        """out = Σ_k partials[k], in that order."""
-        parts, total = partials.reshape(len(partials), -1), out.reshape(-1)
-
-        def columns(k: int) -> None:
-            last = min((k + 1) * SUM_COLUMNS, len(total))
-            vectors.add_up(parts, k * SUM_COLUMNS, last, total)
-
-        executor.run(columns, max(1, -(-len(total) // SUM_COLUMNS)))
-
-
 def _targets(total: int, width: int, block_numbers: int | None) -> np.ndarray:
     """The numbers after which blocks end, of ``total``; ``width`` is the length of a gradient."""
     size = block_numbers or max(BLOCK_NUMBERS, BLOCK_NUMBERS_PER_WEIGHT * width)
@@ -385,7 +318,9 @@ def _csr_matrix(X: Any, outputs: int, block_numbers: int | None, compact: bool) 
         numbers = slice(starts[first], starts[last])
         relative = starts[first : last + 1] - starts[first]
         blocks.append(CSRBlock(values[numbers], indices[numbers], _read_only(relative)))
-    return BlockedMatrix(MemoryBlocks(blocks), bounds, X.shape, int(starts[-1] - starts[0]))
+    numbers = slice(starts[0], starts[-1])
+    whole = CSRBlock(values[numbers], indices[numbers], _read_only(starts - starts[0]))
+    return BlockedMatrix(MemoryBlocks(blocks), bounds, X.shape, int(starts[-1] - starts[0]), whole)
 
 
 def _dense_matrix(X: np.ndarray, outputs: int, block_numbers: int | None) -> BlockedMatrix:
@@ -393,13 +328,16 @@ def _dense_matrix(X: np.ndarray, outputs: int, block_numbers: int | None) -> Blo
     bounds = dense_bounds(X.shape, features * outputs, block_numbers)
     pairs = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
     blocks: tuple[Block, ...]
+    whole: Block
     if X.flags.c_contiguous or not X.flags.f_contiguous:
         x = _read_only(np.ascontiguousarray(X))
         blocks = tuple(RowMajorBlock(x[first:last]) for first, last in pairs)
+        whole = RowMajorBlock(x)
     else:
         xt = _read_only(X.T)
         blocks = tuple(ColumnMajorBlock(xt, first, last - first) for first, last in pairs)
-    return BlockedMatrix(MemoryBlocks(blocks), bounds, X.shape, rows * features)
+        whole = ColumnMajorBlock(xt, 0, rows)
+    return BlockedMatrix(MemoryBlocks(blocks), bounds, X.shape, rows * features, whole)
 
 
 def as_blocks(

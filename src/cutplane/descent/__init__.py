@@ -1,5 +1,6 @@
-"""Dual coordinate descent for linear SVMs, measured by the same certificate."""
+"""Dual coordinate descent for linear SVMs, and its choice, measured by the same certificate."""
 
+from .auto import AutoSolver
 from .solver import CoordinateSolver
 
-__all__ = ["CoordinateSolver"]
+__all__ = ["AutoSolver", "CoordinateSolver"]

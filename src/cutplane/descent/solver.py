@@ -16,8 +16,9 @@ from ..oracles import Cut, RowOracle
 from ..result import Status
 from .passes import Passes
 
-# A certificate costs about as much as a pass.
-PASSES = 5
+# Passes before each certificate, the last number for all that follow. A certificate costs
+# about as much as a pass; easy problems need few of them, others must not pay for many.
+PASSES = (2, 2, 3, 5)
 # Where so many iterations, 1000 passes, are not enough, cutting planes are the better method.
 MOST_ITERATIONS = 200
 
@@ -35,6 +36,8 @@ class CoordinateSolver(IterativeSolver):
         Without ``max_iter`` MOST_ITERATIONS are run at most.
     rng : numpy.random.Generator
         Draws the order of the rows.
+    dual_point : ndarray, optional
+        Where to start: a dual point per row divided by C per unit of weight, within its bounds.
     """
 
     oracle: RowOracle
@@ -46,6 +49,7 @@ class CoordinateSolver(IterativeSolver):
         stop: StopRule,
         rng: np.random.Generator,
         observer: Observer | None = None,
+        dual_point: np.ndarray | None = None,
     ) -> None:
         if stop.max_iter is None:
             stop = replace(stop, max_iter=MOST_ITERATIONS)
@@ -54,6 +58,11 @@ class CoordinateSolver(IterativeSolver):
         self.point = oracle.new_point()
         self.trial = oracle.new_point()
         self._cut: Cut | None = None
+        if dual_point is not None:
+            self.passes.start(dual_point)
+
+    def dual_point(self) -> np.ndarray:
+        return self.passes.coef()
 
     def active_cuts(self) -> tuple[Cut, ...]:
         return () if self._cut is None else (self._cut,)
@@ -72,7 +81,7 @@ class CoordinateSolver(IterativeSolver):
         while True:
             finished = True
             with self.watch.phase("passes"):
-                for _ in range(PASSES if self.trace else 2):
+                for _ in range(PASSES[min(len(self.trace), len(PASSES) - 1)]):
                     finished = finished and self.passes.run(self._out_of_time)
             with self.watch.phase("certificate"):
                 trial, step = self._certify()
@@ -89,8 +98,8 @@ class CoordinateSolver(IterativeSolver):
         cut = self.oracle.dual_cut(-self.oracle.targets.labels * self.passes.coef())
         w = -self.C * cut.a
         squared_norm = self._bound(cut)
-        self.passes.settle(w)
         self.oracle.evaluate(w, self.trial)
+        self.passes.settle(w, self.trial.scores)
         step = self._descend(self.point, self.trial, squared_norm)
         step = self._keep_if_better(self.point, step)
         return self._objective(self.trial), step

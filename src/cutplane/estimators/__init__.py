@@ -4,7 +4,9 @@ from .chain_tagger import ChainTagger
 from .checkpoint import Checkpoint
 from .kernel_svc import SVC
 from .kernel_svr import SVR, OneClassSVM
+from .linear_path import LinearSVCPath, linear_svc_path
 from .linear_svc import LinearSVC
+from .linear_svc_cv import LinearSVCCV
 from .measure_svc import MeasureSVC
 from .ordinal_svc import OrdinalSVC
 from .rank_svm import RankSVM
@@ -16,9 +18,12 @@ __all__ = [
     "ChainTagger",
     "Checkpoint",
     "LinearSVC",
+    "LinearSVCCV",
+    "LinearSVCPath",
     "MeasureSVC",
     "OneClassSVM",
     "OrdinalSVC",
     "RankSVM",
     "StructuredSVM",
+    "linear_svc_path",
 ]

@@ -22,7 +22,8 @@ from ._form import ModelForm
 from ._solve import Data, Memory, Problem, Session, divided
 from .checkpoint import Checkpoint, CheckpointFile, check_checkpoint
 
-WITH_STATE = ("ocas", "cpa")
+# Whose state can be written; auto then means ocas.
+WITH_STATE = ("auto", "ocas", "cpa")
 STOPPING = ("relative", "absolute", "epsilon")
 # Relative to their size, scores closer than this differ by rounding.
 ROUNDING = 1e-10
@@ -158,13 +159,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
                 )
                 tasks.end_problem()
 
-            while len(session.results) < form.problems:
-                try:
-                    solve(len(session.results))
-                except KeyboardInterrupt:  # between two problems; within one the solver stops
-                    if not session.results or session.ended:
-                        raise
-                    session.interrupt()
+            session.solve_all(form.problems, solve)
         self._memories = session.memories
         self._store(form, session.results)
         tasks.end()
@@ -203,7 +198,11 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         return attributes
 
     def _store(self, form: ModelForm, results: list[SolveResult]) -> None:
-        self.coef_, self.intercept_ = form.model([(r.w, r.bias) for r in results])
+        self._keep(*form.model([(r.w, r.bias) for r in results]), results)
+
+    def _keep(self, coef: np.ndarray, intercept: np.ndarray, results: list[SolveResult]) -> None:
+        """Set the attributes of a fitted model."""
+        self.coef_, self.intercept_ = coef, intercept
         self.n_iter_ = max(result.n_iter for result in results)
         one = len(results) == 1
         self.result_ = results[0] if one else results

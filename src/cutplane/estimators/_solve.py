@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state
 from ..bundle import AdaptivePosition, BundleSolver, IterativeSolver, Observer, StopRule
 from ..bundle.cached import CachedBundleSolver
 from ..data import BlockedMatrix
-from ..descent import CoordinateSolver
+from ..descent import AutoSolver, CoordinateSolver
 from ..exec import Executor
 from ..oracles import Cut, LinearOracle, Oracle, RowOracle, WholeSurface
 from ..oracles.structured import JointModel, StructuredOracle
@@ -37,7 +37,7 @@ from .checkpoint import WRONG, CheckpointFile, Known
 logger = logging.getLogger("cutplane")
 
 STOCHASTIC: dict[str, Schedule] = {"sgd": SGD(), "pegasos": Pegasos()}
-SOLVERS = ("ocas", "cpa", "dcd", *STOCHASTIC)
+SOLVERS = ("auto", "ocas", "cpa", "dcd", *STOCHASTIC)
 
 
 class Data(Protocol):
@@ -118,11 +118,6 @@ class RowProblem(Problem):
         digest.update(self.targets.weights.data)
         return digest.digest()
 
-    def dual_cut(self, oracle: RowOracle, dual_point: np.ndarray) -> Cut:
-        """The cut of a dual point per row, divided by C."""
-        u = self.risk.clip_dual(dual_point, self.targets)
-        return oracle.dual_cut(-self.targets.labels * u)
-
 
 @dataclass(frozen=True)
 class WholeProblem(Problem):
@@ -166,10 +161,13 @@ class Memory:
         Those active at the solution. They hold for the same risk on the same data only.
     digest : bytes
         Of that risk and data.
+    dual_point : ndarray or None
+        The solution's dual point per row, divided by C, from the solvers that keep one.
     """
 
     cuts: tuple[Cut, ...]
     digest: bytes
+    dual_point: np.ndarray | None = None
 
 
 class Session:
@@ -202,6 +200,8 @@ class Session:
         Whether memories are wanted.
     checkpoint : CheckpointFile or None
         Where the state is written, and what it was.
+    one_session : bool
+        Whether memories are for this session's own problems, whose data need no fingerprint.
     """
 
     def __init__(
@@ -217,6 +217,7 @@ class Session:
         callback: Callable[[Iteration], bool | None] | None,
         keep_cuts: bool,
         checkpoint: CheckpointFile | None = None,
+        one_session: bool = False,
     ) -> None:
         self._matrix = matrix
         self._executor = executor
@@ -227,12 +228,14 @@ class Session:
             self._random = check_random_state(random_state)
         except ValueError as error:
             raise ValueError(f"random_state: {error}") from error
+        self._seeded = random_state is not None
         self._verbose = verbose
         self._callback = callback
         self._keep_cuts = keep_cuts
         self._checkpoint = checkpoint
-        self._matrix_digest = matrix.digest() if keep_cuts else b""
         self._spent = 0.0  # seconds, of the time limit
+        self._fingerprint = keep_cuts and not one_session
+        self._matrix_digest = matrix.digest() if self._fingerprint else b""
         self.results: list[SolveResult] = []
         self.memories: dict[int, Memory] = {}
         self.ended: Status | None = None
@@ -241,10 +244,21 @@ class Session:
         """The user wants no more: the remaining problems get a single iteration each."""
         self.ended = Status.INTERRUPTED
 
+    def solve_all(self, count: int, solve: Callable[[int], None]) -> None:
+        """Call ``solve(k)``, which solves the k-th problem, until there are ``count`` results."""
+        while len(self.results) < count:
+            try:
+                solve(len(self.results))
+            except KeyboardInterrupt:  # between two problems; within one the solver stops
+                if not self.results or self.ended:
+                    raise
+                self.interrupt()
+
     def solve(
         self,
         problem: Problem,
         *,
+        C: float | None = None,
         start: np.ndarray | None = None,
         memory: Memory | None = None,
         dual_point: np.ndarray | None = None,
@@ -259,6 +273,8 @@ class Session:
         Parameters
         ----------
         problem : Problem
+        C : float, optional
+            If not the session's.
         start : ndarray, optional
             Where to start.
         memory : Memory, optional
@@ -270,7 +286,7 @@ class Session:
         last : bool, default=True
             Whether no other problem follows.
         """
-        C = self._C * problem.total
+        C = (self._C if C is None else C) * problem.total
         known = Known()
         if self._checkpoint is not None:
             known = self._checkpoint.begin(problem.digest(), self._stop, C)
@@ -292,13 +308,17 @@ class Session:
                     stops |= on_iteration(solver.best.w, solver.best.bias)
                 return stops
 
-            solver = self._make_solver(oracle, C, stop, observe)
-            self._connect(solver, known)
             digest = self._digest(problem)
-            cuts = memory.cuts if memory is not None and memory.digest == digest else ()
+            cuts: tuple[Cut, ...] = ()
             if dual_point is not None:
                 assert isinstance(problem, RowProblem) and isinstance(oracle, RowOracle)
-                cuts = (*cuts, problem.dual_cut(oracle, dual_point))
+                dual_point = problem.risk.clip_dual(dual_point, problem.targets)
+                cuts = (oracle.dual_cut(-problem.targets.labels * dual_point),)
+            if memory is not None and memory.digest == digest:
+                cuts = (*memory.cuts, *cuts)
+                dual_point = memory.dual_point if dual_point is None else dual_point
+            solver = self._make_solver(oracle, C, stop, observe, dual_point)
+            self._connect(solver, known)
             start = start if known.start is None else known.start
             if start is not None and not (
                 start.size == oracle.dimension and np.all(np.isfinite(start))
@@ -311,7 +331,9 @@ class Session:
         if self._checkpoint is not None:
             self._checkpoint.end(self.results[-1], last)
         if self._keep_cuts:
-            self.memories[len(self.results) - 1] = Memory(solver.active_cuts(), digest)
+            self.memories[len(self.results) - 1] = Memory(
+                solver.active_cuts(), digest, solver.dual_point()
+            )
 
     def _connect(self, solver: IterativeSolver, known: Known) -> None:
         """Have the solver's state written, and go on from one that is known."""
@@ -342,22 +364,32 @@ class Session:
         )
 
     def _make_solver(
-        self, oracle: Oracle, C: float, stop: StopRule, observer: Observer
+        self,
+        oracle: Oracle,
+        C: float,
+        stop: StopRule,
+        observer: Observer,
+        dual_point: np.ndarray | None,
     ) -> IterativeSolver:
+        if self._solver == "auto" and self._checkpoint is None:
+            # Reproducible without a seed: nobody who names no solver expects chance in it.
+            seed = self._random.randint(2**31 - 1) if self._seeded else 0
+            rng = np.random.default_rng(seed)
+            return AutoSolver(oracle, C, stop, rng, observer, dual_point)
         if self._solver == "dcd" or self._solver in STOCHASTIC:
             assert isinstance(oracle, RowOracle)
             # One stream of numbers per problem, all from the session's.
             rng = np.random.default_rng(self._random.randint(2**31 - 1))
             if self._solver == "dcd":
-                return CoordinateSolver(oracle, C, stop, rng, observer)
+                return CoordinateSolver(oracle, C, stop, rng, observer, dual_point)
             return StochasticSolver(oracle, C, stop, STOCHASTIC[self._solver], rng, observer)
-        position = AdaptivePosition() if self._solver == "ocas" else None
+        position = None if self._solver == "cpa" else AdaptivePosition()
         if isinstance(oracle, StructuredOracle):
             return CachedBundleSolver(oracle, C, stop, position, observer, oracle.cheap_cut)
         return BundleSolver(oracle, C, stop, position, observer)
 
     def _digest(self, problem: Problem) -> bytes:
-        if not self._keep_cuts:
+        if not self._fingerprint:
             return b""
         return self._matrix_digest + problem.digest()
 
@@ -369,10 +401,11 @@ def divided(certificate: Certificate, by: float) -> Certificate:
     )
 
 
-def warn_unless_converged(name: str, results: list[SolveResult]) -> None:
+def warn_unless_converged(name: str, results: list[SolveResult], level: int = WARN_LEVEL) -> None:
     """Warn of the worst result above the tolerance, unless the user's callback ended it.
 
-    To be called by ``fit`` itself, so that the warning shows the caller's line.
+    To be called by ``fit`` itself, so that the warning shows the caller's line; ``level`` is
+    that of the caller, from here, where ``fit`` is not wrapped.
     """
     worst = max(
         (r for r in results if r.status not in (Status.CONVERGED, Status.STOPPED)),
@@ -392,5 +425,5 @@ def warn_unless_converged(name: str, results: list[SolveResult]) -> None:
         f"objective {certificate.primal:.6g} is at most {certificate.gap:.3g} above the "
         f"optimum (relative gap {certificate.relative_gap:.2g}).{advice}",
         ConvergenceWarning,
-        stacklevel=WARN_LEVEL,
+        stacklevel=level,
     )

@@ -52,12 +52,13 @@ class LinearSVC(ClassifierMixin, LinearModel):
         as in scikit-learn and liblinear.
     loss : {'hinge', 'squared_hinge', 'logistic'}, default='hinge'
         ``hinge`` is the SVM, ``logistic`` gives logistic regression.
-    solver : {'ocas', 'cpa', 'dcd', 'sgd', 'pegasos'}, default='ocas'
-        ``ocas`` is the optimised cutting plane algorithm, ``cpa`` the plain one
-        of SVM-perf and BMRM. ``dcd`` is dual coordinate descent, the faster one for
-        sparse data with many features, such as text, and for small C; for hinge and
-        squared hinge. ``sgd`` (Bottou) and ``pegasos`` are stochastic: quick, rough, and
-        measured by the same certificate.
+    solver : {'auto', 'ocas', 'cpa', 'dcd', 'sgd', 'pegasos'}, default='auto'
+        ``auto`` takes ``ocas`` or, on large data with short columns or small C, begins with
+        ``dcd`` and goes on with ``ocas`` if that is slow. ``ocas`` is the optimised cutting
+        plane algorithm, ``cpa`` the plain one of SVM-perf and BMRM. ``dcd`` is dual coordinate
+        descent, the faster one for sparse data with many features, such as text, and for
+        small C; for hinge and squared hinge. ``sgd`` (Bottou) and ``pegasos`` are stochastic:
+        quick, rough, and measured by the same certificate.
     tol : float, default=1e-3
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
@@ -85,7 +86,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Start from the previous ``coef_`` and, if data and weights are the same, from
         the cuts that were active there: then another C costs few iterations.
     random_state : int, RandomState or None, default=None
-        Used by the solvers that visit rows in random order, ``dcd``, ``sgd`` and ``pegasos``.
+        Used by the solvers that visit rows in random order, ``dcd``, ``sgd`` and ``pegasos``;
+        ``auto`` takes a fixed seed if None.
     verbose : int, default=0
         1 shows a line of progress in a terminal or notebook and writes records to
         the ``cutplane`` logger elsewhere.
@@ -94,7 +96,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         answer stops the fit.
     checkpoint : Checkpoint, path or None, default=None
         Write the state of the fit there, every minute or as :class:`~cutplane.Checkpoint`
-        says, and go on from it if it exists. For the solvers ``ocas`` and ``cpa``.
+        says, and go on from it if it exists. For the solvers ``ocas`` and ``cpa``; ``auto``
+        is ``ocas`` then.
 
     Attributes
     ----------
@@ -136,7 +139,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         C: float = 1.0,
         *,
         loss: str = "hinge",
-        solver: str = "ocas",
+        solver: str = "auto",
         tol: float = 1e-3,
         stopping: str = "relative",
         fit_intercept: bool = True,
@@ -222,6 +225,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         """The data, labels as class numbers, and the weights of the rows."""
+        X, encoded, weights = self._check_rows(X, y, sample_weight)
+        return X, encoded, self._weigh_classes(encoded, weights)
+
+    def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """The data, labels as class numbers, and the user's weights of the rows."""
         X, y = self._training_data(X, y)
         check_classification_targets(y)
         weights = check_weights(sample_weight, X)
@@ -230,6 +238,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
             raise ValueError(
                 f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two"
             )
+        return X, encoded, weights
+
+    def _weigh_classes(self, encoded: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Weights with those of the classes; at least two classes must have some."""
         if self.class_weight is not None:
             factors = class_factors(self.class_weight, self.classes_, encoded, weights)
             weights = weights * factors[encoded]
@@ -240,7 +252,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             )
         if not np.isfinite(self.C * mass.sum()):
             raise ValueError("C times the sum of the weights overflows; lower C or sample_weight")
-        return X, encoded, weights
+        return weights
 
     def _joint(self) -> bool:
         """Whether all classes make one problem."""
@@ -251,10 +263,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
         joint = self._joint()
         if self.solver == "dcd" and self.loss == "logistic":
             raise ValueError("solver='dcd' takes loss='hinge' or 'squared_hinge', got 'logistic'")
-        if joint and (self.loss != "hinge" or self.solver not in ("ocas", "cpa")):
+        if joint and (self.loss != "hinge" or self.solver not in ("auto", "ocas", "cpa")):
             raise ValueError(
-                "multi_class='crammer_singer' takes loss='hinge' and solver='ocas' or 'cpa', "
-                f"got loss={self.loss!r}, solver={self.solver!r}"
+                "multi_class='crammer_singer' takes loss='hinge' and solver='auto', 'ocas' or "
+                f"'cpa', got loss={self.loss!r}, solver={self.solver!r}"
             )
         classes = len(self.classes_)
         constant, nearly_free = 0.0, None

@@ -87,13 +87,13 @@ def visit(
     idle_above,
     w,
     alpha,
-    kept,
+    idle,
 ):
     """Minimise over α_i for each row in ``order``.
 
     Rows at a bound whose gradient holds them there by more than ``idle_above`` are
-    skipped and left out of ``kept``, which gets the others. Returns their number and
-    the largest violation of optimality that was met.
+    skipped; ``idle`` says for every row visited whether it was. Returns the number of the others
+    and the largest violation of optimality that was met.
     """
     last = w.shape[0] - 1
     count = 0
@@ -112,8 +112,9 @@ def visit(
             score += constant * w[last]
         gradient = y * (score + bias) - 1.0 + ridge[i] * a
         if (a == 0.0 and gradient > idle_above) or (a == upper[i] and gradient < -idle_above):
+            idle[i] = 1
             continue
-        kept[count] = i
+        idle[i] = 0
         count += 1
         if (a == 0.0 and gradient >= 0.0) or (a == upper[i] and gradient <= 0.0):
             continue
@@ -132,3 +133,36 @@ def visit(
         if constant != 0.0:
             w[last] += constant * step
     return count, worst
+
+
+@jit
+def lay_tiles(rows, tiles, tile_rows, out):
+    """out = the rows of each tile, one tile after the other; returns their number."""
+    count = 0
+    for t in range(tiles.shape[0]):
+        first = tiles[t] * tile_rows
+        for at in range(first, min(first + tile_rows, rows.shape[0])):
+            out[count] = rows[at]
+            count += 1
+    return count
+
+
+@jit
+def violations(scores, bias, labels, alpha, upper, ridge, out):
+    """How far each row is from optimal, as in ``visit``; below 0 how firmly a bound holds it.
+
+    Returns the largest.
+    """
+    worst = 0.0
+    for i in range(scores.shape[0]):
+        a = alpha[i]
+        gradient = labels[i] * (scores[i] + bias) - 1.0 + ridge[i] * a
+        violation = abs(gradient)
+        if a == 0.0:
+            violation = -gradient
+        elif a == upper[i]:
+            violation = gradient
+        if upper[i] > 0.0:
+            worst = max(worst, violation)
+        out[i] = violation
+    return worst

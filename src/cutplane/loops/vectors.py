@@ -58,3 +58,17 @@ def blend(start, end, k, out):
     """out = start + k(end − start), for flat arrays; out may be one of them."""
     for i in range(start.shape[0]):
         out[i] = start[i] + k * (end[i] - start[i])
+
+
+@jit
+def take_changes(coef, last, changes):
+    """changes = coef − last, last = coef; returns how many are not zero, and how many of coef."""
+    changed = 0
+    active = 0
+    for i in range(coef.shape[0]):
+        change = coef[i] - last[i]
+        changes[i] = change
+        last[i] = coef[i]
+        changed += 1 if change != 0.0 else 0
+        active += 1 if coef[i] != 0.0 else 0
+    return changed, active

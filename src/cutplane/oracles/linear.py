@@ -19,6 +19,7 @@ from ..data import BlockedMatrix, BlockSum
 from ..data.blocks import Block
 from ..exec import Executor
 from ..risks import Risk, Targets
+from .changes import ChangedRows
 from .point import Cut, Line, Point
 from .row_surface import RowSurface
 from .surface import Surface
@@ -57,6 +58,8 @@ class LinearOracle:
         tail = () if surface.outputs is None else (surface.outputs,)
         self._w_shape = (matrix.shape[1] + (constant != 0.0), *tail)
         self._gradient = BlockSum(matrix, self._w_shape)
+        kept = self._gradient.kept
+        self._changes = ChangedRows(matrix, surface.shape) if kept else None
 
     @property
     def dimension(self) -> int:
@@ -91,7 +94,9 @@ class LinearOracle:
         self.surface.settle(into)
 
     def state(self) -> dict[str, Any]:
-        """Guesses of the surface."""
+        """Guesses of the surface. All else starts anew, here as in a run that goes on from it."""
+        if self._changes is not None:
+            self._changes.start_anew()
         return self.surface.state()
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -112,9 +117,13 @@ class LinearOracle:
         return self._cut_of(*self.surface.coefficients(point))
 
     def _cut_of(self, coef: np.ndarray, offset: float) -> Cut:
+        changes = self._changes
+
         def gradient(k: int, block: Block, partial: np.ndarray) -> None:
             rows = coef[self.matrix.slice(k)]
-            block.add_gradient(rows, partial)
+            if changes is None or not changes.add(k, rows, block, partial):
+                partial[...] = 0.0
+                block.add_gradient(rows, partial)
             if self.constant:
                 partial[-1] = self.constant * rows.sum(axis=0)
 

@@ -1,7 +1,15 @@
 """All that people see of a solver: progress, plots and tables."""
 
+from .path_plot import plot_path
 from .plots import convergence_figure, plot_convergence
 from .progress import progress
 from .text import print_table, waiting
 
-__all__ = ["convergence_figure", "plot_convergence", "print_table", "progress", "waiting"]
+__all__ = [
+    "convergence_figure",
+    "plot_convergence",
+    "plot_path",
+    "print_table",
+    "progress",
+    "waiting",
+]

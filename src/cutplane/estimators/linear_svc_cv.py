@@ -1,0 +1,427 @@
+"""Linear support vector classification with C chosen by cross-validation.
+
+The folds share one matrix: the rows that a fold holds out have weight 0 in it, so that nothing is
+copied, and their scores come with the others'. A fold is one path over C, and folds
+run in parallel.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import check_scoring
+from sklearn.metrics._scorer import _BaseScorer, _PassthroughScorer
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._checks import check_flag
+from ..data import BlockedMatrix, as_blocks
+from ..exec import make_executor
+from ..result import Certificate, Iteration, SolveResult
+from ._base import FLOATS
+from ._form import ModelForm
+from ._path import check_path, solve_path
+from ._solve import warn_unless_converged
+from .linear_path import LinearSVCPath, path_of
+from .linear_svc import LinearSVC
+
+
+class _CancelledError(Exception):
+    """Another fold has failed or was interrupted."""
+
+
+class _HeldOut(LinearSVC):
+    """A fitted model that knows its scores of some rows and takes any X for them."""
+
+    _known: np.ndarray
+
+    def _scores(self, X: Any) -> np.ndarray:
+        return self._known.copy()  # callers add the intercept in place
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What all folds share: the user's X, its blocks, class numbers and weights."""
+
+    X: Any
+    matrix: BlockedMatrix
+    encoded: np.ndarray
+    weights: np.ndarray
+    weighted: bool
+
+
+class LinearSVCCV(ClassifierMixin, BaseEstimator):
+    """Linear support vector classifier whose C is chosen by cross-validation.
+
+    Every fold is a path over C in which each fit starts from the last one, as in
+    :func:`linear_svc_path`. The folds run in parallel on one copy of the data. The
+    model is then fitted to all rows with the C of the best mean score. Every fit
+    on the way has a certificate.
+
+    Parameters
+    ----------
+    Cs : int or array-like of float, default=10
+        Values of C, fitted in this order; the cheapest is from small to large. An integer
+        stands for so many values from 0.001 to 100, evenly in the logarithm.
+    cv : int, splitter, iterable or None, default=None
+        As in scikit-learn: number of stratified folds (None for 5), or what makes them.
+    scoring : str, callable or None, default=None
+        A scorer's name or ``scorer(model, X, y)``; None for accuracy.
+        The sample weights count in scikit-learn's own scorers if they take them.
+    refit : bool, default=True
+        Fit a model with the best C to all rows. Without it there is no model to predict with.
+    loss, solver, tol, stopping, fit_intercept, intercept_scaling, class_weight, multi_class, \
+max_iter
+        As for :class:`LinearSVC`.
+    time_limit : float or None, default=None
+        Seconds per fold, and for the last fit.
+    n_jobs : int or None, default=None
+        Threads; None for all cores that the process may use. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        As for :class:`LinearSVC`.
+    verbose : int, default=0
+        1 shows progress of the last fit.
+
+    Attributes
+    ----------
+    C_ : float
+        The C of the best mean score; the smallest one of equals.
+    Cs_ : ndarray, shape (n_Cs,)
+    scores_ : ndarray, shape (n_folds, n_Cs)
+        Of the held-out rows.
+    certificates_ : list of list of list of Certificate
+        By fold, by C, by problem.
+    n_iters_ : ndarray, shape (n_folds, n_Cs)
+    best_score_ : float
+        Mean score at ``C_``.
+    best_estimator_ : LinearSVC
+        Fitted to all rows.
+    coef_, intercept_, n_iter_, certificate_, result_
+        Of ``best_estimator_``.
+    classes_ : ndarray, shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray, shape (n_features_in_,)
+        If X had string column names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from cutplane import LinearSVCCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> search = LinearSVCCV(Cs=[0.001, 0.01, 0.1, 1.0], scoring="roc_auc").fit(X, y)
+    >>> search.scores_.shape
+    (5, 4)
+    >>> search.certificate_.relative_gap <= 1e-3
+    True
+    """
+
+    def __init__(
+        self,
+        Cs: Any = 10,
+        *,
+        cv: Any = None,
+        scoring: Any = None,
+        refit: bool = True,
+        loss: str = "hinge",
+        solver: str = "auto",
+        tol: float = 1e-3,
+        stopping: str = "relative",
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        class_weight: dict[Any, float] | str | None = None,
+        multi_class: str = "ovr",
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.stopping = stopping
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # -- fitting --------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> LinearSVCCV:
+        """Choose C and fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            Class labels.
+        sample_weight : array-like, shape (n_samples,), optional
+            Factors on C by row.
+        groups : array-like, shape (n_samples,), optional
+            For the splitters that keep groups together.
+
+        Returns
+        -------
+        self
+        """
+        Cs = check_path(self.Cs)
+        check_flag("refit", self.refit)
+        svc = self._svc(LinearSVC, float(Cs.max()), None)
+        svc._check_parameters()
+        scorer = self._scorer()
+        given = X
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS
+        )
+        X, encoded, weights = svc._check_rows(X, y, sample_weight)
+        self.classes_ = svc.classes_
+        outputs = len(self.classes_) if svc._joint() else 1
+        rows = _Rows(
+            given, as_blocks(X, outputs=outputs), encoded, weights, sample_weight is not None
+        )
+        folds = list(check_cv(self.cv, y, classifier=True).split(X, y, groups))
+        seeds = self._seeds(len(folds) + 1)
+
+        paths, scores = self._run_folds(X, rows, Cs, folds, seeds, scorer)
+        self.Cs_ = Cs
+        self.scores_ = np.array(scores)
+        self.certificates_: list[list[list[Certificate]]] = [path.certificates for path in paths]
+        self.n_iters_ = np.array([path.n_iters for path in paths])
+        best = self._best()
+        self.C_, self.best_score_ = float(Cs[best]), float(np.mean(self.scores_[:, best]))
+        results = [r for path in paths for fits in path.results for r in fits]
+        if self.refit:
+            results += self._refit((given, y), X, rows, paths, best, seeds[-1])
+        warn_unless_converged(type(self).__name__, results, level=3)
+        return self
+
+    def _svc(self, kind: type[LinearSVC], C: float, seed: Any) -> LinearSVC:
+        """The estimator of one fit."""
+        return kind(C, **{**self._settings(), "random_state": seed})
+
+    def _settings(self) -> dict[str, Any]:
+        own = self.get_params(deep=False)
+        return {k: v for k, v in own.items() if k not in ("Cs", "cv", "scoring", "refit")}
+
+    def _scorer(self) -> Callable[..., float]:
+        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
+            raise ValueError(
+                "scoring must be the name of one scorer, a callable or None for accuracy, "
+                f"got {self.scoring!r}"
+            )
+        return check_scoring(LinearSVC(), scoring=self.scoring)
+
+    def _seeds(self, count: int) -> list[int | None]:
+        """One per fit, drawn beforehand: the order in which folds run must not show."""
+        if self.random_state is None:
+            return [None] * count
+        try:
+            random = check_random_state(self.random_state)
+        except ValueError as error:
+            raise ValueError(f"random_state: {error}") from error
+        return random.randint(2**31 - 1, size=count).tolist()
+
+    def _run_folds(
+        self,
+        X: Any,
+        rows: _Rows,
+        Cs: np.ndarray,
+        folds: list[tuple[np.ndarray, np.ndarray]],
+        seeds: list[int | None],
+        scorer: Callable[..., float],
+    ) -> tuple[list[LinearSVCPath], list[np.ndarray]]:
+        """A path and its scores per fold."""
+        cancelled = threading.Event()
+        count = len(folds)
+        with make_executor(self.n_jobs, count * rows.matrix.numbers) as outer:
+            threads = max(1, outer.threads // count)
+
+            def run(fold: int) -> tuple[LinearSVCPath, np.ndarray]:
+                try:
+                    path = self._path(X, rows, Cs, folds, fold, seeds[fold], threads, cancelled)
+                    held_out = folds[fold][1]
+                    return path, self._held_out_scores(path, rows, held_out, scorer, threads)
+                except BaseException:
+                    cancelled.set()  # the other folds end after their next iteration
+                    raise
+
+            done = outer.run(run, count)
+        return [path for path, _ in done], [scores for _, scores in done]
+
+    def _path(
+        self,
+        X: Any,
+        rows: _Rows,
+        Cs: np.ndarray,
+        folds: list[tuple[np.ndarray, np.ndarray]],
+        fold: int,
+        seed: int | None,
+        threads: int,
+        cancelled: threading.Event,
+    ) -> LinearSVCPath:
+        """All fits of one fold."""
+        svc = self._svc(LinearSVC, float(Cs.max()), seed)
+        svc.classes_ = self.classes_
+        counts = np.bincount(folds[fold][0], minlength=len(rows.weights))  # rows may be repeated
+        try:
+            weights = svc._weigh_classes(rows.encoded, rows.weights * counts)
+        except ValueError as error:
+            raise ValueError(f"fold {fold}: {error}") from error
+        form = svc._form(X, rows.encoded, weights)
+
+        def stopped(record: Iteration) -> None:
+            if cancelled.is_set():
+                raise _CancelledError
+
+        with make_executor(threads, rows.matrix.numbers) as executor:
+            results = solve_path(
+                svc,
+                rows.matrix,
+                executor,
+                form,
+                lambda k: svc._problem(form, k, rows.encoded, weights),
+                Cs,
+                stopped,
+                complete=False,
+            )
+        return path_of(svc, Cs, form, results, self._settings())
+
+    def _held_out_scores(
+        self,
+        path: LinearSVCPath,
+        rows: _Rows,
+        held_out: np.ndarray,
+        scorer: Callable[..., float],
+        threads: int,
+    ) -> np.ndarray:
+        """The score of each model of a path on the rows it has not seen."""
+        y = self.classes_[rows.encoded[held_out]]
+        own = isinstance(scorer, _BaseScorer | _PassthroughScorer)  # look at predictions alone
+        weights = {"sample_weight": rows.weights[held_out]} if _takes_weights(scorer, rows) else {}
+        scores = []
+        for k in range(len(path)):
+            model = path.model(k)
+            if own:
+                known = self._svc(_HeldOut, model.C, None)
+                known.set_params(n_jobs=threads)
+                known.__dict__.update(coef_=model.coef_, intercept_=model.intercept_)
+                known.classes_ = self.classes_
+                known._known = known._scores_of(rows.matrix)[held_out]
+                scores.append(float(scorer(known, held_out, y, **weights)))
+            else:
+                scores.append(float(scorer(model, _safe_indexing(rows.X, held_out), y)))
+        return np.array(scores)
+
+    def _best(self) -> int:
+        """Position of the best C."""
+        mean = self.scores_.mean(axis=0)
+        if np.all(np.isnan(mean)):
+            raise ValueError(
+                "scoring gave nan for every C; does every fold hold out rows of each class?"
+            )
+        top = np.flatnonzero(mean == np.nanmax(mean))
+        return int(top[np.argmin(self.Cs_[top])])
+
+    def _refit(
+        self,
+        data: tuple[Any, Any],
+        X: Any,
+        rows: _Rows,
+        paths: list[LinearSVCPath],
+        best: int,
+        seed: int | None,
+    ) -> list[SolveResult]:
+        """Fit all rows, from the mean of the folds' models."""
+        model = self._svc(LinearSVC, self.C_, seed)
+        model.classes_ = self.classes_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
+        weights = model._weigh_classes(rows.encoded, rows.weights)
+        form: ModelForm = model._form(X, rows.encoded, weights)
+        start = (
+            np.mean([path.coefs[best] for path in paths], axis=0),
+            np.mean([path.intercepts[best] for path in paths], axis=0),
+        )
+        results = model._solve(
+            data,
+            rows.matrix,
+            form,
+            lambda k: model._problem(form, k, rows.encoded, weights),
+            start,
+        )
+        self.best_estimator_ = model
+        self.coef_, self.intercept_, self.n_iter_ = model.coef_, model.intercept_, model.n_iter_
+        self.certificate_, self.result_ = model.certificate_, model.result_
+        return results
+
+    # -- prediction -----------------------------------------------------------
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed distance to the separating hyperplanes, times |w|.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray, shape (n_samples,) or (n_samples, n_classes)
+            For two classes positive means ``classes_[1]``.
+        """
+        return self._fitted(X).decision_function(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray, shape (n_samples,)
+        """
+        return self._fitted(X).predict(X)
+
+    def _fitted(self, X: Any) -> LinearSVC:
+        """The model; X must be as the one that was fitted."""
+        check_is_fitted(self, "scores_")
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(
+                "there is no model to predict with: it was fitted with refit=False"
+            )
+        validate_data(self, X, accept_sparse="csr", reset=False, dtype=FLOATS)
+        return self.best_estimator_
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input is welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _takes_weights(scorer: Any, rows: _Rows) -> bool:
+    """Whether scores are weighted: the user gave weights, and the metric takes them."""
+    if not rows.weighted or not isinstance(scorer, _BaseScorer | _PassthroughScorer):
+        return False
+    function = getattr(scorer, "_score_func", None)
+    return function is None or "sample_weight" in signature(function).parameters

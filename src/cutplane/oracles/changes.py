@@ -1,0 +1,55 @@
+"""Products Xᵀ·coef brought up to date by the rows whose coefficient has changed.
+
+From one cut to the next the hinge's coefficients change in few rows. As long as a block's
+product is kept, adding (coef − last coef) of those rows to it is all there is to do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..data import BlockedMatrix
+from ..data.blocks import Block
+from ..loops import vectors
+
+# Times that a product is brought up to date before it is computed anew, so that rounding
+# does not add up.
+MOST_UPDATES = 30
+
+
+class ChangedRows:
+    """The coefficients behind the products of all blocks.
+
+    Parameters
+    ----------
+    matrix : BlockedMatrix
+    shape : tuple of int
+        Of the coefficients.
+    """
+
+    def __init__(self, matrix: BlockedMatrix, shape: tuple[int, ...]) -> None:
+        self._matrix = matrix
+        self._last = np.zeros(shape)
+        self._changes = np.empty(shape)
+        self._updates = np.full(len(matrix.blocks), MOST_UPDATES)  # since it was computed anew
+
+    def start_anew(self) -> None:
+        """Have the next products computed from all rows."""
+        self._updates[:] = MOST_UPDATES
+
+    def add(self, k: int, coef: np.ndarray, block: Block, product: np.ndarray) -> bool:
+        """Bring the product of block k up to date.
+
+        False if it must be computed anew: too many rows have changed, or it is time to.
+        """
+        rows = self._matrix.slice(k)
+        changes = self._changes[rows]
+        changed, active = vectors.take_changes(
+            coef.reshape(-1), self._last[rows].reshape(-1), changes.reshape(-1)
+        )
+        self._updates[k] += 1
+        if 2 * changed > active or self._updates[k] > MOST_UPDATES:
+            self._updates[k] = 0
+            return False
+        block.add_gradient(changes, product)
+        return True
