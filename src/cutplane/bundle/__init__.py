@@ -1,11 +1,12 @@
 """The bundle loop: cuts, the reduced problem, the step. Knows no data and no loss."""
 
 from .loop import BundleSolver
-from .solver import IterativeSolver, Observer, StopRule
+from .solver import Best, IterativeSolver, Observer, StopRule
 from .step import AdaptivePosition, CutPosition, FixedPosition
 
 __all__ = [
     "AdaptivePosition",
+    "Best",
     "BundleSolver",
     "CutPosition",
     "FixedPosition",

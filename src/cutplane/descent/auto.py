@@ -26,7 +26,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..bundle import AdaptivePosition, BundleSolver, IterativeSolver, Observer, StopRule
+from ..bundle import AdaptivePosition, Best, BundleSolver, IterativeSolver, Observer, StopRule
 from ..oracles import Cut, Oracle, RowOracle
 from ..result import Iteration, Status
 from ..risks import HingeRisk, SquaredHingeRisk
@@ -71,6 +71,7 @@ class AutoSolver(IterativeSolver):
         self._dual_point = dual_point
         self._to_come = _certificates_to_come(oracle, C)
         self._stage: IterativeSolver | None = None
+        self._before: Best | None = None  # of the stages before
         self._gave_up = False
 
     def active_cuts(self) -> tuple[Cut, ...]:
@@ -109,6 +110,7 @@ class AutoSolver(IterativeSolver):
     def _run_stage(
         self, stage: IterativeSolver, start: np.ndarray | None, cuts: tuple[Cut, ...]
     ) -> Status:
+        self._before = self._best
         stage.watch = self.watch
         stage.dual = self.dual
         self._stage = stage
@@ -118,11 +120,16 @@ class AutoSolver(IterativeSolver):
             self._take(stage)
 
     def _take(self, stage: IterativeSolver) -> None:
-        """Take over what a stage has reached so far."""
+        """Take over what a stage has reached so far.
+
+        Its own word counts, also if it corrects an objective upwards that rounding had made
+        too low.
+        """
         self.dual = max(self.dual, stage.dual)
-        best = stage._best
-        if best is not None and (self._best is None or best.primal <= self._best.primal):
-            self._best = best
+        before, now = self._before, stage._best
+        if now is None or (before is not None and before.primal < now.primal):
+            now = before
+        self._best = now
 
     def _observe(self, record: Iteration) -> bool:
         """Count on from the stage before, and never report a bound or a point that got worse."""
