@@ -181,7 +181,7 @@ class Passes:
         for turn in range(rounds):
             if out_of_time():
                 return False
-            for k in map(int, self._rng.permutation(len(parts))):
+            for k in self._rng.permutation(len(parts)).tolist():
                 own = tiles[k]
                 some = own[len(own) * turn // rounds : len(own) * (turn + 1) // rounds]
                 if not len(some):
@@ -189,8 +189,8 @@ class Passes:
                 count, violation = self._visit(parts[k], parts[k].lay(some))
                 staying[k] += count
                 worst = max(worst, violation)
-        for part, count in zip(parts, staying, strict=True):
-            if count < (1.0 - IDLE_PART) * len(part.active):
+        for part, kept in zip(parts, staying, strict=True):
+            if kept < (1.0 - IDLE_PART) * len(part.active):
                 part.active = part.active[part.idle[part.active] == 0]
         self._idle_above = worst or np.inf
         return True
