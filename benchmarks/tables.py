@@ -309,13 +309,14 @@ TABLES: Tables = {
 
 def tables_of(suite: str) -> Tables:
     """The tables of a suite, in their order."""
-    from . import file_tables, kernel_tables, measure_tables
+    from . import engine_tables, file_tables, kernel_tables, measure_tables
 
     return {
         "foundation": TABLES,
         "measures": measure_tables.TABLES,
         "files": file_tables.TABLES,
         "kernels": kernel_tables.TABLES,
+        "engine": engine_tables.TABLES,
     }[suite]
 
 

@@ -181,7 +181,7 @@ class Passes:
         for turn in range(rounds):
             if out_of_time():
                 return False
-            for k in map(int, self._rng.permutation(len(parts))):
+            for k in self._rng.permutation(len(parts)).tolist():
                 own = tiles[k]
                 some = own[len(own) * turn // rounds : len(own) * (turn + 1) // rounds]
                 if not len(some):

@@ -1,0 +1,99 @@
+"""Markdown tables of the engine benchmark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .tables import case_name, markdown, seconds_text
+
+Content = dict[str, Any]
+DISTANCES = ("0.01", "0.001", "0.0001")
+
+
+def _objective(cases: list[Content]) -> str:
+    names = [peer["solver"] for peer in cases[0]["peers"]] if cases else []
+    columns = ["seconds to 1e-2 / 1e-3 / 1e-4", "ours, 2 threads", "ours, 1 thread", *names]
+    columns += ["certified 1e-3", "reads of the data", "best peer / ours (2, 1)"]
+    rows = []
+    for case in cases:
+        ours = {entry["threads"]: entry for entry in case["ours"]}
+        two = ours.get(2, ours[1])
+        certified = two["certified"]["0.001"]
+        ratios = [case["ratios"].get(k) for k in ("2", "1")]
+        rows.append(
+            [
+                case_name(case),
+                *(_ours(ours.get(k)) for k in (2, 1)),
+                *(_peer(case["peers"], name) for name in names),
+                "–" if certified is None else seconds_text(certified["median"]),
+                "–" if two["reads"] is None else f"{two['reads']:.0f}",
+                ", ".join("–" if r is None else f"{r:.1f}" for r in ratios),
+            ]
+        )
+    return markdown(columns, rows)
+
+
+def _ours(entry: Content | None) -> str:
+    if entry is None:
+        return "–"
+    found = [entry["within"][d] for d in DISTANCES]
+    return " / ".join("–" if t is None else seconds_text(t["median"]) for t in found)
+
+
+def _peer(peers: list[Content], name: str) -> str:
+    peer = next((p for p in peers if p["solver"] == name), None)
+    if peer is None:
+        return "–"
+    found = [peer["within"][d] for d in DISTANCES]
+    text = " / ".join("–" if t is None else seconds_text(t) for t in found)
+    if found[-1] is None:
+        text += f" ({peer['closest']:.0e} after {seconds_text(peer['longest'])})"
+    return text
+
+
+def _paths(cases: list[Content]) -> str:
+    rows = [
+        [
+            case["data"],
+            f"{case['Cs'][0]:g} … {case['Cs'][-1]:g}",
+            seconds_text(case["path"]["median"]),
+            seconds_text(max(case["alone"])),
+            f"{case['ratio']:.2f}",
+            seconds_text(sum(case["alone"])),
+        ]
+        for case in cases
+    ]
+    columns = ["path of 10", "C", "seconds", "dearest fit alone", "ratio", "all fits alone"]
+    return markdown(columns, rows)
+
+
+def _growth(cases: list[Content]) -> str:
+    rows = [
+        [f"{case['rows']:,}", seconds_text(case["seconds"]["median"]), case["n_iter"]]
+        for case in cases
+        if "rows" in case
+    ]
+    text = markdown(["rows", "seconds", "iterations"], rows)
+    slopes = [f"{case['slope']:.2f}" for case in cases if "slope" in case]
+    return text + (f"\n\nSlope in log-log scale: {slopes[0]}." if slopes else "")
+
+
+def _summary(cases: list[Content]) -> str:
+    rows = [
+        [case["what"], f"{case['mean']:.2f}", f"{min(case['ratios'].values()):.2f}", case["worst"]]
+        for case in cases
+    ]
+    return markdown(["best peer / ours at 1e-3", "geometric mean", "least", "where"], rows)
+
+
+TABLES = {
+    "summary": ("How far ahead of the best peer", _summary),
+    "covtype": ("Covertype: time to the objective", _objective),
+    "mnist8": ("MNIST, 8 against the rest: time to the objective", _objective),
+    "aclimdb": ("Film reviews: time to the objective", _objective),
+    "a9a": ("a9a: time to the objective", _objective),
+    "w8a": ("w8a: time to the objective", _objective),
+    "celegans": ("Splice sites: time to the objective", _objective),
+    "paths": ("Paths over C", _paths),
+    "growth": ("Growth with the number of rows", _growth),
+}

@@ -1,0 +1,15 @@
+"""The sections of the engine benchmark: one per data set, then paths, growth and the summary."""
+
+from collections.abc import Callable
+
+from ...report import Report
+from . import growth, objective, paths, summary
+
+SECTIONS: dict[str, Callable[[Report], None]] = {
+    **{name: objective.section(name) for name in objective.CASES},
+    "paths": paths.run,
+    "growth": growth.run,
+    "summary": summary.run,
+}
+
+__all__ = ["SECTIONS"]

@@ -1,0 +1,203 @@
+"""Time until the objective is within 1e-2, 1e-3 and 1e-4 of the best known, hinge without bias.
+
+Our time is read off one run: from the call of ``fit`` to the iteration whose best point is good
+enough. The time to the certificate that says so is stored beside it. A peer cannot
+say when it is good: it is run again and again with more passes, or smaller tolerances, and the
+fastest run that ends within the distance counts. One that does not get there in its budget
+counts with its longest run. Compiling is not in the times.
+
+Distance to the limit: the same time as a number of sequential reads of the data, at the bandwidth
+that as many threads have when they sum up an array.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from ...engine_solvers import PEERS, ladder
+from ...measure import spread, usable_cores
+from ...report import Report, at_least, best_objective, certificate_checks
+from ...solvers import Cutplane, Effort, Problem, Run, Solver
+
+CASES: dict[str, tuple[float, ...]] = {
+    "covtype": (0.01, 1.0, 10.0),
+    "mnist8": (0.01, 0.1, 1.0),
+    "aclimdb": (0.1, 1.0, 10.0, 100.0),
+    "a9a": (0.1, 1.0, 10.0),
+    "w8a": (0.1, 1.0, 10.0),
+    "celegans": (0.01, 0.1, 1.0),
+}
+DISTANCES = (1e-2, 1e-3, 1e-4)
+MIDDLE = 1e-3  # the distance that is judged
+TIGHT = 2e-5
+# Seconds: all runs of a peer on a case, our tight run, and each of our timed runs.
+PEER_SECONDS, TIGHT_SECONDS, RUN_SECONDS = 12.0, 20.0, 10.0
+READ_BYTES = 1 << 28
+
+
+def section(name: str) -> Callable[[Report], None]:
+    """The section of a data set."""
+
+    def run(report: Report) -> None:
+        data = report.load(name)
+        if data is None:
+            return
+        speeds = {threads: bandwidth(threads) for threads in _threads(report)}
+        for C in CASES[name]:
+            label = f"{name} C={C:g}"
+            with report.attempt(label):
+                _case(report, Problem(data, C), label, speeds)
+
+    return run
+
+
+def _threads(report: Report) -> list[int]:
+    if usable_cores() < 2:
+        report.skip("2 threads: this process may use 1 core only")
+        return [1]
+    return [1, 2]
+
+
+def bandwidth(threads: int) -> float:
+    """Bytes per second that so many threads read together."""
+    array = np.ones(READ_BYTES // 8)
+    parts = np.array_split(array, threads)
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(np.sum, parts))  # touches the pages
+        best = np.inf
+        for _ in range(5):
+            begin = time.perf_counter()
+            list(pool.map(np.sum, parts))
+            best = min(best, time.perf_counter() - begin)
+    return array.nbytes / best
+
+
+def _case(report: Report, problem: Problem, label: str, speeds: dict[int, float]) -> None:
+    settings, ours = report.settings, Cutplane("auto")
+    limit = min(settings.tight_seconds, RUN_SECONDS)
+    report.warm_up(ours, problem)
+    runs: dict[int, list[Run]] = {threads: [] for threads in speeds}
+    effort = Effort(tol=min(DISTANCES), time_limit=limit)
+    for _ in range(min(3, settings.repeats)):
+        for threads, several in runs.items():  # in turn, so that a busy spell hits both
+            several.append(report.timed(ours, problem, _with(effort, threads)))
+    mine = [r for several in runs.values() for r in several]
+    tight = Effort(tol=TIGHT, time_limit=min(settings.tight_seconds, TIGHT_SECONDS))
+    everything = [*mine, report.timed(ours, problem, tight)]
+    tried = {
+        peer.name: _try(report, peer, problem, best_objective(everything))
+        for peer in report.peers(problem, tuple(PEERS), PEERS)
+    }
+    everything += [r for several in tried.values() for r in several]
+    best = best_objective(everything)
+    nbytes = problem.data.X.data.nbytes + problem.data.X.indices.nbytes
+    entries = [
+        _our_entry(threads, several, best, nbytes / speeds[threads])
+        for threads, several in runs.items()
+    ]
+    peers = [_peer_entry(name, several, best) for name, several in tried.items()]
+    ended = [r for r in mine if r.details["status"] == "converged"]  # the others by the clock
+    same = all(np.array_equal(ended[0].model.w, r.model.w) for r in ended)
+    checks = [
+        *certificate_checks(everything),
+        at_least("same bits in every run and for any threads", float(same), 1.0, "certificate"),
+    ]
+    ratios = {}
+    for entry in entries:
+        ratio = _ratio(entry, peers, MIDDLE)
+        if ratio is not None:
+            ratios[entry["threads"]] = ratio
+            claim = f"best peer / ours with {entry['threads']} thread(s) ≥ 1"
+            checks.append(at_least(claim, ratio, 1.0))
+    case = {
+        **problem.facts(),
+        "best_known": best,
+        "bandwidth": {str(k): v for k, v in speeds.items()},
+        "ours": entries,
+        "peers": peers,
+        "ratios": {str(k): v for k, v in ratios.items()},
+    }
+    report.add(case, checks, label)
+    report.say(
+        f"{label}: ahead of the best peer by {', '.join(f'{r:.2f}' for r in ratios.values())}"
+    )
+
+
+def _with(effort: Effort, threads: int) -> Effort:
+    return Effort(effort.tol, effort.max_iter, effort.time_limit, threads)
+
+
+def _try(report: Report, peer: Solver, problem: Problem, best: float) -> list[Run]:
+    """Runs of a peer with more and more effort, until it is as good as it gets."""
+    report.warm_up(peer, problem)
+    prepared = peer.prepare(problem)
+    budget = min(PEER_SECONDS, report.settings.peer_seconds)
+    spent, tried = 0.0, []
+    for effort in ladder(peer):
+        tried.append(report.timed(peer, problem, effort, prepared))
+        spent += tried[-1].seconds
+        if tried[-1].objective <= best * (1 + min(DISTANCES)) or spent > budget:
+            break
+    return tried
+
+
+def _our_entry(
+    threads: int, several: Sequence[Run], best: float, read_seconds: float
+) -> dict[str, Any]:
+    entry: dict[str, Any] = {"solver": several[0].solver, "threads": threads}
+    for name, good in (("within", _good_at), ("certified", _certified_at)):
+        times = {}
+        for distance in DISTANCES:
+            found = [good(r, best, distance) for r in several]
+            known = [t for t in found if t is not None]
+            times[f"{distance:g}"] = spread(known) if len(known) == len(found) else None
+        entry[name] = times
+    middle = entry["within"][f"{MIDDLE:g}"]
+    entry["reads"] = None if middle is None else middle["median"] / read_seconds
+    entry["runs"] = [r.record() for r in several]
+    return entry
+
+
+def _good_at(done: Run, best: float, distance: float) -> float | None:
+    """Seconds from the call until the best point was within a distance of the best known."""
+    return _first(done, done.result.column("primal") <= best * (1 + distance))
+
+
+def _certified_at(done: Run, best: float, distance: float) -> float | None:
+    return _first(done, done.result.column("relative_gap") <= distance)
+
+
+def _first(done: Run, good: np.ndarray) -> float | None:
+    if not np.any(good):
+        return None
+    before = done.seconds - done.result.timings["total"]  # checks, and blocks
+    return float(before + done.result.column("seconds")[np.argmax(good)])
+
+
+def _peer_entry(name: str, several: Sequence[Run], best: float) -> dict[str, Any]:
+    within = {}
+    for distance in DISTANCES:
+        good = [r.seconds for r in several if r.objective <= best * (1 + distance)]
+        within[f"{distance:g}"] = min(good) if good else None
+    return {
+        "solver": name,
+        "within": within,
+        "longest": max(r.seconds for r in several),
+        "closest": min(r.objective for r in several) / best - 1,
+        "runs": [r.record() for r in several],
+    }
+
+
+def _ratio(entry: dict[str, Any], peers: Sequence[dict[str, Any]], distance: float) -> float | None:
+    """How many times as long the best peer takes as our median; its longest run if none is good."""
+    key = f"{distance:g}"
+    mine = entry["within"][key]
+    if mine is None or not peers:
+        return None
+    good = [p["within"][key] for p in peers if p["within"][key] is not None]
+    return (min(good) if good else max(p["longest"] for p in peers)) / mine["median"]

@@ -1,0 +1,37 @@
+"""Geometric means over all cases whose sections have been run into the same folder."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from ...report import Report, at_least
+from .objective import CASES
+
+WANTED = {"1": 1.5, "2": 3.0}
+
+
+def run(report: Report) -> None:
+    """Run the section."""
+    ratios: dict[str, dict[str, float]] = {}
+    for name in CASES:
+        file = report.file.with_name(f"{name}.json")
+        if not file.is_file():
+            report.skip(f"{name}: its section has not been run")
+            continue
+        for case in json.loads(file.read_text("utf-8"))["cases"]:
+            for threads, ratio in case["ratios"].items():
+                ratios.setdefault(threads, {})[f"{name} C={case['C']:g}"] = ratio
+    for threads, by_case in sorted(ratios.items()):
+        mean = float(np.exp(np.mean(np.log(list(by_case.values())))))
+        worst = min(by_case, key=lambda key: by_case[key])
+        what = f"{threads} thread(s)"
+        case = {"what": what, "mean": mean, "worst": worst, "ratios": by_case}
+        wanted = WANTED[threads]
+        checks = [
+            at_least(f"geometric mean ≥ {wanted:g}", mean, wanted),
+            at_least(f"ahead in every case ({worst})", by_case[worst], 1.0),
+        ]
+        report.add(case, checks, what)
+        report.say(f"{what}: {mean:.2f} times, least {by_case[worst]:.2f} in {worst}")
