@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import random
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ from model_mutations import (
 )
 
 from cutplane import load_model
+from cutplane.models import describe
 from cutplane.store import container
 
 FILES, TEXTS = [], []
@@ -48,6 +50,20 @@ def test_corpus(file, tmp_path):
     assert check_file(data) is None
     assert check_text(data) is None
     assert check_checkpoint(data, tmp_path / "c") is None
+
+
+@pytest.mark.parametrize("file", sorted(CORPUS.glob("[!f]*.model")), ids=lambda file: file.name)
+def test_files_of_the_first_version_can_be_read(file):
+    """Whatever the format becomes."""
+    model, told = load_model(file), describe(file)
+    assert told["version"] == 1 and told["kind"] == type(model).__name__
+    several = isinstance(model.certificate_, list)
+    primal = [c.primal for c in model.certificate_] if several else model.certificate_.primal
+    assert primal == (
+        [c["primal"] for c in told["certificate"]] if several else told["certificate"]["primal"]
+    )
+    rows = np.ones((2, getattr(model, "n_features_in_", 6)))
+    assert len(model.predict([rows, rows] if told["kind"] == "ChainTagger" else rows)) == 2
 
 
 @given(st.binary(max_size=200))
