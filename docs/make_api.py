@@ -41,6 +41,10 @@ NAMES = (
     "load_svmlight",
     "iter_svmlight",
     "dump_svmlight",
+    "open_dataset",
+    "write_dataset",
+    "convert_dataset",
+    "Dataset",
 )
 MODULES = (cutplane.structured, cutplane.metrics)
 

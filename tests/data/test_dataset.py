@@ -184,6 +184,21 @@ def test_pickle_is_a_path(tmp_path: Path):
     assert len(text) < 1000
     assert same(pickle.loads(text).rows(), data.rows())
     assert pickle.loads(text).memory_limit == 1234
+    matrix = data.blocks(outputs=3)
+    text = pickle.dumps(matrix.blocks)
+    assert len(text) < 1000
+    assert np.array_equal(pickle.loads(text)[0].x, matrix.blocks[0].x)
+    write_dataset(data.path, [some_rows(5)], overwrite=True)
+    with pytest.raises(ValueError, match="is another data set than the one that was pickled"):
+        pickle.loads(text)
+
+
+def test_a_closed_data_set(tmp_path: Path):
+    with write_dataset(tmp_path / "a.cut", [(some_rows(), np.ones(90))]) as data:
+        y = data.y
+    assert y.sum() == 90.0
+    with pytest.raises(ValueError, match="is closed; open the data set again"):
+        data.rows()
 
 
 def test_more_columns_for_sparse_test_data(tmp_path: Path):
