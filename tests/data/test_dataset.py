@@ -184,6 +184,21 @@ def test_pickle_is_a_path(tmp_path: Path):
     assert len(text) < 1000
     assert same(pickle.loads(text).rows(), data.rows())
     assert pickle.loads(text).memory_limit == 1234
+    matrix = data.blocks(outputs=3)
+    text = pickle.dumps(matrix.blocks)
+    assert len(text) < 1000
+    assert np.array_equal(pickle.loads(text)[0].x, matrix.blocks[0].x)
+    write_dataset(data.path, [some_rows(5)], overwrite=True)
+    with pytest.raises(ValueError, match="is another data set than the one that was pickled"):
+        pickle.loads(text)
+
+
+def test_a_closed_data_set(tmp_path: Path):
+    with write_dataset(tmp_path / "a.cut", [(some_rows(), np.ones(90))]) as data:
+        y = data.y
+    assert y.sum() == 90.0
+    with pytest.raises(ValueError, match="is closed; open the data set again"):
+        data.rows()
 
 
 def test_more_columns_for_sparse_test_data(tmp_path: Path):
@@ -236,6 +251,7 @@ def test_pages_are_asked_for_once_and_dropped_beyond_the_limit(tmp_path: Path, m
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS", 1000)
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS_PER_WEIGHT", 1)
     monkeypatch.setattr(cutplane.data.mapped, "WINDOW", 50_000)
+    monkeypatch.setattr(cutplane.data.mapped, "STRADDLE", 3000)
     size = 20_000 * 9 * 8
     write_dataset(tmp_path / "a.cut", [some_rows(20_000, 9)])
     data = open_dataset(tmp_path / "a.cut", memory_limit=size // 4)
@@ -251,7 +267,7 @@ def test_pages_are_asked_for_once_and_dropped_beyond_the_limit(tmp_path: Path, m
     assert [a for a, _ in asked[1:]] == [b for _, b in asked[:-1]]
     assert all(b - a < 2 * 50_000 for a, b in asked)
     assert dropped[-1][1] == size and size // 5 < dropped[0][0] <= size // 4
-    assert [a for a, _ in dropped[1:]] == [b for _, b in dropped[:-1]]
+    assert [a for a, _ in dropped[1:]] == [b - 3000 for _, b in dropped[:-1]]
 
 
 # -- writing is all or nothing ----------------------------------------------------

@@ -11,6 +11,7 @@ import logging
 import os
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
@@ -268,15 +269,18 @@ def _four(chunk: tuple[Any, ...], has_qid: bool, has_cost: bool) -> tuple[Any, A
 
 def _archive_chunks(file: Any) -> Iterator[tuple[Any, ...]]:
     name = _names([file])
-    try:
-        archive = np.load(file, allow_pickle=False)
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise ValueError(f"{name} is not a NumPy archive: {error}") from None
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise ValueError(f"{name} is not an archive of several arrays (.npz)")
-    with archive:
+    with ExitStack() as stack:
+        if isinstance(file, str | os.PathLike):
+            file = stack.enter_context(open(file, "rb"))
+        try:
+            archive = np.load(file, allow_pickle=False)
+        except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise ValueError(f"{name} is not a NumPy archive: {error}") from None
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError(f"{name} is not an archive of several arrays (.npz)")
+        stack.enter_context(archive)
         try:
             X = _archive_matrix(archive, name)
             columns = [archive.get(key) for key in ("y", "qid", "cost")]

@@ -9,6 +9,8 @@ dropped exactly what comes next.
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, overload
@@ -23,11 +25,14 @@ from .blocks import (
     BlockSource,
     CSRBlock,
     RowMajorBlock,
+    RowsInBlocks,
     csr_bounds,
     dense_bounds,
 )
 
-WINDOW = 1 << 24  # bytes that are asked for at a time
+WINDOW = 1 << 24  # bytes that are asked for, and given back, at a time
+# The system gives whole groups of pages back: one that two windows share goes with the second.
+STRADDLE = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -120,26 +125,37 @@ class MappedBlocks(BlockSource):
         Bytes that may stay in memory between two passes.
     digest : bytes
         Of the data.
+    origin : tuple
+        The data set and the number of outputs: what is pickled instead of the blocks, so that a
+        block can be had in any process that sees the folder, by its number.
     """
 
-    def __init__(self, rows: MappedRows, bounds: np.ndarray, budget: int, digest: bytes) -> None:
+    def __init__(
+        self,
+        rows: MappedRows,
+        bounds: np.ndarray,
+        budget: int,
+        digest: bytes,
+        origin: tuple[RowsInBlocks, int],
+    ) -> None:
         self._rows = rows
+        self._origin = origin
         self._bounds = bounds.tolist()
         self._digest = digest
         self._checked = np.zeros(len(bounds) - 1, dtype=bool)
-        # Blocks that read ahead, and up to where; blocks from this one on are dropped.
-        self._ahead: dict[int, tuple[int, int]] = {}
         self._first_dropped = len(self)
+        self._edges = [0, len(self)]  # of windows of blocks
         self._plan(budget)
+        self._window_of = np.repeat(np.arange(len(self._edges) - 1), np.diff(self._edges)).tolist()
+        self._left: list[int] = []  # blocks of each window that are still to be dropped
+        self._lock = threading.Lock()
 
     def _plan(self, budget: int) -> None:
         ends = np.array([self._bytes_before(row) for row in self._bounds])
         if ends[-1] > budget:
             self._first_dropped = int(np.searchsorted(ends[1:], budget, "right"))
-        # Windows of blocks: the first block of one asks for the next one.
         turns = np.unique(np.searchsorted(ends, np.arange(0, ends[-1] + WINDOW, WINDOW)))
-        edges = [*(k for k in turns.tolist() if k < len(self)), len(self), len(self)]
-        self._ahead = {a: (b, c) for a, b, c in zip(edges, edges[1:], edges[2:], strict=False)}
+        self._edges = [*(k for k in turns.tolist() if k < len(self)), len(self)]
 
     def _bytes_before(self, row: int) -> int:
         return sum(end for _, _, end in self._rows.extent(0, row))
@@ -162,34 +178,61 @@ class MappedBlocks(BlockSource):
             self._checked[k] = True
         return block
 
+    def __reduce__(self) -> Any:
+        return _blocks_of, self._origin
+
     def digest(self) -> bytes:
         return self._digest
 
     def begin(self) -> None:
         """Refuse files that were cut off, and ask for the first window."""
         self._rows.check_sizes()
-        self._will_need(0, self._ahead[0][0])
+        low = self._first_dropped
+        self._left = [max(0, b - max(a, low)) for a, b in itertools.pairwise(self._edges)]
+        self._will_need(0)
 
     def take(self, k: int) -> Block:
-        if k in self._ahead:
-            self._will_need(*self._ahead[k])
+        """Block k; the first one of a window asks for the next window."""
+        window = self._window_of[k]
+        if k == self._edges[window]:
+            self._will_need(window + 1)
         return self[k]
 
-    def _will_need(self, first: int, last: int) -> None:
-        if first < last:
-            for file, begin, end in self._rows.extent(self._bounds[first], self._bounds[last]):
+    def release(self, k: int) -> None:
+        """The last block of a window gives all of the window back, up to the budget."""
+        if k < self._first_dropped:
+            return
+        window = self._window_of[k]
+        with self._lock:
+            self._left[window] -= 1
+            if self._left[window]:
+                return
+            before_is_done = window > 0 and not self._left[window - 1]
+        low = self._extent(self._first_dropped, len(self))
+        first = max(self._edges[window], self._first_dropped)
+        here = self._extent(first, self._edges[window + 1])
+        for (file, begin, end), (_, lowest, _) in zip(here, low, strict=True):
+            file.drop(max(lowest, begin - STRADDLE * before_is_done), end)
+
+    def _will_need(self, window: int) -> None:
+        if window + 1 < len(self._edges):
+            for file, begin, end in self._extent(self._edges[window], self._edges[window + 1]):
                 file.will_need(begin, end)
 
-    def release(self, k: int) -> None:
-        if k >= self._first_dropped:
-            for file, begin, end in self._rows.extent(self._bounds[k], self._bounds[k + 1]):
-                file.drop(begin, end)
+    def _extent(self, first: int, last: int) -> list[tuple[MappedArray, int, int]]:
+        """The bytes of blocks ``first`` to ``last`` in each file."""
+        return self._rows.extent(self._bounds[first], self._bounds[last])
+
+
+def _blocks_of(dataset: RowsInBlocks, outputs: int) -> BlockSource:
+    return dataset.blocks(outputs).blocks
 
 
 def mapped_matrix(
-    rows: MappedRows, shape: tuple[int, int], outputs: int, budget: int, digest: bytes
+    rows: MappedRows, dataset: RowsInBlocks, outputs: int, budget: int, digest: bytes
 ) -> BlockedMatrix:
-    """The rows in the blocks that the same matrix in memory would be cut into."""
+    """The rows of a data set in the blocks that the same matrix in memory would be cut into."""
+    shape = dataset.shape
     width = shape[1] * outputs
     if rows.starts is None:
         bounds = dense_bounds(shape, width)
@@ -197,4 +240,5 @@ def mapped_matrix(
     else:
         bounds = csr_bounds(rows.starts.array, width)
         numbers = int(rows.starts.array[-1])
-    return BlockedMatrix(MappedBlocks(rows, bounds, budget, digest), bounds, shape, numbers)
+    blocks = MappedBlocks(rows, bounds, budget, digest, (dataset, outputs))
+    return BlockedMatrix(blocks, bounds, shape, numbers)
