@@ -350,3 +350,67 @@ def test_the_page_holds_everything_it_shows(load, tmp_path: Path) -> None:
     assert not re.search(r'(src|href)="(?!#)', text)  # nothing is fetched
     assert text.count("<svg") == 1 and text.count("<table>") == 2
     assert html.main([str(tmp_path)]) == 1  # a folder without results
+
+
+# -- kernels --------------------------------------------------------------------------
+
+
+def test_kernel_sections_on_generated_data(load, tmp_path: Path, capsys) -> None:
+    arguments = ["--generated", "--rows", "150", "--repeats", "1", "--out", str(tmp_path)]
+    counts = {"optimum": 20, "svmlight": 4, "warm": 2}
+    for section in counts:
+        arguments += ["--section", section]
+    status = load("kernels").main(arguments)
+    assert status == 0, capsys.readouterr().err
+    for section, cases in counts.items():
+        text = (tmp_path / f"{section}.json").read_text("utf-8")
+        content = json.loads(text)
+        assert content["complete"] and not content["failed"]
+        assert len(content["cases"]) == cases, section
+        assert str(tmp_path) not in text and str(ROOT) not in text
+    for case in json.loads((tmp_path / "optimum.json").read_text("utf-8"))["cases"]:
+        assert case["difference"] < 1e-6
+        assert case["farthest"] < 1e-3
+    assert load("tables").main([str(tmp_path)]) == 0
+    tables = (tmp_path / "tables.md").read_text("utf-8")
+    assert "libsvm's dual" in tables and "SV in the paper" in tables
+    for ending in ("png", "svg"):
+        assert (tmp_path / f"svmlight.{ending}").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_other_kernel_sections_on_generated_data(load, tmp_path: Path, capsys) -> None:
+    arguments = ["--generated", "--rows", "150", "--repeats", "1", "--out", str(tmp_path)]
+    counts = {"parts": 2, "speed": 5, "small": 40, "memory": 2}
+    for section in counts:
+        arguments += ["--section", section]
+    status = load("kernels").main([*arguments, "--peer", "scikit-learn"])
+    assert status == 0, capsys.readouterr().err
+    for section, cases in counts.items():
+        content = json.loads((tmp_path / f"{section}.json").read_text("utf-8"))
+        assert content["complete"] and not content["failed"]
+        assert len(content["cases"]) >= cases, section
+    assert load("tables").main([str(tmp_path)]) == 0
+    assert (tmp_path / "parts.svg").stat().st_size > 1000
+
+
+def test_kernel_objective_by_hand(load) -> None:
+    solvers, datasets = load("kernel_solvers"), load("datasets")
+    data = tiny_data(datasets, [1.0, -1.0, 1.0], [[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    beta = np.array([0.5, -0.75, 0.25])
+    problem = solvers.KernelProblem(data, 0.75, 0.1, factors=(1.0, 2.0))
+    apart = np.exp(-0.1 * np.array([[0, 5, 1], [5, 0, 4], [1, 4, 0]]))
+    expected = 1.5 - 0.5 * beta @ apart @ beta
+    assert solvers.dual_objective(problem, beta, block=2) == pytest.approx(expected)
+    assert solvers.counts(problem, beta) == {"support": 3, "bounded": 1}
+    cubic = solvers.KernelProblem(data, 1.0, 0.5, "poly", 3, 1.0)
+    K = (0.5 * np.array([[1, 0, 0], [0, 4, 0], [0, 0, 0]]) + 1.0) ** 3
+    assert solvers.dual_objective(cubic, beta) == pytest.approx(1.5 - 0.5 * beta @ K @ beta)
+
+
+def test_a_peer_whose_time_is_up(load) -> None:
+    solvers, datasets = load("kernel_solvers"), load("datasets")
+    source = datasets.Source(rows=200, generated=True)
+    problem = solvers.KernelProblem(solvers.sample(source, "checkers", 200), 1.0, 1.0)
+    entry = solvers.race_peer("scikit-learn", source, problem, 1e-3, 1e-6)
+    assert entry == {"solver": "scikit-learn", "finished": False, "seconds": 1e-6}

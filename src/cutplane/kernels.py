@@ -241,9 +241,7 @@ class ProductMatrix(KernelMatrix):
             left.products(right, 0, len(right), products)  # type: ignore[arg-type]
             self._kernel.write(products, left.norms, right.norms, places[a], first, out)
             if a < b:
-                rows, columns = places[a][[0, -1]] + [0, 1], places[b][[0, -1]] + [0, 1]
-                own = out[slice(*rows), slice(*columns)]
-                out[slice(*columns), slice(*rows)] = own.T
+                loops.mirror(out, a * SQUARE, len(left), first, len(right))
 
         with single_threaded_blas():
             self._executor.run(block, len(pairs))

@@ -24,19 +24,24 @@ def test_random_use(dtype, capacity):
     cache = RowCache(matrix, capacity * 60 * np.dtype(dtype).itemsize)
     assert cache.capacity == capacity
     rng = np.random.default_rng(1)
-    columns = np.arange(60)
+    columns, left = np.arange(60), np.arange(60)
     for round_ in range(60):
         count = int(rng.integers(1, min(cache.capacity, 12) + 1))
-        rows = rng.choice(60, count, replace=False)
+        rows = rng.choice(left, count, replace=False)
         slots = cache.fetch(rows)
         assert len(set(slots.tolist())) == count
         np.testing.assert_allclose(cache.slots[slots], K[rows][:, columns], rtol=1e-5)
         if round_ % 20 == 10:
             keep = np.flatnonzero(rng.random(len(columns)) < 0.7)
             columns = columns[keep]
-            cache.restrict(matrix.restricted(columns), keep)
+            left = np.sort(rng.choice(left, len(left) - 8, replace=False))
+            computed = cache.computed
+            cache.restrict(matrix.restricted(columns), keep, left)
+            kept = rows[np.isin(rows, left)][: cache.capacity]
+            cache.fetch(kept)
+            assert cache.computed == computed, "rows used last survive"
         if round_ == 45:
-            columns = np.arange(60)
+            columns, left = np.arange(60), np.arange(60)
             cache.reset(matrix)
 
 
@@ -47,7 +52,7 @@ def test_budget_is_kept_and_shrinking_makes_room():
     cache.fetch(np.arange(10))
     assert cache.nbytes <= budget
     keep = np.arange(0, 60, 2)
-    cache.restrict(matrix.restricted(keep), keep)
+    cache.restrict(matrix.restricted(keep), keep, np.arange(60))
     assert cache.capacity == 20 and cache.nbytes <= budget
     computed = cache.computed
     slots = cache.fetch(np.arange(10))
@@ -91,6 +96,6 @@ def test_stored_matrix_is_used_in_place_and_not_changed():
     cache = RowCache(PrecomputedMatrix(K), 1e9)
     assert cache.slots is K and cache.nbytes == 0
     keep = np.arange(5, 50)
-    cache.restrict(PrecomputedMatrix(K).restricted(keep), keep)
+    cache.restrict(PrecomputedMatrix(K).restricted(keep), keep, np.arange(len(K)))
     np.testing.assert_array_equal(cache.slots[cache.fetch(np.array([3, 7]))], K[[3, 7]][:, keep])
     np.testing.assert_array_equal(K, before)

@@ -46,6 +46,24 @@ def test_bad_parameters_of_the_others(noisy):
     for nu in (0.0, 1.1, np.nan):
         with pytest.raises(ValueError, match="nu must be"):
             OneClassSVM(nu=nu).fit(noisy[0])
+    for C in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="C must be"):
+            SVR(C=C).fit(*noisy)
+
+
+@pytest.mark.parametrize("make", [SVR, OneClassSVM])
+def test_bad_weights_and_kernels_of_the_others(noisy, make):
+    X, y = noisy
+    ones = np.ones(len(y))
+    for weights, message in ((0 * ones, "zero"), (-ones, "negative"), (ones * np.nan, "NaN|nan")):
+        with pytest.raises(ValueError, match=message):
+            make().fit(X, y, sample_weight=weights)
+    K = X @ X.T
+    with pytest.raises(ValueError, match="square"):
+        make(kernel="precomputed").fit(K[:, :-1], y)
+    K[3, 4] += 1.0
+    with pytest.raises(ValueError, match="symmetric"):
+        make(kernel="precomputed").fit(K, y)
 
 
 @pytest.mark.parametrize(
@@ -149,10 +167,11 @@ def test_bad_precomputed(noisy):
 # -- data -------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("size", [None, 10])
 @pytest.mark.parametrize("gamma", [0.0, 1e-12, 1e10])
-def test_extreme_gamma(noisy, gamma):
+def test_extreme_gamma(noisy, gamma, size):
     X, y = noisy
-    model = SVC(gamma=gamma).fit(X, y)
+    model = SVC(gamma=gamma, working_set_size=size).fit(X, y)
     certificate = model.certificate_
     assert model.fit_status_ == 0 and certificate.gap >= 0
     assert np.all(np.isfinite(model.decision_function(X)))
@@ -163,10 +182,11 @@ def test_extreme_gamma(noisy, gamma):
         assert np.all(model.decision_function(X + 1.0) == model.intercept_)
 
 
+@pytest.mark.parametrize("size", [None, 4])
 @pytest.mark.parametrize("value", [0.0, 3.7, 1e6])
-def test_all_rows_equal(value):
+def test_all_rows_equal(value, size):
     X, y = np.full((30, 4), value), np.array([0, 1, 1] * 10)
-    model = SVC().fit(X, y)
+    model = SVC(working_set_size=size).fit(X, y)
     assert model.certificate_.primal == pytest.approx(20.0, rel=1e-3)
     assert np.all(model.predict(X) == 1)
     assert np.all(np.isfinite(SVR().fit(X, y.astype(float)).predict(X)))
@@ -182,20 +202,29 @@ def test_duplicated_rows_are_weights(noisy):
     np.testing.assert_allclose(twice.decision_function(X), once.decision_function(X), atol=1e-4)
 
 
-def test_contradictory_labels_converge(noisy):
+def test_duplicated_columns_are_a_factor(noisy):
     X, y = noisy
-    model = SVC(C=5.0, tol=1e-6).fit(np.vstack([X, X]), np.concatenate([y, -y]))
+    once = SVC(gamma=0.4, tol=1e-7).fit(X, y)
+    twice = SVC(gamma=0.2, tol=1e-7).fit(np.hstack([X, X]), y)
+    assert twice.certificate_.primal == pytest.approx(once.certificate_.primal, rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [None, 10])
+def test_contradictory_labels_converge(noisy, size):
+    X, y = noisy
+    model = SVC(C=5.0, tol=1e-6, working_set_size=size)
+    model.fit(np.vstack([X, X]), np.concatenate([y, -y]))
     assert model.fit_status_ == 0
     assert model.certificate_.primal == pytest.approx(2 * len(y) * 5.0, rel=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("C", [1e-12, 1e-6, 1e6, 1e12])
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_extreme_c_is_honest(noisy, C, kernel):
+@pytest.mark.parametrize(("kernel", "size"), [("rbf", None), ("linear", None), ("rbf", 64)])
+def test_extreme_c_is_honest(noisy, C, kernel, size):
     """Whatever is reached, the gap is stated and is not negative."""
     X, y = noisy
-    model = SVC(C=C, kernel=kernel, time_limit=2.0, gamma=0.2).fit(X, y)
+    model = SVC(C=C, kernel=kernel, time_limit=2.0, gamma=0.2, working_set_size=size).fit(X, y)
     certificate = model.certificate_
     assert certificate.gap >= 0 and np.isfinite(certificate.primal)
     assert certificate.dual <= certificate.primal

@@ -99,7 +99,7 @@ def _case(
         warnings.simplefilter("ignore")
         for estimator in estimators:
             estimator.fit(X, y)
-        for turn in range(2 * report.settings.repeats):
+        for turn in range(4 * report.settings.repeats):
             for estimator, seconds in zip(estimators, runs, strict=True):
                 seconds.append(_seconds(estimator, X, y))
             if turn >= 2 and runs[1][0] > LONG:

@@ -97,24 +97,29 @@ class RowCache:
             return np.arange(count)
         return np.sort(np.argpartition(self._stamp, count - 1)[:count])
 
-    def restrict(self, matrix: KernelMatrix, keep: np.ndarray) -> None:
-        """Keep these columns only; ``matrix`` is the kernel of what is left."""
+    def restrict(self, matrix: KernelMatrix, keep: np.ndarray, rows: np.ndarray) -> None:
+        """Keep these columns only, and of the cached rows those that may be asked for again.
+
+        Parameters
+        ----------
+        matrix : KernelMatrix
+            The kernel of what is left.
+        keep : ndarray of int
+            Columns, ascending.
+        rows : ndarray of int
+            Rows of the variables that are left.
+        """
         if len(self._flat) == 0:
             self._flat = np.empty(self._slots * self.matrix.columns, dtype=matrix.dtype)
             self.reset(matrix)
             return
-        used = np.flatnonzero(self._row_in >= 0)
-        # Compaction runs through consecutive slots: those in use come first as a rule.
-        last = int(used[-1]) + 1 if len(used) else 0
-        held, stamps = self._row_in[:last].copy(), self._stamp[:last].copy()
-        loops.compact_rows(self._flat, last, self.matrix.columns, keep)
+        wanted = np.zeros(self._rows + 1, dtype=bool)  # the last is for empty slots
+        wanted[rows] = True
+        used = np.flatnonzero(wanted[self._row_in])
+        held, stamps = self._row_in[used], self._stamp[used]
+        loops.compact_rows(self._flat, used, self.matrix.columns, keep)
         self.matrix = matrix
-        valid = held >= 0
-        self._lay_out(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-        places = np.flatnonzero(valid)
-        self._row_in[places] = held[places]
-        self._stamp[places] = stamps[places]
-        self._slot_of[held[places]] = places
+        self._lay_out(held, stamps)
 
     def reset(self, matrix: KernelMatrix) -> None:
         """Forget all rows, for a matrix with other columns."""

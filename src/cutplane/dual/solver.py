@@ -98,7 +98,7 @@ class DualSolver:
         self._definite = definite
         self.indefinite = definite is False
         self._started = time.perf_counter()
-        self._seconds = {"rows": 0.0, "inner": 0.0, "update": 0.0, "restore": 0.0}
+        self._seconds = {"rows": 0.0, "inner": 0.0, "update": 0.0, "shrink": 0.0, "restore": 0.0}
         self._cache = RowCache(matrix, settings.cache_bytes)
         self._diagonal = matrix.diagonal
         self._size = self._set_size()
@@ -321,13 +321,15 @@ class DualSolver:
         leaving[previous] = False
         if 10 * np.count_nonzero(leaving) < len(active):
             return previous, history
+        begin = time.perf_counter()
         smaller = ActiveSet.of(self._problem, active.variables[~leaving])
         remain = np.isin(active.rows, smaller.rows, assume_unique=True)
         keep = np.flatnonzero(remain)
         gone = Absent(active.rows[~remain], state.s[~remain], state.beta)
-        self._cache.restrict(self._matrix.restricted(smaller.rows), keep)
+        self._cache.restrict(self._matrix.restricted(smaller.rows), keep, smaller.rows)
         self._state = replace(state, s=state.s[keep], active=smaller, absent=(*state.absent, gone))
         number = np.cumsum(~leaving) - 1
+        self._seconds["shrink"] += time.perf_counter() - begin
         return number[previous], history[~leaving]
 
     def _restore(self) -> None:

@@ -272,22 +272,22 @@ class SVC(ClassifierMixin, KernelMachine):
     ) -> None:
 
         def observe(point: Callable[[], DualPoint]) -> bool:
-            done = [DualPoint(result.w, result.bias) for result in session.results]
-            return watchers.iteration(lambda: model([*done, point()]))
+            return watchers.iteration(
+                lambda: model([*(DualPoint(r.w, r.bias) for r in session.results), point()])
+            )
 
         def solve(k: int) -> None:
             positive, negative = tasks[k]
-            which = None if negative < 0 else tasks[k]
-            rows = slice(None) if which is None else np.concatenate([groups[c] for c in which])
-            signs = np.where(encoded[rows] == positive, 1.0, -1.0)
-            limit = bounds[rows]
-            problem = DualProblem(
-                linear=-signs,
-                lower=np.where(signs > 0, 0.0, -limit),
-                upper=np.where(signs > 0, limit, 0.0),
-            )
+            if negative < 0:
+                which, own, limit = None, encoded == positive, bounds
+            else:
+                which = tasks[k]
+                limit = bounds[np.concatenate([groups[c] for c in which])]
+                own = np.arange(len(limit)) < len(groups[positive])
+            signed = limit * own
+            problem = DualProblem(linear=1.0 - 2.0 * own, lower=signed - limit, upper=signed)
             start = None
-            if points is not None and len(points[k]) == len(signs):
+            if points is not None and len(points[k]) == len(limit):
                 start = points[k]
             label = self._label(tasks[k])
             watchers.begin_problem(label)

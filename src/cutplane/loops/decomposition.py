@@ -176,17 +176,17 @@ def add_rows(slots, which, coef, first, last, out):
 
 
 @jit
-def compact_rows(flat, rows, width, keep):
-    """Keep columns ``keep`` (ascending) of ``rows`` rows of ``width`` numbers, in place.
+def compact_rows(flat, slots, width, keep):
+    """Keep rows ``slots`` and columns ``keep``, both ascending, of rows of ``width`` numbers.
 
-    Row k moves from ``flat[k·width:]`` to ``flat[k·len(keep):]``.
+    In place: the k-th of the rows moves from ``flat[slots[k]·width:]`` to ``flat[k·len(keep):]``.
     """
     kept = keep.shape[0]
-    for k in range(rows):
-        source = k * width
-        target = k * kept
+    for k in range(slots.shape[0]):
+        source = np.uint64(slots[k] * width)
+        target = np.uint64(k * kept)
         for t in range(kept):
-            flat[target + t] = flat[source + keep[t]]
+            flat[target + np.uint64(t)] = flat[source + np.uint64(keep[t])]
 
 
 @jit

@@ -21,6 +21,7 @@ LN2_HIGH_64 = 6.93145751953125e-1
 LN2_LOW_64 = 1.42860682030941723212e-6
 LOG2_E = 1.4426950408889634
 PANEL = 16  # rows of a panel of sparse rows
+TILE = 16  # rows and columns of a block that is turned over
 
 
 @jit(reassociate=True)
@@ -203,6 +204,18 @@ def squared_distances(left, right, first, products):
                 d = left[k, f] - right[first + j, f]
                 total += d * d
             products[k, j] = total
+
+
+@jit
+def mirror(matrix, first_row, rows, first_column, columns):
+    """Copy a block of a square matrix to the other side of the diagonal, by small tiles."""
+    for top in range(first_row, first_row + rows, TILE):
+        bottom = min(top + TILE, first_row + rows)
+        for left in range(first_column, first_column + columns, TILE):
+            right = min(left + TILE, first_column + columns)
+            for j in range(left, right):
+                for i in range(top, bottom):
+                    matrix[j, i] = matrix[i, j]
 
 
 @jit

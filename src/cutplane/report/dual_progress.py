@@ -5,8 +5,8 @@ a against b  iteration   42  violation 0.031   dual 122.345    8,192 active  3.2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from .line import Line, format_seconds
@@ -48,8 +48,7 @@ class DualLine(Line):
         return columns
 
 
-@contextmanager
-def dual_progress(verbose: int, label: str, tol: float) -> Iterator[Observer]:
+def dual_progress(verbose: int, label: str, tol: float) -> AbstractContextManager[Observer]:
     """Show how a fit by decomposition is doing while the block runs.
 
     Parameters
@@ -61,5 +60,10 @@ def dual_progress(verbose: int, label: str, tol: float) -> Iterator[Observer]:
     tol : float
         The violation at which the fit will stop.
     """
-    with showing(verbose, DualLine(label, tol)) as observer:
-        yield observer
+    if verbose <= 0:  # a fit may consist of hundreds of problems of which each takes 0.1 ms
+        return nullcontext(_ignore)
+    return showing(verbose, DualLine(label, tol))
+
+
+def _ignore(record: DualIteration) -> None:
+    pass
