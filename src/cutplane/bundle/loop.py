@@ -17,7 +17,7 @@ import numpy as np
 
 from ..oracles import Cut, Oracle
 from ..result import Status
-from .reduced import Bundle
+from .reduced import Bundle, ReducedSolution
 from .solver import IterativeSolver, Observer, StopRule
 from .space import VectorSpace
 from .step import CutPosition
@@ -49,6 +49,7 @@ class BundleSolver(IterativeSolver):
         self.position = position
         self.space = VectorSpace(oracle.dimension, oracle.executor)
         self.bundle = Bundle(self.space)
+        self.solution: ReducedSolution | None = None
         self.point = oracle.new_point()
         self.trial = oracle.new_point()
 
@@ -62,7 +63,7 @@ class BundleSolver(IterativeSolver):
         self._add_cut()
         while True:
             with self.watch.phase("qp"):
-                solution = self.bundle.solve(self.C)
+                solution = self.solution = self.bundle.solve(self.C)
             slack = self.oracle.slack(self.best.primal, self.C)
             self.dual = max(self.dual, solution.dual - slack)
             with self.watch.phase("scores"):
@@ -76,7 +77,7 @@ class BundleSolver(IterativeSolver):
             if status is not None and self._verified(status):
                 return status
             self._add_cut()
-            self.bundle.drop_idle()
+            self._drop_cuts()
 
     def _begin(self, start: np.ndarray | None) -> None:
         """Evaluate the start; one so far out that its objective overflows is no start."""
@@ -114,15 +115,22 @@ class BundleSolver(IterativeSolver):
         return self._keep_if_better(self.point, step)
 
     def _add_cut(self) -> None:
-        """Add a cut: at the start, at the trial point, or on the way to it."""
+        """Add a cut, unless it is the zero cut, which the bundle has from the start."""
         with self.watch.phase("cut"):
-            if not self.trace:
-                cut = self.oracle.cut(self.point)
-            elif self.position is None:
-                cut = self.oracle.cut(self.trial)
-            else:
-                position = self.position.next(self.trace[-1], self.trace)
-                cut = self.oracle.cut(self.point, self.trial, position)
+            cut = self._next_cut()
         with self.watch.phase("gram"):
-            if cut.offset != 0.0 or np.any(cut.a):  # the bundle has the zero cut from the start
+            if cut.offset != 0.0 or np.any(cut.a):
                 self.bundle.add(cut.a, cut.offset)
+
+    def _next_cut(self) -> Cut:
+        """The cut at the start, at the trial point, or on the way to it."""
+        if not self.trace:
+            return self.oracle.cut(self.point)
+        if self.position is None:
+            return self.oracle.cut(self.trial)
+        position = self.position.next(self.trace[-1], self.trace)
+        return self.oracle.cut(self.point, self.trial, position)
+
+    def _drop_cuts(self) -> None:
+        """Forget cuts that have not mattered for long."""
+        self.bundle.drop_idle()

@@ -62,8 +62,11 @@ class StopRule:
 
     def converged(self, primal: float, dual: float, C: float) -> bool:
         """Whether the gap is small enough."""
-        enough = max(self.relative * primal, self.absolute, self.epsilon * C)
-        return np.isfinite(primal) and primal - dual <= enough
+        return np.isfinite(primal) and primal - dual <= self.enough(primal, C)
+
+    def enough(self, primal: float, C: float) -> float:
+        """The gap at which to stop."""
+        return max(self.relative * primal, self.absolute, self.epsilon * C)
 
 
 @dataclass(frozen=True)
@@ -197,6 +200,9 @@ class IterativeSolver(ABC):
         before, now = self.trace[-1 - STALLED_ITERATIONS], self.trace[-1]
         return before.gap - now.gap <= ROUNDING * now.primal
 
+    def _converged(self, record: Iteration) -> bool:
+        return self.stop.converged(record.primal, record.dual, self.C)
+
     def _end_iteration(self, trial: float, step: float, cuts: int) -> Status | None:
         """Record an iteration and ask whether it was the last; see ``Iteration`` for the arguments.
 
@@ -220,7 +226,7 @@ class IterativeSolver(ABC):
             record.relative_gap,
         )
         stopped = self.observer is not None and bool(self.observer(record))
-        if self.stop.converged(record.primal, record.dual, self.C):
+        if self._converged(record):
             return Status.CONVERGED
         if stopped:
             return Status.STOPPED

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..exec import Executor
-from ..kernels import KernelMatrix
+from ..kernels import NEGATIVE, KernelMatrix, has_negative_eigenvalue
 from ..loops import decomposition as loops
 from ..result import SolveResult, Status
 from .active import Absent, ActiveSet, row_sums
@@ -47,7 +47,6 @@ STEPS_PER_VARIABLE = 50  # most inner steps of an iteration
 # Iterations without progress that prove the limit of precision: so many times all variables.
 STALL = 30
 LONGEST_STALL = 3000
-NEGATIVE = 1e-6  # relative size of a negative eigenvalue that rounding does not explain
 SAMPLE = 160  # rows on which a kernel is tested for a negative eigenvalue
 
 
@@ -430,10 +429,8 @@ class DualSolver:
         if len(rows) < 2:
             rows = np.arange(self._matrix.columns)
         rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE)).astype(np.int64)]
-        square = self._matrix.rows(rows, rows).astype(np.float64)
-        values = np.linalg.eigvalsh(0.5 * (square + square.T))
-        negative = values[0] < -NEGATIVE * np.max(np.abs(values))
-        self.indefinite = bool(negative or self._least_curvature < -NEGATIVE)
+        negative = has_negative_eigenvalue(self._matrix, rows)
+        self.indefinite = negative or self._least_curvature < -NEGATIVE
 
 
 def _middle(low: float, high: float) -> float:

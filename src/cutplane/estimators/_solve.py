@@ -21,10 +21,12 @@ from sklearn.utils import check_random_state
 
 from ..bundle import AdaptivePosition, BundleSolver, IterativeSolver, Observer, StopRule
 from ..bundle.cached import CachedBundleSolver
+from ..bundle.sampled import ConstantTimeSolver, SampledSolver
 from ..data import BlockedMatrix
 from ..descent import CoordinateSolver
 from ..exec import Executor
 from ..oracles import Cut, LinearOracle, Oracle, RowOracle, WholeSurface
+from ..oracles.sampled import ConstantOracle, SampledOracle
 from ..oracles.structured import JointModel, StructuredOracle
 from ..report import progress
 from ..result import Certificate, Iteration, SolveResult, Status
@@ -199,6 +201,8 @@ class Session:
         The user's, called after every iteration.
     keep_cuts : bool
         Whether memories are wanted.
+    passes : int, optional
+        Samples in a row without a violation that end the constant-time method.
     """
 
     def __init__(
@@ -213,6 +217,7 @@ class Session:
         verbose: int,
         callback: Callable[[Iteration], bool | None] | None,
         keep_cuts: bool,
+        passes: int = 1,
     ) -> None:
         self._matrix = matrix
         self._executor = executor
@@ -226,6 +231,7 @@ class Session:
         self._verbose = verbose
         self._callback = callback
         self._keep_cuts = keep_cuts
+        self._passes = passes
         self._matrix_digest = matrix.digest() if keep_cuts else b""
         self.results: list[SolveResult] = []
         self.memories: dict[int, Memory] = {}
@@ -320,6 +326,10 @@ class Session:
                 return CoordinateSolver(oracle, C, stop, rng, observer)
             return StochasticSolver(oracle, C, stop, STOCHASTIC[self._solver], rng, observer)
         position = AdaptivePosition() if self._solver == "ocas" else None
+        if isinstance(oracle, ConstantOracle):
+            return ConstantTimeSolver(oracle, C, stop, self._passes, observer)
+        if isinstance(oracle, SampledOracle):
+            return SampledSolver(oracle, C, stop, position, observer)
         if isinstance(oracle, StructuredOracle):
             return CachedBundleSolver(oracle, C, stop, position, observer, oracle.cheap_cut)
         return BundleSolver(oracle, C, stop, position, observer)

@@ -1,0 +1,206 @@
+"""The span of the cuts in a kernel's feature space, in coordinates that make it a plain space.
+
+A cut's vector there is an expansion g = Σ_l φ(x_l)⊗coef_l over a few rows (coef_l has one number, or
+one per output), if wanted with an explicit part beside it. With G_jk = <g_j, g_k> = (LLᵀ)_jk the rows
+of L are coordinates of the cuts in an orthonormal basis of their span:
+
+    <g_j, g_k> = <L_j, L_k>,    w = Σ_k u_k·g_k  has the coordinates  v = Lᵀu.
+
+So bundle, step and objective work on short vectors with the usual inner product, and need not know
+that these stand for functions. Products of a new vector with the basis are L⁻¹ of those with
+the cuts, and u = L⁻ᵀv leads back to expansions and scores.
+
+A span grows by one coordinate per cut. ``kept`` makes a new one of some of its vectors, for
+dropped cuts to be forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..loops.triangular import solve_lower, solve_upper
+
+# Least squared distance of a vector from the others' span, relative to its square: what is left
+# of one that depends on the others is rounding.
+DEPENDENT = 1e-12
+
+
+def _nothing() -> np.ndarray:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Σ_l φ(x_l)⊗coef_l, and an explicit part.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (terms,)
+    coef : ndarray of float64, shape (terms,) or (terms, outputs)
+    tail : ndarray of float64
+        The explicit part; empty if there is none.
+    """
+
+    rows: np.ndarray
+    coef: np.ndarray
+    tail: np.ndarray = field(default_factory=_nothing)
+
+
+def combined(expansions: Sequence[Expansion], factors: np.ndarray) -> Expansion:
+    """Σ_k factors[k]·expansion_k, every row once, rows in order; rows without weight are left out."""
+    used = [(f, e) for f, e in zip(factors, expansions, strict=True) if f != 0.0]
+    if not used:
+        shape = expansions[0].coef.shape[1:] if expansions else ()
+        tail = np.zeros_like(expansions[0].tail) if expansions else _nothing()
+        return Expansion(np.zeros(0, np.int64), np.zeros((0, *shape)), tail)
+    rows, place = np.unique(np.concatenate([e.rows for _, e in used]), return_inverse=True)
+    coef = np.zeros((len(rows), *used[0][1].coef.shape[1:]))
+    np.add.at(coef, place, np.concatenate([f * e.coef for f, e in used]))
+    weighty = coef != 0.0 if coef.ndim == 1 else np.any(coef != 0.0, axis=1)
+    tail = np.sum([f * e.tail for f, e in used], axis=0)
+    return Expansion(rows[weighty], coef[weighty], tail)
+
+
+class CutSpan:
+    """Vectors with coordinates.
+
+    Attributes
+    ----------
+    capacity : int
+        Length of the coordinate vectors: most vectors that it can hold.
+    expansions : list of Expansion
+    negative : bool
+        Whether a squared length was negative beyond rounding: no kernel has such lengths.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.expansions: list[Expansion] = []
+        self.negative = False
+        self._factor = np.zeros((capacity, capacity))
+
+    def __len__(self) -> int:
+        return len(self.expansions)
+
+    def add(self, expansion: Expansion, products: np.ndarray, squared: float) -> np.ndarray:
+        """Add a vector.
+
+        Parameters
+        ----------
+        expansion : Expansion
+        products : ndarray, shape (vectors,)
+            Its products with the vectors here.
+        squared : float
+            With itself.
+
+        Returns
+        -------
+        coordinates : ndarray, shape (capacity,)
+        """
+        rank = len(self)
+        line = self._factor[rank]
+        line[:rank] = products
+        solve_lower(self._factor, rank, line)
+        within = float(np.einsum("i,i->", line[:rank], line[:rank]))
+        size = max(squared, within)
+        self.negative |= squared - within < -1e-6 * size
+        line[rank] = np.sqrt(max(squared - within, DEPENDENT * size, np.finfo(float).tiny))
+        self.expansions.append(expansion)
+        return line.copy()
+
+    def coordinates(self, vectors: np.ndarray) -> np.ndarray:
+        """Coordinates of some vectors, one row each."""
+        return self._factor[vectors]
+
+    def factors(self, w: np.ndarray) -> np.ndarray:
+        """u with w = Σ_k u_k·g_k, from coordinates."""
+        u = w[: len(self)].copy()
+        solve_upper(self._factor, len(self), u)
+        return u
+
+    def expand(self, w: np.ndarray) -> Expansion:
+        """The expansion of a point."""
+        return combined(self.expansions, self.factors(w))
+
+    def kept(
+        self, coordinates: np.ndarray, expansions: Sequence[Expansion], capacity: int
+    ) -> CutSpan:
+        """The span of these vectors of this one, given by their coordinates here."""
+        other = CutSpan(capacity)
+        for k, (line, expansion) in enumerate(zip(coordinates, expansions, strict=True)):
+            products = np.einsum("ij,j->i", coordinates[:k], line)
+            other.add(expansion, products, float(np.einsum("i,i->", line, line)))
+        return other
+
+    def moved(self, coordinates: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """Coordinates of a point that lies in the span of this one's vectors, from others.
+
+        Parameters
+        ----------
+        coordinates : ndarray, shape (vectors, length of w)
+            Of this one's vectors where w has its coordinates.
+        w : ndarray
+        """
+        rank = len(self)
+        out = np.zeros(self.capacity)
+        out[:rank] = np.einsum("ij,j->i", coordinates, w)
+        solve_lower(self._factor, rank, out)
+        return out
+
+
+class ScoreTable:
+    """Scores of all rows under every vector of a span, in chunks of rows.
+
+    Parameters
+    ----------
+    slices : sequence of slice
+        The chunks.
+    outputs : int or None
+        Scores per row.
+    """
+
+    def __init__(self, slices: Sequence[slice], outputs: int | None) -> None:
+        self._slices = slices
+        self._outputs = outputs or 1
+        self._edges = np.array([s.start for s in slices] + [slices[-1].stop])
+        self.count = 0
+        self._blocks = [np.empty((8, (s.stop - s.start) * self._outputs)) for s in slices]
+
+    def add(self, scores: np.ndarray) -> None:
+        """The scores of a new vector."""
+        for k, rows in enumerate(self._slices):
+            block = self._blocks[k]
+            if self.count == len(block):
+                block = np.empty((self.count + max(8, self.count // 2), block.shape[1]))
+                block[: self.count] = self._blocks[k]
+                self._blocks[k] = block
+            block[self.count] = scores[rows].reshape(-1)
+        self.count += 1
+
+    def combine(self, chunk: int, factors: np.ndarray, out: np.ndarray) -> None:
+        """The scores of Σ factors·vectors in a chunk."""
+        block = self._blocks[chunk][: self.count]
+        np.dot(factors, block, out=out[self._slices[chunk]].reshape(-1))
+
+    def products(self, expansion: Expansion) -> np.ndarray:
+        """<vector_k, expansion> of the kernel's part for every vector."""
+        total = np.zeros(self.count)
+        chunk_of = np.searchsorted(self._edges, expansion.rows, side="right") - 1
+        order = np.argsort(chunk_of, kind="stable")
+        ends = np.searchsorted(chunk_of[order], np.arange(len(self._slices) + 1))
+        within = np.arange(self._outputs)
+        for k in np.flatnonzero(np.diff(ends)):
+            some = order[ends[k] : ends[k + 1]]
+            at = (expansion.rows[some] - self._edges[k])[:, None] * self._outputs + within
+            coef = expansion.coef[some].reshape(-1)
+            total += self._blocks[k][: self.count, at.reshape(-1)] @ coef
+        return total
+
+    def keep(self, vectors: np.ndarray) -> None:
+        """Forget all vectors but these; what they took is given back."""
+        for k, block in enumerate(self._blocks):
+            self._blocks[k] = block[vectors]
+        self.count = len(vectors)
