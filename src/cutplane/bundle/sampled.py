@@ -113,7 +113,7 @@ class SampledSolver(BundleSolver):
         w = np.zeros((self.oracle.matrix.columns, *expansion.coef.shape[1:]))
         w[expansion.rows] = expansion.coef
         certificate = result.certificate
-        if self.oracle.span.negative:
+        if self.oracle.span.negative and not self.oracle.definite:
             certificate = Certificate(certificate.primal, -np.inf, "withheld")
         elif not self.oracle.exact:
             certificate = dataclasses.replace(certificate, kind="estimated")

@@ -1,22 +1,26 @@
 """Estimators in the scikit-learn API: validate, assemble, call, store."""
 
 from .chain_tagger import ChainTagger
+from .cholesky_features import CholeskyFeatures
 from .kernel_svc import SVC
 from .kernel_svr import SVR, OneClassSVM
 from .linear_svc import LinearSVC
 from .measure_svc import MeasureSVC
 from .ordinal_svc import OrdinalSVC
 from .rank_svm import RankSVM
+from .sampled_svc import SampledCutSVC
 from .structured_svm import StructuredSVM
 
 __all__ = [
     "SVC",
     "SVR",
     "ChainTagger",
+    "CholeskyFeatures",
     "LinearSVC",
     "MeasureSVC",
     "OneClassSVM",
     "OrdinalSVC",
     "RankSVM",
+    "SampledCutSVC",
     "StructuredSVM",
 ]

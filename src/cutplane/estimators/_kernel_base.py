@@ -242,20 +242,28 @@ class KernelMachine(BaseEstimator):
         """Σ coef·k(x, support vector) + intercept: shape (rows, outputs)."""
         X = self._test_data(X)
         coef = self._score_coef()
+        scores = np.tile(self.intercept_, (X.shape[0], 1))
+
+        def add(which: np.ndarray, values: np.ndarray) -> None:
+            scores[which[0] : which[-1] + 1] += values @ coef.T
+
+        self._over_blocks(X, add)
+        return scores
+
+    def _over_blocks(self, X: Any, use: Callable[[np.ndarray, np.ndarray], None]) -> None:
+        """Call a function with rows in blocks and their kernel values with the support vectors."""
         rows, vectors = X.shape[0], len(self.support_)
-        scores = np.tile(self.intercept_, (rows, 1))
         if vectors == 0 or rows == 0:
-            return scores
+            return
         block = max(16, min(1024, BLOCK_VALUES // vectors))
         fill = self._filler(X)
 
         def task(k: int) -> None:
             which = np.arange(k * block, min((k + 1) * block, rows))
-            scores[which[0] : which[-1] + 1] += fill(which) @ coef.T
+            use(which, fill(which))
 
         with single_threaded_blas(), self._executor(rows * vectors, 1) as executor:
             executor.run(task, -(-rows // block))
-        return scores
 
     def _filler(self, X: Any) -> Callable[[np.ndarray], np.ndarray]:
         """What gives the kernel values of some rows with all support vectors."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_integer, check_number
 from ..bundle import StopRule
@@ -19,7 +17,6 @@ from ..data.blas import single_threaded_blas
 from ..exec import Executor, SerialExecutor
 from ..kernels import (
     CallableMatrix,
-    Kernel,
     KernelMatrix,
     PrecomputedMatrix,
     ProductMatrix,
@@ -27,42 +24,26 @@ from ..kernels import (
     training_points,
 )
 from ..oracles.sampled import ConstantOracle, SampledOracle
-from ..result import Certificate, Iteration, SolveResult
+from ..result import Iteration, SolveResult
 from ..risks import CrammerSingerRisk, HingeRisk, Risk, Targets
 from ._base import STOPPING
 from ._kernel_base import KernelMachine
 from ._kernel_solve import SINGLE_BOUND, SINGLE_TOL
-from ._solve import Problem, Session, warn_unless_converged
+from ._sampled import AnyOracle, OracleProblem, Sampling, reduce_basis, withheld
+from ._solve import Session, warn_unless_converged
 
 METHODS = ("linear", "constant", "exact")
 # Rows on which a kernel is tested for a negative eigenvalue.
 TESTED_ROWS = 160
 
 
-@dataclass(frozen=True)
-class OracleProblem(Problem):
-    """A problem whose oracle has been made."""
-
-    made: SampledOracle | ConstantOracle
-    targets: Targets
-
-    @property
-    def total(self) -> float:
-        return self.targets.total
-
-    def oracle(self, matrix: Any, executor: Executor) -> SampledOracle | ConstantOracle:
-        return self.made
-
-    def digest(self) -> bytes:
-        return b""
-
-
 class SampledCutSVC(ClassifierMixin, KernelMachine):
     """Support vector classifier with kernels for many rows, by sampled cutting planes.
 
-    Minimises ½|w|² + C·Σ_i weight_i·max(0, 1 − y_i·<w, φ(x_i)>) in the kernel's feature space (there
-    is no bias) by cutting planes whose vectors are means over samples of rows (Yu & Joachims 2008).
-    The number of kernel values grows linearly with the number of rows, or not at all.
+    Minimises ½|w|² + C·Σ_i weight_i·max(0, 1 − y_i·<w, φ(x_i)>) in the kernel's feature space
+    (there is no bias) by cutting planes whose vectors are means over samples of rows (Yu &
+    Joachims 2008). The number of kernel values grows linearly with the number of rows, or not at
+    all.
 
     Parameters
     ----------
@@ -72,17 +53,17 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         Weight of the losses against the regulariser, as in :class:`SVC`: the papers' C is this
         one times the number of rows.
     method : {'linear', 'constant', 'exact'}, default='linear'
-        ``linear``: every cut is a sample of the rows that have a loss; the time is linear in the number of
-        rows, the objective is known exactly and the lower bound estimated. ``constant``: samples of
-        all rows; neither the time nor what is known depends on their number. ``exact``: no
-        sampling, a number of kernel values quadratic in that of the rows, an exact certificate.
+        ``linear``: every cut is a sample of the rows that have a loss; the time is linear in the
+        number of rows, the objective is known exactly and the lower bound estimated. ``constant``:
+        samples of all rows; neither the time nor what is known depends on their number. ``exact``:
+        no sampling, a number of kernel values quadratic in that of the rows, an exact certificate.
     sample_size : int, default=400
         Rows of a sample.
     degree, gamma, coef0
         Of the kernel, as for :class:`SVC`.
     solver : {'ocas', 'cpa'}, default='ocas'
-        The stabilised step, with an exact search on a line and cuts near the best point, or the plain one
-        of the paper. The constant-time method always takes the plain one.
+        The stabilised step, with an exact search on a line and cuts near the best point, or the
+        plain one of the paper. The constant-time method always takes the plain one.
     multi_class : {'ovr', 'crammer_singer'}, default='ovr'
         For more than two classes: one problem per class against the rest, or the joint problem.
     class_weight : dict or 'balanced', optional
@@ -95,15 +76,15 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
     passes : int, default=4
         Samples in a row that must show no violation before the constant-time method ends.
     max_basis : int or None, default=None
-        Most rows that predictions are computed from. If there are more, the model is projected to the
-        span of so many of them; ``basis_error_`` tells what that changes. None: all of them.
+        Most rows that predictions are computed from. If there are more, the model is projected to
+        the span of so many of them; ``basis_error_`` tells what that changes. None: all of them.
     max_iter : int or None, default=None
         Most iterations per problem.
     time_limit : float or None, default=None
         Seconds per fit.
     n_jobs : int or None, default=None
-        Threads; None for all cores that the process may use. The result does not depend on it, to the
-        last bit.
+        Threads; None for all cores that the process may use. The result does not depend on it, to
+        the last bit.
     random_state : int, RandomState or None, default=None
         Of the samples.
     verbose : int, default=0
@@ -121,14 +102,14 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
     n_basis_ : int
         Kernel values per prediction.
     basis_error_ : float
-        |w − projection of w| after a reduction to ``max_basis`` rows: no score changes by more than this
-        times √k(x, x). 0 without.
+        |w − projection of w| after a reduction to ``max_basis`` rows: no score changes by more
+        than this times √k(x, x). 0 without.
     n_kernel_values_ : int
         Computed in training.
     n_iter_ : int
     certificate_ : Certificate or list of Certificate
-        In the objective above, one per problem. ``kind`` is 'estimated' where cuts were sampled: the
-        lower bound then holds approximately, and with ``method='constant'`` the objective is
+        In the objective above, one per problem. ``kind`` is 'estimated' where cuts were sampled:
+        the lower bound then holds approximately, and with ``method='constant'`` the objective is
         an estimate, too. It is 'withheld' if the kernel is not positive semidefinite.
     result_ : SolveResult or list of SolveResult
         The same with status, trace and timings; ``w`` holds the coefficients of the rows.
@@ -221,9 +202,18 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
                 executor = SerialExecutor()  # the user's function is called from one thread
             matrix = self._matrix(X, executor, float(bounds.max()))
             indefinite = self._indefinite(matrix)
-            session, oracles = self._solve(matrix, encoded, bounds, executor)
-            self.n_kernel_values_ = sum(oracle.kernel_values for oracle in oracles)
-        results = [_withheld(r) if indefinite else r for r in session.results]
+            results, problems = self._solve(matrix, encoded, bounds, executor)
+            if indefinite:
+                results = [withheld(result) for result in results]
+            self.n_kernel_values_ = sum(problem.made.kernel_values for problem in problems)
+            self._samplings = [self._sampling(problem) for problem in problems]
+            self.basis_error_ = 0.0
+            if self.max_basis is not None:
+                C, most = float(self.C), int(self.max_basis)
+                reduced = reduce_basis(
+                    self._precise(X, matrix, executor), problems, results, C, most
+                )
+                results, self.basis_error_ = reduced.results, reduced.error
         self._assemble(X, results)
         if indefinite or any(r.certificate.kind == "withheld" for r in results):
             warnings.warn(
@@ -232,7 +222,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
                 UserWarning,
                 stacklevel=2,
             )
-        warn_unless_converged(type(self).__name__, results)
+        warn_unless_converged(type(self).__name__, results, level=3)
         return self
 
     def _check_parameters(self) -> None:
@@ -260,6 +250,23 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         serial = self.method == "constant"
         return ProductMatrix(kernel, points, None, SerialExecutor() if serial else executor)
 
+    def _precise(self, X: Any, matrix: KernelMatrix, executor: Executor) -> KernelMatrix:
+        """The kernel in double precision, computed by the executor."""
+        if not isinstance(matrix, ProductMatrix):
+            return matrix
+        points = training_points(self._kernel, X, single=False)
+        return ProductMatrix(self._kernel, points, None, executor)
+
+    def _sampling(self, problem: OracleProblem) -> Sampling:
+        return Sampling(
+            exact=problem.made.exact,
+            constant=self.method == "constant",
+            centred=self.solver == "ocas",
+            size=int(self.sample_size),
+            radius=float(np.sqrt(max(0.0, np.max(problem.made.matrix.diagonal)))),
+            C=float(self.C) * problem.total,
+        )
+
     def _indefinite(self, matrix: KernelMatrix) -> bool:
         definite = self._kernel.definite
         if definite is not None:
@@ -272,7 +279,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
 
     def _solve(
         self, matrix: KernelMatrix, encoded: np.ndarray, bounds: np.ndarray, executor: Executor
-    ) -> tuple[Session, list[SampledOracle | ConstantOracle]]:
+    ) -> tuple[list[SolveResult], list[OracleProblem]]:
         """Solve all problems of the fit."""
         count = 1 if self._joint() or len(self.classes_) == 2 else len(self.classes_)
         session = Session(
@@ -293,18 +300,18 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         )
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=count)
         weights = bounds / float(self.C)
-        oracles: list[SampledOracle | ConstantOracle] = []
+        problems: list[OracleProblem] = []
         while len(session.results) < count:
             k = len(session.results)
             problem = self._problem(k, matrix, encoded, weights, executor, int(seeds[k]))
-            oracles.append(problem.made)
+            problems[k:] = [problem]
             try:
                 session.solve(problem)
             except KeyboardInterrupt:  # between two problems; within one the solver stops
                 if not session.results or session.ended:
                     raise
                 session.interrupt()
-        return session, oracles
+        return session.results, problems
 
     def _problem(
         self,
@@ -327,7 +334,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         targets = Targets.make(labels, weights)
         rng = np.random.default_rng(seed)
         size = int(self.sample_size)
-        oracle: SampledOracle | ConstantOracle
+        oracle: AnyOracle
         if self.method == "constant":
             oracle = ConstantOracle(matrix, targets, risk, executor, rng, size=size)
         else:
@@ -340,6 +347,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
                 size=None if self.method == "exact" else size,
                 centred=self.solver == "ocas",
             )
+        oracle.definite = bool(self._kernel.definite)
         return OracleProblem(label, 0.0, oracle, targets)
 
     def _assemble(self, X: Any, results: list[SolveResult]) -> None:
@@ -347,11 +355,31 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         whole = np.vstack([r.w.T.reshape(-1, len(r.w)) for r in results])
         support = np.flatnonzero(np.any(whole != 0.0, axis=0))
         self._store(X, support, whole[:, support])
-        self.basis_error_ = 0.0
         self.n_basis_ = len(self.support_)
         self.intercept_ = np.zeros(len(whole))
         self.n_iter_ = max(result.n_iter for result in results)
         self._store_results(results)
+
+    def sampling_bound(self, confidence: float = 0.95) -> float | list[float]:
+        """How far the objective is above the optimum at most, with this probability.
+
+        From Theorems 2 and 3 of Yu & Joachims (2008). It holds for any data and is very much
+        larger than what one sees; where no cut was sampled it is the gap.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+
+        Returns
+        -------
+        bound : float, or list of float with several problems
+        """
+        check_is_fitted(self)
+        if not 0.0 < check_number("confidence", confidence) < 1.0:
+            raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
+        results = self.result_ if isinstance(self.result_, list) else [self.result_]
+        bounds = [s.bound(r, confidence) for s, r in zip(self._samplings, results, strict=True)]
+        return bounds if len(bounds) > 1 else bounds[0]
 
     # -- prediction -------------------------------------------------------------------
 
@@ -386,8 +414,3 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         if len(self.classes_) == 2:
             return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
         return self.classes_[scores.argmax(axis=1)]
-
-
-def _withheld(result: SolveResult) -> SolveResult:
-    certificate = Certificate(result.certificate.primal, -math.inf, "withheld")
-    return dataclasses.replace(result, certificate=certificate)

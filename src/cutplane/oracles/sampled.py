@@ -1,22 +1,23 @@
 """Oracles for kernels: cuts from samples (Yu & Joachims 2008, Algorithms 1 to 3).
 
 With a kernel the vector of a cut is an expansion over all rows with a loss, and its products
-with the other cuts take as many kernel values as there are pairs of rows. So it is taken from a sample:
+with the other cuts take as many kernel values as there are pairs of rows. So it is taken from a
+sample:
 
     exact          all rows I with a loss                      (Algorithm 1)
     linear time    r rows drawn from I, times |I|/r            (Algorithm 3)
     constant time  r rows drawn from all, a loss or not         (Algorithm 2)
 
 The first two know the scores of all rows: they keep those of every cut, which is r·N kernel
-values per cut and N numbers. Then the value of the risk, the minimum on a line and the choice of the
-next cut's rows cost no kernel value at all. The third one knows nothing of the rows that it
+values per cut and N numbers. Then the value of the risk, the minimum on a line and the choice of
+the next cut's rows cost no kernel value at all. The third one knows nothing of the rows that it
 did not draw, and does not become slower with their number.
 
 Rows are drawn without replacement, so that a sample of all of I is the exact cut.
 
-A sampled cut lies below the risk on average only: c + <g̃, v> with c exact and g̃ a mean over the sample.
-Where the risk is known a *centred* cut can be had for nothing: R(w_c) + <g̃, v − w_c> has the same
-mean, and an error that grows with |v − w_c| instead of |v|.
+A sampled cut lies below the risk on average only: c + <g̃, v> with c exact and g̃ a mean over the
+sample. Where the risk is known a *centred* cut can be had for nothing: R(w_c) + <g̃, v − w_c> has
+the same mean, and an error that grows with |v − w_c| instead of |v|.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from .row_surface import RowSurface
 from .span import CutSpan, Expansion, ScoreTable
 
 CAPACITY = 128
+# What is left of a vector that depends on others, relative to its square, is rounding.
+DEPENDENT = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-13}
 # Samples drawn for one cut, at most, before one that is not violated is taken all the same.
 MOST_SAMPLES = 20
 
@@ -65,6 +68,8 @@ class SpanOracle:
         Vectors of dropped cuts, at most: beyond that it is worth building the span anew.
     exact : bool
         Whether all cuts so far are those of all rows.
+    definite : bool
+        Whether the kernel is known to be positive semidefinite.
 
     Parameters
     ----------
@@ -75,12 +80,13 @@ class SpanOracle:
     """
 
     idle_vectors = 4
+    definite = True
 
     def __init__(self, matrix: KernelMatrix, executor: Executor, rng: np.random.Generator) -> None:
         self.matrix = matrix
         self.executor = executor
         self.rng = rng
-        self.span = CutSpan(CAPACITY)
+        self.span = CutSpan(CAPACITY, DEPENDENT[matrix.dtype])
         self.kernel_values = 0
         self.exact = True
 
@@ -134,10 +140,16 @@ class SampledOracle(SpanOracle):
         centred: bool,
     ) -> None:
         super().__init__(matrix, executor, rng)
+        self.risk = risk
         self.surface = RowSurface(targets, risk, executor)
         self.table = ScoreTable(self.surface.slices, self.surface.outputs)
         self._size = size
         self._centred = centred
+
+    @property
+    def samples(self) -> bool:
+        """Whether cuts may be sampled."""
+        return self._size is not None and self._size < self.matrix.columns
 
     def new_point(self) -> Point:
         """The point w = 0, not evaluated."""
@@ -244,18 +256,18 @@ class ConstantOracle(SpanOracle):
     ) -> None:
         super().__init__(matrix, executor, rng)
         self._targets = targets
-        self._risk = risk
+        self.risk = risk
         self._rows = np.flatnonzero(targets.weights)
         self._size = min(size, len(self._rows))
         self._resample()
-        self._heights = np.zeros(0)
+        self._heights = np.zeros((0, self._size))
 
     def _resample(self) -> None:
         self._sample = rows = self.draw(self._rows, self._size)
         # The sample stands for all rows; with equal weights this is the mean over the sample.
         total = self._targets.total * (len(rows) / len(self._rows))
         targets = Targets(self._targets.labels[rows], self._targets.weights[rows], total)
-        self._surface = RowSurface(targets, self._risk, SerialExecutor())
+        self._surface = RowSurface(targets, self.risk, SerialExecutor())
 
     def new_point(self) -> Point:
         """The point w = 0, not evaluated."""
@@ -273,7 +285,7 @@ class ConstantOracle(SpanOracle):
         """Scores of some rows under every vector: shape (vectors, rows) or (..., outputs)."""
         expansions = self.span.expansions
         columns = self.matrix.restricted(rows)
-        tail = () if self._risk.outputs is None else (self._risk.outputs,)
+        tail = () if self.risk.outputs is None else (self.risk.outputs,)
         out = np.empty((len(expansions), len(rows), *tail))
 
         def vector(k: int) -> None:

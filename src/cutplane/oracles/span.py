@@ -1,8 +1,8 @@
 """The span of the cuts in a kernel's feature space, in coordinates that make it a plain space.
 
-A cut's vector there is an expansion g = Σ_l φ(x_l)⊗coef_l over a few rows (coef_l has one number, or
-one per output), if wanted with an explicit part beside it. With G_jk = <g_j, g_k> = (LLᵀ)_jk the rows
-of L are coordinates of the cuts in an orthonormal basis of their span:
+A cut's vector there is an expansion g = Σ_l φ(x_l)⊗coef_l over a few rows (coef_l has one number,
+or one per output), if wanted with an explicit part beside it. With G_jk = <g_j, g_k> = (LLᵀ)_jk
+the rows of L are coordinates of the cuts in an orthonormal basis of their span:
 
     <g_j, g_k> = <L_j, L_k>,    w = Σ_k u_k·g_k  has the coordinates  v = Lᵀu.
 
@@ -23,9 +23,8 @@ import numpy as np
 
 from ..loops.triangular import solve_lower, solve_upper
 
-# Least squared distance of a vector from the others' span, relative to its square: what is left
-# of one that depends on the others is rounding.
-DEPENDENT = 1e-12
+# A squared length that is negative by more than this part of what it is the rest of is no rounding.
+NEGATIVE = 1e-4
 
 
 def _nothing() -> np.ndarray:
@@ -50,7 +49,7 @@ class Expansion:
 
 
 def combined(expansions: Sequence[Expansion], factors: np.ndarray) -> Expansion:
-    """Σ_k factors[k]·expansion_k, every row once, rows in order; rows without weight are left out."""
+    """Σ_k factors[k]·expansion_k: every row once, in order, those without weight left out."""
     used = [(f, e) for f, e in zip(factors, expansions, strict=True) if f != 0.0]
     if not used:
         shape = expansions[0].coef.shape[1:] if expansions else ()
@@ -67,6 +66,9 @@ def combined(expansions: Sequence[Expansion], factors: np.ndarray) -> Expansion:
 class CutSpan:
     """Vectors with coordinates.
 
+    A vector that depends on those before it has coordinates but adds none: w is a combination of the
+    others, with which it has the right products.
+
     Attributes
     ----------
     capacity : int
@@ -74,12 +76,22 @@ class CutSpan:
     expansions : list of Expansion
     negative : bool
         Whether a squared length was negative beyond rounding: no kernel has such lengths.
+
+    Parameters
+    ----------
+    capacity : int
+    dependent : float
+        Squared distance from the others' span, relative to its square, of a vector that
+        depends on them as far as the precision of the products tells.
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, dependent: float) -> None:
         self.capacity = capacity
+        self.dependent = dependent
         self.expansions: list[Expansion] = []
         self.negative = False
+        self._coordinates = np.zeros((capacity, capacity))
+        self._independent: list[int] = []
         self._factor = np.zeros((capacity, capacity))
 
     def __len__(self) -> int:
@@ -100,25 +112,31 @@ class CutSpan:
         -------
         coordinates : ndarray, shape (capacity,)
         """
-        rank = len(self)
-        line = self._factor[rank]
-        line[:rank] = products
+        rank = len(self._independent)
+        line = self._coordinates[len(self)]
+        line[:rank] = products[self._independent]
         solve_lower(self._factor, rank, line)
         within = float(np.einsum("i,i->", line[:rank], line[:rank]))
         size = max(squared, within)
-        self.negative |= squared - within < -1e-6 * size
-        line[rank] = np.sqrt(max(squared - within, DEPENDENT * size, np.finfo(float).tiny))
+        self.negative |= squared - within < -NEGATIVE * size
+        if squared - within > self.dependent * size:
+            line[rank] = np.sqrt(squared - within)
+            self._factor[rank] = line
+            self._independent.append(len(self))
         self.expansions.append(expansion)
         return line.copy()
 
     def coordinates(self, vectors: np.ndarray) -> np.ndarray:
         """Coordinates of some vectors, one row each."""
-        return self._factor[vectors]
+        return self._coordinates[vectors]
 
     def factors(self, w: np.ndarray) -> np.ndarray:
         """u with w = Σ_k u_k·g_k, from coordinates."""
-        u = w[: len(self)].copy()
-        solve_upper(self._factor, len(self), u)
+        rank = len(self._independent)
+        own = w[:rank].copy()
+        solve_upper(self._factor, rank, own)
+        u = np.zeros(len(self))
+        u[self._independent] = own
         return u
 
     def expand(self, w: np.ndarray) -> Expansion:
@@ -129,7 +147,7 @@ class CutSpan:
         self, coordinates: np.ndarray, expansions: Sequence[Expansion], capacity: int
     ) -> CutSpan:
         """The span of these vectors of this one, given by their coordinates here."""
-        other = CutSpan(capacity)
+        other = CutSpan(capacity, self.dependent)
         for k, (line, expansion) in enumerate(zip(coordinates, expansions, strict=True)):
             products = np.einsum("ij,j->i", coordinates[:k], line)
             other.add(expansion, products, float(np.einsum("i,i->", line, line)))
@@ -144,9 +162,9 @@ class CutSpan:
             Of this one's vectors where w has its coordinates.
         w : ndarray
         """
-        rank = len(self)
+        rank = len(self._independent)
         out = np.zeros(self.capacity)
-        out[:rank] = np.einsum("ij,j->i", coordinates, w)
+        out[:rank] = np.einsum("ij,j->i", coordinates[self._independent], w)
         solve_lower(self._factor, rank, out)
         return out
 
