@@ -300,9 +300,14 @@ TABLES: Tables = {
 
 def tables_of(suite: str) -> Tables:
     """The tables of a suite, in their order."""
-    from . import measure_tables
+    from . import measure_tables, sampled_tables
 
-    return {"foundation": TABLES, "measures": measure_tables.TABLES}[suite]
+    return {
+        "foundation": TABLES,
+        "measures": measure_tables.TABLES,
+        "sampled": sampled_tables.SAMPLED,
+        "chains": sampled_tables.CHAINS,
+    }[suite]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

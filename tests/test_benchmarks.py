@@ -330,3 +330,38 @@ def test_splits_keep_rows_apart_and_samples_keep_queries_whole(load) -> None:
     assert 0 < len(chosen) <= 90
     for query in np.unique(queries.qid[chosen]):
         assert np.isin(np.flatnonzero(queries.qid == query), chosen).all()
+
+
+# -- sampled cuts and chains ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("suite", "sections"),
+    [("sampled", ["growth", "stabilised"]), ("chains", ["letters", "chunking"])],
+)
+def test_sections_of_kernels_and_chains_on_generated_data(
+    load, tmp_path: Path, suite: str, sections: list[str]
+) -> None:
+    arguments = ["--generated", "--rows", "300", "--out", str(tmp_path)]
+    for section in sections:
+        arguments += ["--section", section]
+    assert load(suite).main(arguments) == 0
+    for section in sections:
+        content = json.loads((tmp_path / f"{section}.json").read_text("utf-8"))
+        assert content["complete"] and content["cases"] and not content["failed"]
+    if suite == "sampled":
+        for case in content["cases"]:
+            assert case["optimum"]["dual"] <= case["stabilised"]["primal"] * (1 + 1e-6)
+            assert case["optimum"]["dual"] <= case["plain"]["primal"] * (1 + 1e-6)
+
+
+def test_chunks_by_hand(load) -> None:
+    tags = np.array("B-NP I-NP O I-VP B-NP B-NP I-PP".split())
+    found = load("chain_data").chunks(tags, np.array([4, 3]))
+    assert found == {
+        (0, 0, 2, "NP"),
+        (0, 3, 4, "VP"),
+        (1, 0, 1, "NP"),
+        (1, 1, 2, "NP"),
+        (1, 2, 3, "PP"),
+    }
