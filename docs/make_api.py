@@ -31,6 +31,8 @@ NAMES = (
     "SVC",
     "SVR",
     "OneClassSVM",
+    "SampledCutSVC",
+    "CholeskyFeatures",
     "ChainTagger",
     "StructuredSVM",
     "Certificate",
