@@ -356,7 +356,7 @@ def test_sections_of_kernels_and_chains_on_generated_data(
 
 
 def test_chunks_by_hand(load) -> None:
-    tags = np.array("B-NP I-NP O I-VP B-NP B-NP I-PP".split())
+    tags = np.array(["B-NP", "I-NP", "O", "I-VP", "B-NP", "B-NP", "I-PP"])
     found = load("chain_data").chunks(tags, np.array([4, 3]))
     assert found == {
         (0, 0, 2, "NP"),

@@ -1,8 +1,8 @@
 """The span of the cuts in a kernel's feature space, in coordinates that make it a plain space.
 
 A cut's vector there is an expansion g = Σ_l φ(x_l)⊗coef_l over a few rows (coef_l has one number,
-or one per output), if wanted with an explicit part beside it. With G_jk = <g_j, g_k> = (LLᵀ)_jk
-the rows of L are coordinates of the cuts in an orthonormal basis of their span:
+or one per output). With G_jk = <g_j, g_k> = (LLᵀ)_jk the rows of L are coordinates of the cuts in
+an orthonormal basis of their span:
 
     <g_j, g_k> = <L_j, L_k>,    w = Σ_k u_k·g_k  has the coordinates  v = Lᵀu.
 
@@ -17,7 +17,7 @@ dropped cuts to be forgotten.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,25 +27,18 @@ from ..loops.triangular import solve_lower, solve_upper
 NEGATIVE = 1e-4
 
 
-def _nothing() -> np.ndarray:
-    return np.zeros(0)
-
-
 @dataclass(frozen=True)
 class Expansion:
-    """Σ_l φ(x_l)⊗coef_l, and an explicit part.
+    """Σ_l φ(x_l)⊗coef_l.
 
     Attributes
     ----------
     rows : ndarray of int64, shape (terms,)
     coef : ndarray of float64, shape (terms,) or (terms, outputs)
-    tail : ndarray of float64
-        The explicit part; empty if there is none.
     """
 
     rows: np.ndarray
     coef: np.ndarray
-    tail: np.ndarray = field(default_factory=_nothing)
 
 
 def combined(expansions: Sequence[Expansion], factors: np.ndarray) -> Expansion:
@@ -53,21 +46,19 @@ def combined(expansions: Sequence[Expansion], factors: np.ndarray) -> Expansion:
     used = [(f, e) for f, e in zip(factors, expansions, strict=True) if f != 0.0]
     if not used:
         shape = expansions[0].coef.shape[1:] if expansions else ()
-        tail = np.zeros_like(expansions[0].tail) if expansions else _nothing()
-        return Expansion(np.zeros(0, np.int64), np.zeros((0, *shape)), tail)
+        return Expansion(np.zeros(0, np.int64), np.zeros((0, *shape)))
     rows, place = np.unique(np.concatenate([e.rows for _, e in used]), return_inverse=True)
     coef = np.zeros((len(rows), *used[0][1].coef.shape[1:]))
     np.add.at(coef, place, np.concatenate([f * e.coef for f, e in used]))
     weighty = coef != 0.0 if coef.ndim == 1 else np.any(coef != 0.0, axis=1)
-    tail = np.sum([f * e.tail for f, e in used], axis=0)
-    return Expansion(rows[weighty], coef[weighty], tail)
+    return Expansion(rows[weighty], coef[weighty])
 
 
 class CutSpan:
     """Vectors with coordinates.
 
-    A vector that depends on those before it has coordinates but adds none: w is a combination of the
-    others, with which it has the right products.
+    A vector that depends on those before it has coordinates but adds none: w is a combination of
+    the others, with which it has the right products.
 
     Attributes
     ----------
@@ -204,7 +195,7 @@ class ScoreTable:
         np.dot(factors, block, out=out[self._slices[chunk]].reshape(-1))
 
     def products(self, expansion: Expansion) -> np.ndarray:
-        """<vector_k, expansion> of the kernel's part for every vector."""
+        """<vector_k, expansion> for every vector."""
         total = np.zeros(self.count)
         chunk_of = np.searchsorted(self._edges, expansion.rows, side="right") - 1
         order = np.argsort(chunk_of, kind="stable")
