@@ -309,7 +309,13 @@ TABLES: Tables = {
 
 def tables_of(suite: str) -> Tables:
     """The tables of a suite, in their order."""
-    from . import engine_tables, file_tables, kernel_tables, measure_tables
+    from . import (
+        engine_tables,
+        file_tables,
+        kernel_tables,
+        measure_tables,
+        sampled_tables,
+    )
 
     return {
         "foundation": TABLES,
@@ -317,6 +323,8 @@ def tables_of(suite: str) -> Tables:
         "files": file_tables.TABLES,
         "kernels": kernel_tables.TABLES,
         "engine": engine_tables.TABLES,
+        "sampled": sampled_tables.SAMPLED,
+        "chains": sampled_tables.CHAINS,
     }[suite]
 
 

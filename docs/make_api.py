@@ -35,6 +35,8 @@ NAMES = (
     "SVC",
     "SVR",
     "OneClassSVM",
+    "SampledCutSVC",
+    "CholeskyFeatures",
     "ChainTagger",
     "StructuredSVM",
     "Certificate",

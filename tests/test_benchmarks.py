@@ -414,3 +414,38 @@ def test_a_peer_whose_time_is_up(load) -> None:
     problem = solvers.KernelProblem(solvers.sample(source, "checkers", 200), 1.0, 1.0)
     entry = solvers.race_peer("scikit-learn", source, problem, 1e-3, 1e-6)
     assert entry == {"solver": "scikit-learn", "finished": False, "seconds": 1e-6}
+
+
+# -- sampled cuts and chains ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("suite", "sections"),
+    [("sampled", ["growth", "stabilised"]), ("chains", ["letters", "chunking"])],
+)
+def test_sections_of_kernels_and_chains_on_generated_data(
+    load, tmp_path: Path, suite: str, sections: list[str]
+) -> None:
+    arguments = ["--generated", "--rows", "300", "--out", str(tmp_path)]
+    for section in sections:
+        arguments += ["--section", section]
+    assert load(suite).main(arguments) == 0
+    for section in sections:
+        content = json.loads((tmp_path / f"{section}.json").read_text("utf-8"))
+        assert content["complete"] and content["cases"] and not content["failed"]
+    if suite == "sampled":
+        for case in content["cases"]:
+            assert case["optimum"]["dual"] <= case["stabilised"]["primal"] * (1 + 1e-6)
+            assert case["optimum"]["dual"] <= case["plain"]["primal"] * (1 + 1e-6)
+
+
+def test_chunks_by_hand(load) -> None:
+    tags = np.array(["B-NP", "I-NP", "O", "I-VP", "B-NP", "B-NP", "I-PP"])
+    found = load("chain_data").chunks(tags, np.array([4, 3]))
+    assert found == {
+        (0, 0, 2, "NP"),
+        (0, 3, 4, "VP"),
+        (1, 0, 1, "NP"),
+        (1, 1, 2, "NP"),
+        (1, 2, 3, "PP"),
+    }

@@ -42,6 +42,11 @@ SQUARE = 300  # rows and columns of a block of a whole matrix
 # Error of gamma·|x − z|² that is accepted for the sake of speed.
 SINGLE_ERROR = 1e-5
 DOUBLE_ERROR = 1e-8
+# Rows and columns of a block whose values are summed up at once and kept nowhere: it stays in the
+# cache of a core.
+SUM_ROWS, SUM_COLUMNS = 256, 256
+# Relative size of a negative eigenvalue that rounding does not explain.
+NEGATIVE = 1e-6
 SYMMETRY = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
 
 
@@ -195,6 +200,28 @@ class KernelMatrix(ABC):
         matrix.fill(np.asarray(which), np.arange(len(which)), out)
         return out
 
+    def combine(
+        self, which: np.ndarray, coef: np.ndarray, columns: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Σ_k coef[k]·K(which[k], j) for all columns j, or some of them; no value is stored.
+
+        Parameters
+        ----------
+        which : ndarray of int, shape (q,)
+        coef : ndarray of float64, shape (q,) or (q, outputs)
+        columns : ndarray of int, optional
+
+        Returns
+        -------
+        sums : ndarray of float64, shape (columns,) or (columns, outputs)
+        """
+        matrix = self if columns is None else self.restricted(columns)
+        out = np.zeros((matrix.columns, *coef.shape[1:]))
+        for first in range(0, len(which), SUM_ROWS):
+            piece = slice(first, first + SUM_ROWS)
+            out += matrix.rows(which[piece]).T @ coef[piece]
+        return out
+
 
 class ProductMatrix(KernelMatrix):
     """A kernel that is a function of inner products."""
@@ -245,6 +272,30 @@ class ProductMatrix(KernelMatrix):
 
         with single_threaded_blas():
             self._executor.run(block, len(pairs))
+        return out
+
+    def combine(
+        self, which: np.ndarray, coef: np.ndarray, columns: np.ndarray | None = None
+    ) -> np.ndarray:
+        right = self._right if columns is None else self._right.take(columns)
+        count = len(right)
+        out = np.zeros((count, *coef.shape[1:]))
+        pieces = [slice(a, a + SUM_ROWS) for a in range(0, len(which), SUM_ROWS)]
+        lefts = [self._left.take(which[piece]) for piece in pieces]
+
+        def chunk(k: int) -> None:
+            first, last = k * SUM_COLUMNS, min((k + 1) * SUM_COLUMNS, count)
+            norms = right.norms[first:last]
+            room = np.empty((2, SUM_ROWS, last - first), dtype=self.dtype)
+            for piece, left in zip(pieces, lefts, strict=True):
+                # Two arrays: in place the loop over the values would not be vectorised.
+                products, values = room[:, : len(left)]
+                left.products(right, first, last, products)  # type: ignore[arg-type]
+                self._kernel.write(products, left.norms, norms, np.arange(len(left)), 0, values)
+                out[first:last] += values.T @ coef[piece].astype(self.dtype, copy=False)
+
+        with single_threaded_blas():
+            self._executor.run(chunk, -(-count // SUM_COLUMNS))
         return out
 
 
@@ -323,6 +374,13 @@ def call_kernel(function: Callable[[Any, Any], Any], left: Any, right: Any) -> n
             f"kernel: the function returned {values[a, b]} for rows {a} and {b} of its arguments"
         )
     return values
+
+
+def has_negative_eigenvalue(matrix: KernelMatrix, rows: np.ndarray) -> bool:
+    """Whether the values of some rows among themselves show that a kernel is not semidefinite."""
+    square = matrix.rows(rows, rows).astype(np.float64)
+    values = np.linalg.eigvalsh(0.5 * (square + square.T))
+    return bool(values[0] < -NEGATIVE * np.max(np.abs(values)))
 
 
 def check_precomputed(values: np.ndarray) -> None:

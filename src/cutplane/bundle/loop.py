@@ -19,7 +19,7 @@ import numpy as np
 
 from ..oracles import Cut, Oracle
 from ..result import Status
-from .reduced import Bundle
+from .reduced import Bundle, ReducedSolution
 from .solver import (
     LINE_PART,
     LINE_TOLERANCE,
@@ -64,6 +64,7 @@ class BundleSolver(IterativeSolver):
         self.position = position
         self.space = VectorSpace(oracle.dimension, oracle.executor)
         self.bundle = Bundle(self.space)
+        self.solution: ReducedSolution | None = None
         self.point = oracle.new_point()
         self.trial = oracle.new_point()
         self.recorder: Recorder | None = None
@@ -81,7 +82,7 @@ class BundleSolver(IterativeSolver):
             if self.recorder is not None:
                 self.recorder(self.state())
             with self.watch.phase("qp"):
-                solution = self.bundle.solve(self.C)
+                solution = self.solution = self.bundle.solve(self.C)
             slack = self.oracle.slack(self.best.primal, self.C)
             self.dual = max(self.dual, solution.dual - slack)
             with self.watch.phase("scores"):
@@ -95,7 +96,7 @@ class BundleSolver(IterativeSolver):
             if status is not None and self._verified(status):
                 return status
             self._add_cut()
-            self.bundle.drop_idle()
+            self._drop_cuts()
 
     def state(self) -> dict[str, Any]:
         """Where the run is: what an iteration that begins now depends on, to the last bit.
@@ -191,14 +192,21 @@ class BundleSolver(IterativeSolver):
         return self.position.next(self.trace[-1], self.trace)
 
     def _add_cut(self) -> None:
-        """Add a cut: at the start, at the trial point, or on the way to it."""
+        """Add a cut, unless it is the zero cut, which the bundle has from the start."""
         with self.watch.phase("cut"):
-            if not self.trace:
-                cut = self.oracle.cut(self.point)
-            elif self.position is None:
-                cut = self.oracle.cut(self.trial)
-            else:
-                cut = self.oracle.cut(self.point, self.trial, self._cut_position())
+            cut = self._next_cut()
         with self.watch.phase("gram"):
-            if cut.offset != 0.0 or np.any(cut.a):  # the bundle has the zero cut from the start
+            if cut.offset != 0.0 or np.any(cut.a):
                 self.bundle.add(cut.a, cut.offset)
+
+    def _next_cut(self) -> Cut:
+        """The cut at the start, at the trial point, or on the way to it."""
+        if not self.trace:
+            return self.oracle.cut(self.point)
+        if self.position is None:
+            return self.oracle.cut(self.trial)
+        return self.oracle.cut(self.point, self.trial, self._cut_position())
+
+    def _drop_cuts(self) -> None:
+        """Forget cuts that have not mattered for long."""
+        self.bundle.drop_idle()

@@ -26,7 +26,7 @@ import numpy as np
 from ..loops import gram_points, simplex_qp
 from .space import VectorSpace
 
-# Cuts whose weight was zero in this many solutions in a row are dropped.
+# Cuts are dropped after so many solutions, see ``Bundle``.
 IDLE_SOLUTIONS = 30
 # Vectors up to this length are no dearer than coordinates from G.
 SHORT = 128
@@ -65,10 +65,18 @@ class ReducedSolution:
 
 
 class Bundle:
-    """Cuts, their Gram matrix and the reduced problem, warm-started from solve to solve."""
+    """Cuts, their Gram matrix and the reduced problem, warm-started from solve to solve.
 
-    def __init__(self, space: VectorSpace) -> None:
+    Parameters
+    ----------
+    space : VectorSpace
+    idle_solutions : int
+        Cuts whose weight was zero in more solutions in a row than this are dropped.
+    """
+
+    def __init__(self, space: VectorSpace, idle_solutions: int = IDLE_SOLUTIONS) -> None:
         self._space = space
+        self._idle_solutions = idle_solutions
         self._from_gram = space.dimension > SHORT
         self._count = 1  # the zero cut
         self._gram = np.zeros((32, 32))
@@ -226,6 +234,11 @@ class Bundle:
             if self._beta[j] > 0.0
         ]
 
+    def replace_vectors(self, vectors: np.ndarray) -> None:
+        """The cuts' vectors in other coordinates, with the same inner products."""
+        self._space.replace(vectors)
+        self._place_all()
+
     def state(self) -> dict[str, Any]:
         """All that further solutions depend on, to the last bit.
 
@@ -279,7 +292,7 @@ class Bundle:
     def drop_idle(self) -> None:
         """Forget cuts that have not mattered for long; the last solution stays feasible."""
         t = self._count
-        idle = self._idle[:t] > IDLE_SOLUTIONS
+        idle = self._idle[:t] > self._idle_solutions
         idle[0] = False
         if not idle.any():
             return

@@ -211,6 +211,9 @@ class IterativeSolver(ABC):
         before, now = self.trace[-1 - STALLED_ITERATIONS], self.trace[-1]
         return before.gap - now.gap <= ROUNDING * now.primal
 
+    def _converged(self, record: Iteration) -> bool:
+        return self.stop.converged(record.primal, record.dual, self.C)
+
     def _end_iteration(self, trial: float, step: float, cuts: int) -> Status | None:
         """Record an iteration and ask whether it was the last; see ``Iteration`` for the arguments.
 
@@ -234,7 +237,7 @@ class IterativeSolver(ABC):
             record.relative_gap,
         )
         stopped = self.observer is not None and bool(self.observer(record))
-        if self.stop.converged(record.primal, record.dual, self.C):
+        if self._converged(record):
             return Status.CONVERGED
         if stopped:
             return Status.STOPPED

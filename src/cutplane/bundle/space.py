@@ -65,6 +65,17 @@ class VectorSpace:
         slot = self._slots[position]
         return self._slabs[slot // SLAB_ROWS][slot % SLAB_ROWS]
 
+    def replace(self, vectors: np.ndarray) -> None:
+        """Others in place of the kept ones, perhaps of another length."""
+        count, self._dimension = vectors.shape
+        self._slabs, self._slots, self._free = [], [], []
+        for first in range(0, count, SLAB_ROWS):
+            slab = np.zeros((SLAB_ROWS, self._dimension))
+            slab[: min(SLAB_ROWS, count - first)] = vectors[first : first + SLAB_ROWS]
+            self._slabs.append(slab)
+        self._slots = list(range(count))
+        self._free = list(range(len(self._slabs) * SLAB_ROWS - 1, count - 1, -1))
+
     def keep(self, positions: np.ndarray) -> None:
         """Forget all vectors but those at these positions."""
         kept = [self._slots[p] for p in positions]
@@ -125,3 +136,21 @@ class VectorSpace:
     def _chunk(self, k: int) -> tuple[int, int]:
         first = k * CHUNK_COLUMNS
         return first, min(first + CHUNK_COLUMNS, self._dimension)
+
+
+class CoordinateSpace(VectorSpace):
+    """Coordinates of vectors that are kept elsewhere.
+
+    Attributes
+    ----------
+    numbers : ndarray of int64
+        Which of the vectors there each kept one is.
+    """
+
+    def __init__(self, dimension: int, executor: Executor) -> None:
+        super().__init__(dimension, executor)
+        self.numbers = np.zeros(0, np.int64)
+
+    def keep(self, positions: np.ndarray) -> None:
+        super().keep(positions)
+        self.numbers = self.numbers[positions]

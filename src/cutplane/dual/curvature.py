@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels import KernelMatrix
+from ..kernels import NEGATIVE, KernelMatrix, has_negative_eigenvalue
 from .problem import DualProblem
 
-NEGATIVE = 1e-6  # relative size of a negative eigenvalue that rounding does not explain
 SAMPLE = 160  # rows on which a kernel is tested
 
 
@@ -29,7 +28,4 @@ def looks_indefinite(
     if len(rows) < 2:
         rows = np.arange(matrix.columns)
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE)).astype(np.int64)]
-    square = matrix.rows(rows, rows).astype(np.float64)
-    values = np.linalg.eigvalsh(0.5 * (square + square.T))
-    negative = values[0] < -NEGATIVE * np.max(np.abs(values))
-    return bool(negative or least_curvature < -NEGATIVE)
+    return has_negative_eigenvalue(matrix, rows) or bool(least_curvature < -NEGATIVE)

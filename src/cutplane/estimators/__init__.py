@@ -2,6 +2,7 @@
 
 from .chain_tagger import ChainTagger
 from .checkpoint import Checkpoint
+from .cholesky_features import CholeskyFeatures
 from .kernel_svc import SVC
 from .kernel_svr import SVR, OneClassSVM
 from .linear_path import LinearSVCPath, linear_svc_path
@@ -10,6 +11,7 @@ from .linear_svc_cv import LinearSVCCV
 from .measure_svc import MeasureSVC
 from .ordinal_svc import OrdinalSVC
 from .rank_svm import RankSVM
+from .sampled_svc import SampledCutSVC
 from .structured_svm import StructuredSVM
 
 __all__ = [
@@ -17,6 +19,7 @@ __all__ = [
     "SVR",
     "ChainTagger",
     "Checkpoint",
+    "CholeskyFeatures",
     "LinearSVC",
     "LinearSVCCV",
     "LinearSVCPath",
@@ -24,6 +27,7 @@ __all__ = [
     "OneClassSVM",
     "OrdinalSVC",
     "RankSVM",
+    "SampledCutSVC",
     "StructuredSVM",
     "linear_svc_path",
 ]

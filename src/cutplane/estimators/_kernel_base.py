@@ -8,9 +8,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._checks import check_choice, check_flag, check_integer, check_n_jobs, check_number
+from .._checks import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_n_jobs,
+    check_number,
+    check_weights,
+    class_factors,
+)
 from ..data.blas import single_threaded_blas
 from ..dual import DualSettings
 from ..exec import Executor, SerialExecutor, make_executor
@@ -48,6 +57,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     warm_start: bool
     verbose: int
     callback: Callable[[Iteration], bool | None] | None
+    C: float
+    class_weight: dict[Any, float] | str | None
 
     support_: np.ndarray
     support_vectors_: Any
@@ -57,7 +68,32 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     # -- checks -----------------------------------------------------------------------
 
     def _check_common(self) -> None:
+        """Check the parameters that all machines solved by decomposition have."""
+        self._check_shared()
+        check_flag("shrinking", self.shrinking)
+        check_number("cache_size", self.cache_size, above=0.0)
+        if self.working_set_size is not None:
+            size = check_integer("working_set_size", self.working_set_size, at_least=2)
+            if size % 2:
+                raise ValueError(f"working_set_size must be even, got {size}")
+        check_flag("warm_start", self.warm_start)
+
+    def _check_shared(self) -> None:
         """Check the parameters that all kernel machines have."""
+        self._check_kernel()
+        check_number("tol", self.tol, at_least=0.0)
+        if self.max_iter is not None and self.max_iter != -1:
+            check_integer("max_iter", self.max_iter, at_least=1)
+        check_n_jobs(self.n_jobs)
+        if self.time_limit is not None:
+            check_number("time_limit", self.time_limit, above=0.0, finite=False)
+        if not isinstance(self.verbose, bool):
+            check_integer("verbose", self.verbose, at_least=0)
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback must be callable or None, got {self.callback!r}")
+
+    def _check_kernel(self) -> None:
+        """Check the parameters of the kernel."""
         if not callable(self.kernel):
             check_choice("kernel", self.kernel, KERNELS)
         check_integer("degree", self.degree, at_least=0)
@@ -66,23 +102,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         else:
             check_number("gamma", self.gamma, at_least=0.0)
         check_number("coef0", self.coef0)
-        check_flag("shrinking", self.shrinking)
-        check_number("tol", self.tol, at_least=0.0)
-        check_number("cache_size", self.cache_size, above=0.0)
-        if self.max_iter is not None and self.max_iter != -1:
-            check_integer("max_iter", self.max_iter, at_least=1)
-        if self.working_set_size is not None:
-            size = check_integer("working_set_size", self.working_set_size, at_least=2)
-            if size % 2:
-                raise ValueError(f"working_set_size must be even, got {size}")
-        check_n_jobs(self.n_jobs)
-        if self.time_limit is not None:
-            check_number("time_limit", self.time_limit, above=0.0, finite=False)
-        check_flag("warm_start", self.warm_start)
-        if not isinstance(self.verbose, bool):
-            check_integer("verbose", self.verbose, at_least=0)
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError(f"callback must be callable or None, got {self.callback!r}")
 
     def _training_data(self, X: Any, **options: Any) -> Any:
         """X as an array, or X and y if ``options`` has a y; other options are validate_data's.
@@ -100,6 +119,31 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             X = X.toarray() if scipy.sparse.issparse(X) else X
             check_precomputed(X)
         return (X, checked[1]) if "y" in options else X
+
+    def _classification_data(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Rows, class numbers, and C times the weight of every row; classes are stored."""
+        X, y = self._training_data(X, y=y)
+        check_classification_targets(y)
+        weights = check_weights(sample_weight, X)
+        self.classes_, encoded = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two"
+            )
+        self.class_weight_ = np.ones(len(self.classes_))
+        if self.class_weight is not None:
+            self.class_weight_ = class_factors(self.class_weight, self.classes_, encoded, weights)
+            weights = weights * self.class_weight_[encoded]
+        mass = np.bincount(encoded, weights, minlength=len(self.classes_))
+        if np.count_nonzero(mass) < 2:
+            raise ValueError(
+                "only one class has rows of positive weight; a classifier needs at least two"
+            )
+        bounds = float(self.C) * weights
+        self._check_sum(bounds)
+        return X, encoded, bounds
 
     def _check_sum(self, bounds: np.ndarray) -> None:
         """The losses must be able to add up."""
@@ -205,20 +249,28 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         """Σ coef·k(x, support vector) + intercept: shape (rows, outputs)."""
         X = self._test_data(X)
         coef = self._score_coef()
+        scores = np.tile(self.intercept_, (X.shape[0], 1))
+
+        def add(which: np.ndarray, values: np.ndarray) -> None:
+            scores[which[0] : which[-1] + 1] += values @ coef.T
+
+        self._over_blocks(X, add)
+        return scores
+
+    def _over_blocks(self, X: Any, use: Callable[[np.ndarray, np.ndarray], None]) -> None:
+        """Call a function with rows in blocks and their kernel values with the support vectors."""
         rows, vectors = X.shape[0], len(self.support_)
-        scores = np.tile(self.intercept_, (rows, 1))
         if vectors == 0 or rows == 0:
-            return scores
+            return
         block = max(16, min(1024, BLOCK_VALUES // vectors))
         fill = self._filler(X)
 
         def task(k: int) -> None:
             which = np.arange(k * block, min((k + 1) * block, rows))
-            scores[which[0] : which[-1] + 1] += fill(which) @ coef.T
+            use(which, fill(which))
 
         with single_threaded_blas(), self._executor(rows * vectors, 1) as executor:
             executor.run(task, -(-rows // block))
-        return scores
 
     def _filler(self, X: Any) -> Callable[[np.ndarray], np.ndarray]:
         """What gives the kernel values of some rows with all support vectors."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.multiclass import _ovr_decision_function
 
-from .._checks import check_choice, check_flag, check_number, check_weights, class_factors
+from .._checks import check_choice, check_flag, check_number
 from ..dual import DualPoint, DualProblem
 from ..result import Iteration
 from ._callbacks import FitTasks, with_callbacks
@@ -176,7 +176,7 @@ class SVC(ClassifierMixin, KernelMachine):
         """
         data = X, y
         self._check_parameters()
-        X, encoded, bounds = self._check_data(X, y, sample_weight)
+        X, encoded, bounds = self._classification_data(X, y, sample_weight)
         tasks = self._tasks()
         groups = self._groups(encoded)
         points = self._start_points(len(encoded), len(tasks))
@@ -203,29 +203,6 @@ class SVC(ClassifierMixin, KernelMachine):
         check_choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
         check_choice("multi_class", self.multi_class, ("ovo", "ovr"))
         check_flag("break_ties", self.break_ties)
-
-    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Rows, class numbers, and the bound on α of every row."""
-        X, y = self._training_data(X, y=y)
-        check_classification_targets(y)
-        weights = check_weights(sample_weight, X)
-        self.classes_, encoded = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two"
-            )
-        self.class_weight_ = np.ones(len(self.classes_))
-        if self.class_weight is not None:
-            self.class_weight_ = class_factors(self.class_weight, self.classes_, encoded, weights)
-            weights = weights * self.class_weight_[encoded]
-        mass = np.bincount(encoded, weights, minlength=len(self.classes_))
-        if np.count_nonzero(mass) < 2:
-            raise ValueError(
-                "only one class has rows of positive weight; a classifier needs at least two"
-            )
-        bounds = float(self.C) * weights
-        self._check_sum(bounds)
-        return X, encoded, bounds
 
     def _one_against_rest(self) -> bool:
         return self.multi_class == "ovr" and len(self.classes_) > 2

@@ -116,9 +116,13 @@ class Surface(ABC):
 
     def run(self, function: Callable[[slice], Any]) -> list[Any]:
         """Run a function over the chunks."""
+        return self.run_numbers(lambda k: function(self.slices[k]))
+
+    def run_numbers(self, function: Callable[[int], Any]) -> list[Any]:
+        """Run a function over the chunks, which get their number."""
         if self.light:
-            return [function(rows) for rows in self.slices]
-        return self.executor.run(lambda k: function(self.slices[k]), len(self.slices))
+            return [function(k) for k in range(len(self.slices))]
+        return self.executor.run(function, len(self.slices))
 
     def _blend_scores(self, start: Point, end: Point, k: float, into: Point) -> None:
         into.bias = start.bias + k * (end.bias - start.bias)

@@ -1,0 +1,175 @@
+"""The loop with a kernel: coordinates in the span of the cuts, and what sampling changes.
+
+Cuts from samples lie below the risk with high probability only, so the lower bound is an
+estimate, unless no cut was sampled. The span grows with every cut; when many cuts have been dropped
+it is built anew from those that are left and the best point.
+
+In the constant-time method the risk is known on samples only. The point is then always the
+solution of the reduced problem, and the run ends when p samples in a row show no violation
+above ε; between these no cut is added, and the reported risk is the mean over the samples.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..oracles import Cut, Point
+from ..oracles.sampled import ConstantOracle, Level, SampledOracle
+from ..oracles.span import CutSpan
+from ..result import Certificate, Iteration, SolveResult, Status
+from .loop import BundleSolver
+from .reduced import Bundle
+from .solver import Best, Observer, StopRule
+from .space import CoordinateSpace
+from .step import CutPosition
+
+# Cuts whose weight was zero for so long are dropped, as in the paper.
+IDLE_SOLUTIONS = 20
+
+
+@dataclass(frozen=True)
+class SpanBest(Best):
+    """A point in coordinates, with the span they belong to."""
+
+    span: CutSpan
+
+
+class SampledSolver(BundleSolver):
+    """The loop on points of a kernel's feature space whose scores are known for all rows.
+
+    The result's ``w`` holds the coefficients of the rows.
+
+    Parameters
+    ----------
+    oracle : SampledOracle
+    C, stop, position, observer
+        As for the loop without kernels.
+    """
+
+    oracle: SampledOracle | ConstantOracle
+
+    def __init__(
+        self,
+        oracle: SampledOracle | ConstantOracle,
+        C: float,
+        stop: StopRule,
+        position: CutPosition | None,
+        observer: Observer | None = None,
+    ) -> None:
+        super().__init__(oracle, C, stop, position, observer)
+        self.space: CoordinateSpace = CoordinateSpace(oracle.dimension, oracle.executor)
+        self.bundle = Bundle(self.space, IDLE_SOLUTIONS)
+
+    def _keep(self, point: Point) -> None:
+        super()._keep(point)
+        best = self.best
+        self._best = SpanBest(best.w, best.bias, best.primal, self.oracle.span)
+
+    def _add_cut(self) -> None:
+        before = len(self.bundle)
+        super()._add_cut()
+        if len(self.bundle) > before:
+            self.space.numbers = np.append(self.space.numbers, len(self.oracle.span) - 1)
+
+    def _next_cut(self) -> Cut:
+        if not self.trace or self.position is not None:
+            return super()._next_cut()
+        assert self.solution is not None and isinstance(self.oracle, SampledOracle)
+        risk = (self.solution.dual - 0.5 * self.solution.squared_norm) / self.C
+        enough = self.stop.enough(self.best.primal, self.C) / self.C
+        return self.oracle.cut(self.trial, level=Level(self.trial.scores, risk + enough))
+
+    def _drop_cuts(self) -> None:
+        super()._drop_cuts()
+        span = self.oracle.span
+        if len(span) == span.capacity or len(span) - len(self.bundle) > self.oracle.idle_vectors:
+            with self.watch.phase("gram"):
+                self._rebase()
+
+    def _rebase(self) -> None:
+        """Build the span anew from the cuts that are left and the best point."""
+        old_best, count = self.best, len(self.bundle)
+        needed = count + self.oracle.idle_vectors + 2
+        capacity = self.oracle.dimension
+        while capacity < needed:
+            capacity *= 2
+        coordinates = self.oracle.rebase(self.space.numbers, self.point, capacity)
+        span = self.oracle.span
+        self._best = SpanBest(
+            span.moved(coordinates, old_best.w), old_best.bias, old_best.primal, span
+        )
+        self.point.w = span.moved(coordinates, self.point.w)
+        self.trial.w = np.zeros(capacity)  # to be evaluated anew before it is used
+        self.space.numbers = np.arange(count)
+        self.bundle.replace_vectors(span.coordinates(self.space.numbers))
+
+    def _result(self, status: Status) -> SolveResult:
+        result = super()._result(status)
+        assert isinstance(self.best, SpanBest)
+        expansion = self.best.span.expand(self.best.w)
+        w = np.zeros((self.oracle.matrix.columns, *expansion.coef.shape[1:]))
+        w[expansion.rows] = expansion.coef
+        certificate = result.certificate
+        if self.oracle.span.negative and not self.oracle.definite:
+            certificate = Certificate(certificate.primal, -np.inf, "withheld")
+        elif not self.oracle.exact:
+            certificate = dataclasses.replace(certificate, kind="estimated")
+        return dataclasses.replace(result, w=w, certificate=certificate)
+
+
+class ConstantTimeSolver(SampledSolver):
+    """The loop where the risk is known on samples only (Algorithm 2).
+
+    Parameters
+    ----------
+    oracle : ConstantOracle
+    C, stop, observer
+        As for the loop without kernels.
+    passes : int
+        p: samples in a row without a violation after which to stop.
+    """
+
+    oracle: ConstantOracle
+
+    def __init__(
+        self,
+        oracle: ConstantOracle,
+        C: float,
+        stop: StopRule,
+        passes: int,
+        observer: Observer | None = None,
+    ) -> None:
+        super().__init__(oracle, C, stop, None, observer)
+        self._wanted = passes
+        self._passed = 0
+        self._risks: list[float] = []
+
+    def _move_best(self, trial_squared_norm: float) -> float:
+        """The solution of the reduced problem, with the mean risk of its samples."""
+        if self._passed == 0:
+            self._risks = []
+        self._risks.append(self.trial.risk)
+        self.oracle.blend(self.point, self.trial, 1.0, self.point)
+        self.point.risk = float(np.mean(self._risks))
+        self._keep(self.point)
+        return 1.0
+
+    def _converged(self, record: Iteration) -> bool:
+        passed = self.stop.converged(record.trial, record.dual, self.C)
+        self._passed = self._passed + 1 if passed else 0
+        # A sample of all rows will not say anything else next time.
+        return self._passed >= (1 if self.oracle.exact else self._wanted)
+
+    def _next_cut(self) -> Cut:
+        if self._passed:
+            return Cut(np.zeros(self.oracle.dimension), 0.0)
+        return self.oracle.cut(self.trial if self.trace else self.point)
+
+    def _verified(self, status: Status) -> bool:
+        return True
+
+    def _stalled(self) -> bool:
+        return False

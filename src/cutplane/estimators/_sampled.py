@@ -1,0 +1,139 @@
+"""What sampled cuts need besides the solver: problems from oracles, smaller bases, bounds."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..exec import Executor
+from ..kernels import KernelMatrix
+from ..lowrank import projected
+from ..oracles.sampled import ConstantOracle, SampledOracle
+from ..result import SolveResult
+from ..risks import Scores, Targets
+from ._solve import Problem
+
+AnyOracle = SampledOracle | ConstantOracle
+
+
+@dataclass(frozen=True)
+class OracleProblem(Problem):
+    """A problem whose oracle has been made."""
+
+    made: AnyOracle
+    targets: Targets
+
+    @property
+    def total(self) -> float:
+        return self.targets.total
+
+    def oracle(self, matrix: Any, executor: Executor) -> AnyOracle:
+        return self.made
+
+    def digest(self) -> bytes:
+        return b""
+
+
+def withheld(result: SolveResult) -> SolveResult:
+    """Without a lower bound."""
+    certificate = dataclasses.replace(result.certificate, dual=-math.inf, kind="withheld")
+    return dataclasses.replace(result, certificate=certificate)
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """Results whose models use fewer rows.
+
+    Attributes
+    ----------
+    results : list of SolveResult
+    error : float
+        The largest |w − Pw|.
+    """
+
+    results: list[SolveResult]
+    error: float
+
+
+def reduce_basis(
+    matrix: KernelMatrix,
+    problems: list[OracleProblem],
+    results: list[SolveResult],
+    C: float,
+    most: int,
+) -> Reduced:
+    """Project all models to the span of the same few rows, and compute their objectives anew."""
+    coef = np.concatenate([r.w.reshape(len(r.w), -1) for r in results], axis=1)
+    rows = np.flatnonzero(np.any(coef != 0.0, axis=1))
+    if len(rows) <= most:
+        return Reduced(results, 0.0)
+    projection = projected(matrix, rows, coef[rows], most)
+    scores = matrix.combine(projection.rows, projection.coef)
+    squares = np.einsum("ij,ij->j", projection.coef, scores[projection.rows])
+    changed, first = [], 0
+    for problem, result in zip(problems, results, strict=True):
+        outputs = slice(first, first + result.w.reshape(len(result.w), -1).shape[1])
+        first = outputs.stop
+        w = np.zeros_like(result.w)
+        w[projection.rows] = projection.coef[:, outputs].reshape(-1, *w.shape[1:])
+        values = np.ascontiguousarray(scores[:, outputs].reshape(w.shape))
+        losses = problem.made.risk.value(Scores(values, 0.0), problem.targets)
+        primal = 0.5 * float(squares[outputs].sum()) + C * losses
+        certificate = dataclasses.replace(
+            result.certificate, primal=primal, dual=min(primal, result.certificate.dual)
+        )
+        changed.append(dataclasses.replace(result, w=w, certificate=certificate))
+    return Reduced(changed, projection.error)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the cuts of a problem were sampled.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether none was.
+    constant : bool
+        Whether the risk is known on samples only.
+    centred : bool
+        Whether cuts touch the risk.
+    size : int
+        r.
+    radius : float
+        The largest √k(x, x).
+    C : float
+        Of the mean risk.
+    """
+
+    exact: bool
+    constant: bool
+    centred: bool
+    size: int
+    radius: float
+    C: float
+
+    def bound(self, result: SolveResult, confidence: float) -> float:
+        """How far the objective is above the optimum at most, with this probability.
+
+        Theorems 2 and 3 of Yu & Joachims (2008), with three changes. Their union bound over the
+        most iterations that could happen is one over those that did, δ_t = 6δ/(π²t²). Where the
+        objective P is known, so is |v*| ≤ √(2P). A centred cut at w_c errs by <g̃ − g, v* − w_c>
+        at v*, not by <g̃ − g, v*>.
+        """
+        gap = result.certificate.gap
+        if self.exact:
+            return gap
+        doubt = 0.5 * (1.0 - confidence) if self.constant else 1.0 - confidence
+        surprise = math.log((math.pi * max(1, result.n_iter)) ** 2 / (6.0 * doubt))
+        if self.constant:
+            width = 1.0 + 2.0 * math.sqrt(2.0 * self.C) * self.radius
+            return gap + 2.0 * self.C * width * math.sqrt(surprise / (2.0 * self.size))
+        reach = math.sqrt(2.0 * result.certificate.primal)
+        if self.centred:
+            reach += math.sqrt(2.0 * max(max(r.primal, r.dual) for r in result.trace))
+        return gap + self.C * self.radius * reach * math.sqrt(2.0 * surprise / self.size)

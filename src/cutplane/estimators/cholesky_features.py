@@ -1,0 +1,179 @@
+"""Explicit features of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._checks import check_choice, check_integer, check_n_jobs, check_number
+from ..data.blas import single_threaded_blas
+from ..exec import SerialExecutor
+from ..kernels import CallableMatrix, KernelMatrix, PrecomputedMatrix, ProductMatrix, points_of
+from ..lowrank import pivoted_cholesky
+from ._kernel_base import KernelMachine
+
+SELECTIONS = ("pivoted", "random")
+
+
+class CholeskyFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMachine):
+    """Features whose inner products approximate a kernel, for linear models.
+
+    Chooses basis rows B of the training data and maps x to L⁻¹·k(B, x), K_BB = LLᵀ: the
+    coordinates of the projection of φ(x) to the span of φ(B). A linear SVM on them is the kernel
+    SVM restricted to that span.
+
+    Parameters
+    ----------
+    kernel, degree, gamma, coef0
+        As for :class:`SVC`.
+    n_components : int, default=250
+        Most basis rows. There are fewer if the others depend on them.
+    selection : {'pivoted', 'random'}, default='pivoted'
+        ``pivoted``: incomplete Cholesky with pivoting, always the row farthest from the span.
+        ``random``: a random sample, as in Yu & Joachims (2008).
+    max_candidates : int, default=20000
+        Rows, drawn at random, that ``pivoted`` chooses from.
+    tol : float, default=0
+        ``pivoted`` stops when every candidate's squared distance is at most this part of the
+        largest k(x, x).
+    n_jobs : int or None, default=None
+        Threads of ``transform``; None for all cores. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    components_ : ndarray or CSR matrix, shape (n_components_, n_features)
+        The basis rows.
+    component_indices_ : ndarray of int64, shape (n_components_,)
+        Which of the training rows they are.
+    n_components_ : int
+    factor_ : ndarray, shape (n_components_, n_components_)
+        L.
+    residual_ : float
+        The largest squared distance of a candidate from the span.
+    n_features_in_ : int
+    feature_names_in_ : ndarray, shape (n_features_in_,)
+        If X had string column names.
+
+    See Also
+    --------
+    SampledCutSVC : Needs no number of basis rows chosen beforehand.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from cutplane import CholeskyFeatures, LinearSVC
+    >>> X, y = make_moons(500, noise=0.1, random_state=0)
+    >>> features = CholeskyFeatures(gamma=2.0, n_components=50, random_state=0)
+    >>> model = make_pipeline(features, LinearSVC(C=10.0)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.98)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        *,
+        n_components: int = 250,
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        selection: str = "pivoted",
+        max_candidates: int = 20000,
+        tol: float = 0.0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.selection = selection
+        self.max_candidates = max_candidates
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> CholeskyFeatures:
+        """Choose the basis rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+            For a precomputed kernel the values of all pairs, (n_samples, n_samples).
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_kernel()
+        most = check_integer("n_components", self.n_components, at_least=1)
+        check_choice("selection", self.selection, SELECTIONS)
+        among = check_integer("max_candidates", self.max_candidates, at_least=1)
+        check_number("tol", self.tol, at_least=0.0)
+        check_n_jobs(self.n_jobs)
+        random = check_random_state(self.random_state)
+        X = self._training_data(X)
+        count = most if self.selection == "random" else max(most, among)
+        candidates = np.arange(X.shape[0])
+        if count < len(candidates):
+            candidates = np.sort(random.choice(len(candidates), count, replace=False))
+        with single_threaded_blas(), self._executor(len(candidates), most) as executor:
+            matrix: KernelMatrix
+            kernel = self._make_kernel(X)
+            if kernel.name == "precomputed":
+                matrix = PrecomputedMatrix(X)
+            elif kernel.function is not None:
+                matrix = CallableMatrix(kernel.function, X)
+            else:
+                matrix = ProductMatrix(kernel, points_of(X), None, executor)
+            tol = 0.0 if self.selection == "random" else float(self.tol)
+            basis = pivoted_cholesky(matrix, candidates, most, tol)
+        if len(basis.rows) == 0:
+            raise ValueError("k(x, x) is 0 for all rows: there is nothing to make features of")
+        self._store(X, basis.rows, np.zeros((0, len(basis.rows))))
+        self.component_indices_ = basis.rows
+        self.components_ = self.support_vectors_
+        self.n_components_ = len(basis.rows)
+        self._n_features_out = self.n_components_
+        self.factor_ = basis.factor
+        self.residual_ = basis.residual
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The features of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+            For a precomputed kernel (n_samples, rows of the training data).
+
+        Returns
+        -------
+        features : ndarray, shape (n_samples, n_components_)
+        """
+        check_is_fitted(self)
+        X = self._test_data(X)
+        values = np.empty((X.shape[0], self.n_components_))
+
+        def write(which: np.ndarray, block: np.ndarray) -> None:
+            values[which] = scipy.linalg.solve_triangular(
+                self.factor_, block.T, lower=True, check_finite=False
+            ).T
+
+        self._over_blocks(X, write)
+        return values
+
+    def _executor(self, rows: int, width: int):  # type: ignore[no-untyped-def]
+        if callable(self.kernel):
+            return SerialExecutor()
+        return super()._executor(rows, width)

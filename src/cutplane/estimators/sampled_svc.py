@@ -1,0 +1,416 @@
+"""Classification with kernels on many rows, by sampled cuts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._checks import check_choice, check_integer, check_number
+from ..bundle import StopRule
+from ..data.blas import single_threaded_blas
+from ..exec import Executor, SerialExecutor
+from ..kernels import (
+    CallableMatrix,
+    KernelMatrix,
+    PrecomputedMatrix,
+    ProductMatrix,
+    has_negative_eigenvalue,
+    training_points,
+)
+from ..oracles.sampled import ConstantOracle, SampledOracle
+from ..result import Iteration, SolveResult
+from ..risks import CrammerSingerRisk, HingeRisk, Risk, Targets
+from ._base import STOPPING
+from ._kernel_base import KernelMachine
+from ._kernel_solve import SINGLE_BOUND, SINGLE_TOL
+from ._sampled import AnyOracle, OracleProblem, Sampling, reduce_basis, withheld
+from ._solve import Session, warn_unless_converged
+
+METHODS = ("linear", "constant", "exact")
+# Rows on which a kernel is tested for a negative eigenvalue.
+TESTED_ROWS = 160
+
+
+class SampledCutSVC(ClassifierMixin, KernelMachine):
+    """Support vector classifier with kernels for many rows, by sampled cutting planes.
+
+    Minimises ½|w|² + C·Σ_i weight_i·max(0, 1 − y_i·<w, φ(x_i)>) in the kernel's feature space
+    (there is no bias) by cutting planes whose vectors are means over samples of rows (Yu &
+    Joachims 2008). The number of kernel values grows linearly with the number of rows, or not at
+    all.
+
+    Parameters
+    ----------
+    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'precomputed'} or callable, default='rbf'
+        As for :class:`SVC`.
+    C : float, default=1.0
+        Weight of the losses against the regulariser, as in :class:`SVC`: the papers' C is this
+        one times the number of rows.
+    method : {'linear', 'constant', 'exact'}, default='linear'
+        ``linear``: every cut is a sample of the rows that have a loss; the time is linear in the
+        number of rows, the objective is known exactly and the lower bound estimated. ``constant``:
+        samples of all rows; neither the time nor what is known depends on their number. ``exact``:
+        no sampling, a number of kernel values quadratic in that of the rows, an exact certificate.
+    sample_size : int, default=400
+        Rows of a sample.
+    degree, gamma, coef0
+        Of the kernel, as for :class:`SVC`.
+    solver : {'ocas', 'cpa'}, default='ocas'
+        The stabilised step, with an exact search on a line and cuts near the best point, or the
+        plain one of the paper. The constant-time method always takes the plain one.
+    multi_class : {'ovr', 'crammer_singer'}, default='ovr'
+        For more than two classes: one problem per class against the rest, or the joint problem.
+    class_weight : dict or 'balanced', optional
+        Factors on C by class.
+    tol : float, default=1e-3
+        Gap at which to stop, in the unit of ``stopping``.
+    stopping : {'epsilon', 'relative', 'absolute'}, default='epsilon'
+        ``epsilon``: gap ≤ tol·C·Σ weights, the paper's rule. ``relative``: gap ≤ tol·objective.
+        ``absolute``: gap ≤ tol.
+    passes : int, default=4
+        Samples in a row that must show no violation before the constant-time method ends.
+    max_basis : int or None, default=None
+        Most rows that predictions are computed from. If there are more, the model is projected to
+        the span of so many of them; ``basis_error_`` tells what that changes. None: all of them.
+    max_iter : int or None, default=None
+        Most iterations per problem.
+    time_limit : float or None, default=None
+        Seconds per fit.
+    n_jobs : int or None, default=None
+        Threads; None for all cores that the process may use. The result does not depend on it, to
+        the last bit.
+    random_state : int, RandomState or None, default=None
+        Of the samples.
+    verbose : int, default=0
+        1 shows a line of progress.
+    callback : callable or None, default=None
+        Called with an :class:`Iteration` after every iteration; a true answer stops the fit.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+    support_ : ndarray of int32, shape (n_basis,)
+        Rows that predictions are computed from.
+    support_vectors_ : ndarray or CSR matrix, shape (n_basis, n_features)
+    dual_coef_ : ndarray, shape (1, n_basis) or (n_classes, n_basis)
+    n_basis_ : int
+        Kernel values per prediction.
+    basis_error_ : float
+        |w − projection of w| after a reduction to ``max_basis`` rows: no score changes by more
+        than this times √k(x, x). 0 without.
+    n_kernel_values_ : int
+        Computed in training.
+    n_iter_ : int
+    certificate_ : Certificate or list of Certificate
+        In the objective above, one per problem. ``kind`` is 'estimated' where cuts were sampled:
+        the lower bound then holds approximately, and with ``method='constant'`` the objective is
+        an estimate, too. It is 'withheld' if the kernel is not positive semidefinite.
+    result_ : SolveResult or list of SolveResult
+        The same with status, trace and timings; ``w`` holds the coefficients of the rows.
+    n_features_in_ : int
+    feature_names_in_ : ndarray, shape (n_features_in_,)
+        If X had string column names.
+
+    See Also
+    --------
+    SVC : Exact and faster on up to some 10,000 rows.
+    CholeskyFeatures : Explicit features for :class:`LinearSVC`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from cutplane import SampledCutSVC
+    >>> X, y = make_moons(2000, noise=0.1, random_state=0)
+    >>> model = SampledCutSVC(gamma=2.0, random_state=0).fit(X, y)
+    >>> model.certificate_.kind, bool(model.score(X, y) > 0.99)
+    ('estimated', True)
+    """
+
+    def __init__(
+        self,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        C: float = 1.0,
+        *,
+        method: str = "linear",
+        sample_size: int = 400,
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        solver: str = "ocas",
+        multi_class: str = "ovr",
+        class_weight: dict[Any, float] | str | None = None,
+        tol: float = 1e-3,
+        stopping: str = "epsilon",
+        passes: int = 4,
+        max_basis: int | None = None,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callable[[Iteration], bool | None] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.method = method
+        self.sample_size = sample_size
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.solver = solver
+        self.multi_class = multi_class
+        self.class_weight = class_weight
+        self.tol = tol
+        self.stopping = stopping
+        self.passes = passes
+        self.max_basis = max_basis
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    # -- fitting ----------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SampledCutSVC:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+            For a precomputed kernel the values of all pairs, (n_samples, n_samples).
+        y : array-like, shape (n_samples,)
+            Class labels.
+        sample_weight : array-like, shape (n_samples,), optional
+            Factors on C by row; rows of weight 0 do not count.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, encoded, bounds = self._classification_data(X, y, sample_weight)
+        with single_threaded_blas(), self._executor(*X.shape) as executor:
+            if callable(self.kernel):
+                executor = SerialExecutor()  # the user's function is called from one thread
+            matrix = self._matrix(X, executor, float(bounds.max()))
+            indefinite = self._indefinite(matrix)
+            results, problems = self._solve(matrix, encoded, bounds, executor)
+            if indefinite:
+                results = [withheld(result) for result in results]
+            self.n_kernel_values_ = sum(problem.made.kernel_values for problem in problems)
+            self._samplings = [self._sampling(problem) for problem in problems]
+            self.basis_error_ = 0.0
+            if self.max_basis is not None:
+                C, most = float(self.C), int(self.max_basis)
+                reduced = reduce_basis(
+                    self._precise(X, matrix, executor), problems, results, C, most
+                )
+                results, self.basis_error_ = reduced.results, reduced.error
+        self._assemble(X, results)
+        if indefinite or any(r.certificate.kind == "withheld" for r in results):
+            warnings.warn(
+                "SampledCutSVC: the kernel is not positive semidefinite, so the problem is not "
+                "convex and its certificate is withheld",
+                UserWarning,
+                stacklevel=2,
+            )
+        warn_unless_converged(type(self).__name__, results, level=3)
+        return self
+
+    def _check_parameters(self) -> None:
+        self._check_shared()
+        check_number("C", self.C, above=0.0)
+        check_choice("method", self.method, METHODS)
+        check_integer("sample_size", self.sample_size, at_least=1)
+        check_choice("solver", self.solver, ("ocas", "cpa"))
+        check_choice("multi_class", self.multi_class, ("ovr", "crammer_singer"))
+        check_choice("stopping", self.stopping, STOPPING)
+        check_integer("passes", self.passes, at_least=1)
+        if self.max_basis is not None:
+            check_integer("max_basis", self.max_basis, at_least=1)
+
+    def _matrix(self, X: Any, executor: Executor, bound: float) -> KernelMatrix:
+        kernel = self._make_kernel(X)
+        self._kernel = kernel
+        if kernel.name == "precomputed":
+            return PrecomputedMatrix(X)
+        if kernel.function is not None:
+            return CallableMatrix(kernel.function, X)
+        single = self.tol >= SINGLE_TOL and bound <= SINGLE_BOUND
+        points = training_points(kernel, X, single=single)
+        # In the constant-time method a thread works on a cut, else on a chunk of the rows.
+        serial = self.method == "constant"
+        return ProductMatrix(kernel, points, None, SerialExecutor() if serial else executor)
+
+    def _precise(self, X: Any, matrix: KernelMatrix, executor: Executor) -> KernelMatrix:
+        """The kernel in double precision, computed by the executor."""
+        if not isinstance(matrix, ProductMatrix):
+            return matrix
+        points = training_points(self._kernel, X, single=False)
+        return ProductMatrix(self._kernel, points, None, executor)
+
+    def _sampling(self, problem: OracleProblem) -> Sampling:
+        return Sampling(
+            exact=problem.made.exact,
+            constant=self.method == "constant",
+            centred=self.solver == "ocas",
+            size=int(self.sample_size),
+            radius=float(np.sqrt(max(0.0, np.max(problem.made.matrix.diagonal)))),
+            C=float(self.C) * problem.total,
+        )
+
+    def _indefinite(self, matrix: KernelMatrix) -> bool:
+        definite = self._kernel.definite
+        if definite is not None:
+            return not definite
+        rows = np.linspace(0, matrix.columns - 1, min(matrix.columns, TESTED_ROWS))
+        return has_negative_eigenvalue(matrix, np.unique(rows.astype(np.int64)))
+
+    def _joint(self) -> bool:
+        return self.multi_class == "crammer_singer" and len(self.classes_) > 2
+
+    def _solve(
+        self, matrix: KernelMatrix, encoded: np.ndarray, bounds: np.ndarray, executor: Executor
+    ) -> tuple[list[SolveResult], list[OracleProblem]]:
+        """Solve all problems of the fit."""
+        count = 1 if self._joint() or len(self.classes_) == 2 else len(self.classes_)
+        session = Session(
+            matrix,  # type: ignore[arg-type]
+            executor,
+            C=float(self.C),
+            solver=self.solver,
+            stop=StopRule(
+                **{self.stopping: float(self.tol)},
+                max_iter=None if self.max_iter in (None, -1) else int(self.max_iter),
+                time_limit=np.inf if self.time_limit is None else float(self.time_limit),
+            ),
+            random_state=self.random_state,
+            verbose=self.verbose,
+            callback=self.callback,
+            keep_cuts=False,
+            passes=int(self.passes),
+        )
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=count)
+        weights = bounds / float(self.C)
+        problems: list[OracleProblem] = []
+        while len(session.results) < count:
+            k = len(session.results)
+            problem = self._problem(k, matrix, encoded, weights, executor, int(seeds[k]))
+            problems[k:] = [problem]
+            try:
+                session.solve(problem)
+            except KeyboardInterrupt:  # between two problems; within one the solver stops
+                if not session.results or session.ended:
+                    raise
+                session.interrupt()
+        return session.results, problems
+
+    def _problem(
+        self,
+        k: int,
+        matrix: KernelMatrix,
+        encoded: np.ndarray,
+        weights: np.ndarray,
+        executor: Executor,
+        seed: int,
+    ) -> OracleProblem:
+        risk: Risk
+        if self._joint():
+            label, labels = "joint", encoded.astype(np.int64)
+            risk = CrammerSingerRisk(len(self.classes_))
+        else:
+            positive = 1 if len(self.classes_) == 2 else k
+            label = str(self.classes_[positive])
+            labels = np.where(encoded == positive, 1.0, -1.0)
+            risk = HingeRisk()
+        targets = Targets.make(labels, weights)
+        rng = np.random.default_rng(seed)
+        size = int(self.sample_size)
+        oracle: AnyOracle
+        if self.method == "constant":
+            oracle = ConstantOracle(matrix, targets, risk, executor, rng, size=size)
+        else:
+            oracle = SampledOracle(
+                matrix,
+                targets,
+                risk,
+                executor,
+                rng,
+                size=None if self.method == "exact" else size,
+                centred=self.solver == "ocas",
+            )
+        oracle.definite = bool(self._kernel.definite)
+        return OracleProblem(label, 0.0, oracle, targets)
+
+    def _assemble(self, X: Any, results: list[SolveResult]) -> None:
+        """Fitted attributes."""
+        whole = np.vstack([r.w.T.reshape(-1, len(r.w)) for r in results])
+        support = np.flatnonzero(np.any(whole != 0.0, axis=0))
+        self._store(X, support, whole[:, support])
+        self.n_basis_ = len(self.support_)
+        self.intercept_ = np.zeros(len(whole))
+        self.n_iter_ = max(result.n_iter for result in results)
+        self._store_results(results)
+
+    def sampling_bound(self, confidence: float = 0.95) -> float | list[float]:
+        """How far the objective is above the optimum at most, with this probability.
+
+        From Theorems 2 and 3 of Yu & Joachims (2008). It holds for any data and is very much
+        larger than what one sees; where no cut was sampled it is the gap.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+
+        Returns
+        -------
+        bound : float, or list of float with several problems
+        """
+        check_is_fitted(self)
+        if not 0.0 < check_number("confidence", confidence) < 1.0:
+            raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
+        results = self.result_ if isinstance(self.result_, list) else [self.result_]
+        bounds = [s.bound(r, confidence) for s, r in zip(self._samplings, results, strict=True)]
+        return bounds if len(bounds) > 1 else bounds[0]
+
+    # -- prediction -------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+            For a precomputed kernel (n_samples, rows of the training data).
+
+        Returns
+        -------
+        scores : ndarray, shape (n_samples,) or (n_samples, n_classes)
+            For two classes positive means ``classes_[1]``.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray, shape (n_samples,)
+        """
+        scores = self._scores(X)
+        if len(self.classes_) == 2:
+            return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
+        return self.classes_[scores.argmax(axis=1)]

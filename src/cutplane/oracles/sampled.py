@@ -1,0 +1,353 @@
+"""Oracles for kernels: cuts from samples (Yu & Joachims 2008, Algorithms 1 to 3).
+
+With a kernel the vector of a cut is an expansion over all rows with a loss, and its products
+with the other cuts take as many kernel values as there are pairs of rows. So it is taken from a
+sample:
+
+    exact          all rows I with a loss                      (Algorithm 1)
+    linear time    r rows drawn from I, times |I|/r            (Algorithm 3)
+    constant time  r rows drawn from all, a loss or not         (Algorithm 2)
+
+The first two know the scores of all rows: they keep those of every cut, which is r·N kernel
+values per cut and N numbers. Then the value of the risk, the minimum on a line and the choice of
+the next cut's rows cost no kernel value at all. The third one knows nothing of the rows that it
+did not draw, and does not become slower with their number.
+
+Rows are drawn without replacement, so that a sample of all of I is the exact cut.
+
+A sampled cut lies below the risk on average only: c + <g̃, v> with c exact and g̃ a mean over the
+sample. Where the risk is known a *centred* cut can be had for nothing: R(w_c) + <g̃, v − w_c> has
+the same mean, and an error that grows with |v − w_c| instead of |v|.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..exec import Executor, SerialExecutor
+from ..kernels import KernelMatrix
+from ..risks import Risk, Targets
+from .point import Cut, Line, Point
+from .row_surface import RowSurface
+from .span import CutSpan, Expansion, ScoreTable
+
+CAPACITY = 128
+# What is left of a vector that depends on others, relative to its square, is rounding.
+DEPENDENT = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-13}
+# Terms of expansions that a thread works on at a time.
+PIECE = 256
+# Samples drawn for one cut, at most, before one that is not violated is taken all the same.
+MOST_SAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Level:
+    """What a sampled cut must rise above, if the exact one does (Algorithm 3, line 20).
+
+    Attributes
+    ----------
+    scores : ndarray
+        Of the reduced problem's solution.
+    height : float
+        Its risk in the reduced problem plus ε.
+    """
+
+    scores: np.ndarray
+    height: float
+
+
+class SpanOracle:
+    """What the oracles here have in common: points are coordinates in the span of the cuts.
+
+    Attributes
+    ----------
+    span : CutSpan
+    kernel_values : int
+        How many were computed.
+    idle_vectors : int
+        Vectors of dropped cuts, at most: beyond that it is worth building the span anew.
+    exact : bool
+        Whether all cuts so far are those of all rows.
+    definite : bool
+        Whether the kernel is known to be positive semidefinite.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+        Of all rows.
+    executor : Executor
+    rng : numpy Generator
+    """
+
+    idle_vectors = 4
+    definite = True
+
+    def __init__(self, matrix: KernelMatrix, executor: Executor, rng: np.random.Generator) -> None:
+        self.matrix = matrix
+        self.executor = executor
+        self.rng = rng
+        self.span = CutSpan(CAPACITY, DEPENDENT[matrix.dtype])
+        self.kernel_values = 0
+        self.exact = True
+
+    @property
+    def dimension(self) -> int:
+        """Length of the coordinate vectors."""
+        return self.span.capacity
+
+    def regularised(self, w: np.ndarray) -> np.ndarray:
+        """All of w."""
+        return w
+
+    def slack(self, primal: float, C: float) -> float:
+        """None."""
+        return 0.0
+
+    def draw(self, among: np.ndarray, size: int | None) -> np.ndarray:
+        """So many of these, each once, in order; all of them if there are no more."""
+        if size is None or size >= len(among):
+            return among
+        self.exact = False
+        return among[np.sort(self.rng.choice(len(among), size, replace=False, shuffle=False))]
+
+
+class SampledOracle(SpanOracle):
+    """Cuts of all rows, or of a sample of those with a loss; scores of all rows are known.
+
+    Parameters
+    ----------
+    matrix, executor, rng
+        As for every oracle here.
+    targets : Targets
+    risk : Risk
+    size : int or None
+        Rows of a sample, r; None for exact cuts.
+    centred : bool
+        Whether sampled cuts touch the risk where the exact ones do.
+    """
+
+    idle_vectors = 24  # the scores of all rows must be moved
+
+    def __init__(
+        self,
+        matrix: KernelMatrix,
+        targets: Targets,
+        risk: Risk,
+        executor: Executor,
+        rng: np.random.Generator,
+        *,
+        size: int | None,
+        centred: bool,
+    ) -> None:
+        super().__init__(matrix, executor, rng)
+        self.risk = risk
+        self.surface = RowSurface(targets, risk, executor)
+        self.table = ScoreTable(self.surface.slices, self.surface.outputs)
+        self._size = size
+        self._centred = centred
+
+    @property
+    def samples(self) -> bool:
+        """Whether cuts may be sampled."""
+        return self._size is not None and self._size < self.matrix.columns
+
+    def new_point(self) -> Point:
+        """The point w = 0, not evaluated."""
+        return self.surface.new_point(np.zeros(self.dimension))
+
+    def evaluate(self, w: np.ndarray, into: Point) -> None:
+        """Move ``into`` to w, from the scores of the cuts."""
+        into.w = w
+        factors = self.span.factors(w)
+        self.surface.run_numbers(lambda k: self.table.combine(k, factors, into.scores))
+        self.surface.settle(into)
+
+    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
+        """Move ``into`` to start + k(end − start)."""
+        self.surface.blend(start, end, k, into)
+
+    def descend(self, line: Line) -> float:
+        """Move the start of a line to the minimum on it; returns its k."""
+        return self.surface.descend(line)
+
+    def cut(
+        self, start: Point, end: Point | None = None, k: float = 0.0, level: Level | None = None
+    ) -> Cut:
+        """The cut at start, or at start + k(end − start): r·N kernel values."""
+        point = start if end is None else self.surface.between(start, end, k)
+        coef, offset = self.surface.coefficients(point)
+        coef, offset = coef / self.surface.total, offset / self.surface.total
+        lossy = np.flatnonzero(coef if coef.ndim == 1 else np.any(coef != 0.0, axis=1))
+        if len(lossy) == 0:
+            return Cut(np.zeros(self.dimension), 0.0)
+        rows = self.draw(lossy, self._size)
+        if level is not None and not self._centred and len(rows) < len(lossy):
+            rows = self._violated(rows, lossy, coef, offset, level)
+        some = coef[rows] * (len(lossy) / len(rows))
+        if self._centred and len(rows) < len(lossy):
+            offset += _total(coef, point.scores) - _total(some, point.scores[rows])
+        return Cut(self._add(Expansion(rows, some)), offset)
+
+    def _violated(
+        self, rows: np.ndarray, lossy: np.ndarray, coef: np.ndarray, offset: float, level: Level
+    ) -> np.ndarray:
+        """A sample whose cut is above the level, if the exact one is."""
+        if _total(coef, level.scores) + offset <= level.height:
+            return rows
+        for _ in range(MOST_SAMPLES):
+            some = coef[rows] * (len(lossy) / len(rows))
+            if _total(some, level.scores[rows]) + offset > level.height:
+                break
+            rows = self.draw(lossy, self._size)
+        return rows
+
+    def _add(self, expansion: Expansion) -> np.ndarray:
+        """Compute the scores of a new vector; returns its coordinates."""
+        scores = self.matrix.combine(expansion.rows, expansion.coef)
+        self.kernel_values += len(expansion.rows) * len(scores)
+        products = self.table.products(expansion)
+        squared = _total(expansion.coef, scores[expansion.rows])
+        coordinates = self.span.add(expansion, products, squared)
+        self.table.add(scores)
+        return coordinates
+
+    def rebase(self, vectors: np.ndarray, point: Point, capacity: int) -> np.ndarray:
+        """Forget all vectors but these and the one of a point.
+
+        Returns
+        -------
+        coordinates : ndarray, shape (vectors + 1, capacity so far)
+            Of the vectors that are left.
+        """
+        old = self.span
+        coordinates = np.vstack([old.coordinates(vectors), point.w])
+        kept = [old.expansions[k] for k in vectors]
+        self.span = old.kept(coordinates, [*kept, old.expand(point.w)], capacity)
+        self.table.keep(vectors)
+        self.table.add(point.scores)
+        return coordinates
+
+
+class ConstantOracle(SpanOracle):
+    """Cuts of a sample of all rows; nothing is known of the others.
+
+    An evaluation draws a sample; the cut at the point is that of the same sample.
+
+    Parameters
+    ----------
+    matrix, executor, rng
+        As for every oracle here. The matrix is used by the executor's threads, and must not
+        use them itself.
+    targets : Targets
+    risk : Risk
+    size : int
+        Rows of a sample, r.
+    """
+
+    def __init__(
+        self,
+        matrix: KernelMatrix,
+        targets: Targets,
+        risk: Risk,
+        executor: Executor,
+        rng: np.random.Generator,
+        *,
+        size: int,
+    ) -> None:
+        super().__init__(matrix, executor, rng)
+        self._targets = targets
+        self.risk = risk
+        self._rows = np.flatnonzero(targets.weights)
+        self._size = min(size, len(self._rows))
+        self._resample()
+        self._heights = np.zeros((0, self._size))
+
+    def _resample(self) -> None:
+        self._sample = rows = self.draw(self._rows, self._size)
+        # The sample stands for all rows; with equal weights this is the mean over the sample.
+        total = self._targets.total * (len(rows) / len(self._rows))
+        targets = Targets(self._targets.labels[rows], self._targets.weights[rows], total)
+        self._surface = RowSurface(targets, self.risk, SerialExecutor())
+
+    def new_point(self) -> Point:
+        """The point w = 0, not evaluated."""
+        return self._surface.new_point(np.zeros(self.dimension))
+
+    def evaluate(self, w: np.ndarray, into: Point) -> None:
+        """Move ``into`` to w and estimate the risk there on a new sample."""
+        self._resample()
+        into.w = w
+        self._heights = self._vectors_at(self._sample)
+        into.scores[...] = np.einsum("k,k...->...", self.span.factors(w), self._heights)
+        self._surface.settle(into)
+
+    def _vectors_at(self, rows: np.ndarray) -> np.ndarray:
+        """Scores of some rows under every vector: shape (vectors, rows) or (..., outputs).
+
+        Most expansions are short. Their terms are taken together, in pieces that make
+        products of matrices; a piece's coefficients are a matrix with a column per vector.
+        """
+        expansions = self.span.expansions
+        outputs = self.risk.outputs or 1
+        out = np.zeros((len(expansions), outputs, len(rows)))
+        if expansions:
+            columns = self.matrix.restricted(rows)
+            terms = np.concatenate([e.rows for e in expansions])
+            coef = np.concatenate([e.coef.reshape(-1, outputs) for e in expansions])
+            vector = np.repeat(np.arange(len(expansions)), [len(e.rows) for e in expansions])
+
+            def piece(k: int) -> np.ndarray:
+                some = slice(k * PIECE, (k + 1) * PIECE)
+                number = vector[some] - vector[some][0]
+                spread = np.zeros((len(number), number[-1] + 1, outputs))
+                spread[np.arange(len(number)), number] = coef[some]
+                return columns.combine(terms[some], spread.reshape(len(number), -1)).T
+
+            for k, part in enumerate(self.executor.run(piece, -(-len(terms) // PIECE))):
+                first = vector[k * PIECE]
+                part = part.reshape(-1, outputs, len(rows))
+                out[first : first + len(part)] += part
+            self.kernel_values += len(terms) * len(rows)
+        return out[:, 0] if self.risk.outputs is None else out.transpose(0, 2, 1)
+
+    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
+        """At the end: nothing is known between points of different samples."""
+        assert k == 1.0
+        into.copy(end)
+
+    def descend(self, line: Line) -> float:
+        raise NotImplementedError("the constant-time method takes the plain step")
+
+    def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
+        """The cut at the point evaluated last, of its sample: r² kernel values."""
+        coef, offset = self._surface.coefficients(start)
+        total = self._surface.total
+        lossy = np.flatnonzero(coef if coef.ndim == 1 else np.any(coef != 0.0, axis=1))
+        if len(lossy) == 0:
+            return Cut(np.zeros(self.dimension), 0.0)
+        expansion = Expansion(self._sample[lossy], coef[lossy] / total)
+        own = self.matrix.restricted(expansion.rows).combine(expansion.rows, expansion.coef)
+        self.kernel_values += len(lossy) ** 2
+        products = np.array([_total(expansion.coef, h[lossy]) for h in self._heights])
+        squared = _total(expansion.coef, own)
+        return Cut(self.span.add(expansion, products, squared), offset / total)
+
+    def rebase(self, vectors: np.ndarray, point: Point, capacity: int) -> np.ndarray:
+        """Forget all vectors but these, in whose span the point lies.
+
+        Returns
+        -------
+        coordinates : ndarray, shape (vectors, capacity so far)
+            Of the vectors that are left.
+        """
+        old = self.span
+        coordinates = old.coordinates(vectors)
+        self.span = old.kept(coordinates, [old.expansions[k] for k in vectors], capacity)
+        return coordinates
+
+
+def _total(coef: np.ndarray, scores: np.ndarray) -> float:
+    """Σ coef·scores."""
+    return float(np.einsum("i,i->", coef.reshape(-1), scores.reshape(-1)))

@@ -1,0 +1,215 @@
+"""The span of the cuts in a kernel's feature space, in coordinates that make it a plain space.
+
+A cut's vector there is an expansion g = Σ_l φ(x_l)⊗coef_l over a few rows (coef_l has one number,
+or one per output). With G_jk = <g_j, g_k> = (LLᵀ)_jk the rows of L are coordinates of the cuts in
+an orthonormal basis of their span:
+
+    <g_j, g_k> = <L_j, L_k>,    w = Σ_k u_k·g_k  has the coordinates  v = Lᵀu.
+
+So bundle, step and objective work on short vectors with the usual inner product, and need not know
+that these stand for functions. Products of a new vector with the basis are L⁻¹ of those with
+the cuts, and u = L⁻ᵀv leads back to expansions and scores.
+
+A span grows by one coordinate per cut. ``kept`` makes a new one of some of its vectors, for
+dropped cuts to be forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..loops.triangular import solve_lower, solve_upper
+
+# A squared length that is negative by more than this part of what it is the rest of is no rounding.
+NEGATIVE = 1e-4
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Σ_l φ(x_l)⊗coef_l.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (terms,)
+    coef : ndarray of float64, shape (terms,) or (terms, outputs)
+    """
+
+    rows: np.ndarray
+    coef: np.ndarray
+
+
+def combined(expansions: Sequence[Expansion], factors: np.ndarray) -> Expansion:
+    """Σ_k factors[k]·expansion_k: every row once, in order, those without weight left out."""
+    used = [(f, e) for f, e in zip(factors, expansions, strict=True) if f != 0.0]
+    if not used:
+        shape = expansions[0].coef.shape[1:] if expansions else ()
+        return Expansion(np.zeros(0, np.int64), np.zeros((0, *shape)))
+    rows, place = np.unique(np.concatenate([e.rows for _, e in used]), return_inverse=True)
+    coef = np.zeros((len(rows), *used[0][1].coef.shape[1:]))
+    np.add.at(coef, place, np.concatenate([f * e.coef for f, e in used]))
+    weighty = coef != 0.0 if coef.ndim == 1 else np.any(coef != 0.0, axis=1)
+    return Expansion(rows[weighty], coef[weighty])
+
+
+class CutSpan:
+    """Vectors with coordinates.
+
+    A vector that depends on those before it has coordinates but adds none: w is a combination of
+    the others, with which it has the right products.
+
+    Attributes
+    ----------
+    capacity : int
+        Length of the coordinate vectors: most vectors that it can hold.
+    expansions : list of Expansion
+    negative : bool
+        Whether a squared length was negative beyond rounding: no kernel has such lengths.
+
+    Parameters
+    ----------
+    capacity : int
+    dependent : float
+        Squared distance from the others' span, relative to its square, of a vector that
+        depends on them as far as the precision of the products tells.
+    """
+
+    def __init__(self, capacity: int, dependent: float) -> None:
+        self.capacity = capacity
+        self.dependent = dependent
+        self.expansions: list[Expansion] = []
+        self.negative = False
+        self._coordinates = np.zeros((capacity, capacity))
+        self._independent: list[int] = []
+        self._factor = np.zeros((capacity, capacity))
+
+    def __len__(self) -> int:
+        return len(self.expansions)
+
+    def add(self, expansion: Expansion, products: np.ndarray, squared: float) -> np.ndarray:
+        """Add a vector.
+
+        Parameters
+        ----------
+        expansion : Expansion
+        products : ndarray, shape (vectors,)
+            Its products with the vectors here.
+        squared : float
+            With itself.
+
+        Returns
+        -------
+        coordinates : ndarray, shape (capacity,)
+        """
+        rank = len(self._independent)
+        line = self._coordinates[len(self)]
+        line[:rank] = products[self._independent]
+        solve_lower(self._factor, rank, line)
+        within = float(np.einsum("i,i->", line[:rank], line[:rank]))
+        size = max(squared, within)
+        self.negative |= squared - within < -NEGATIVE * size
+        if squared - within > self.dependent * size:
+            line[rank] = np.sqrt(squared - within)
+            self._factor[rank] = line
+            self._independent.append(len(self))
+        self.expansions.append(expansion)
+        return line.copy()
+
+    def coordinates(self, vectors: np.ndarray) -> np.ndarray:
+        """Coordinates of some vectors, one row each."""
+        return self._coordinates[vectors]
+
+    def factors(self, w: np.ndarray) -> np.ndarray:
+        """u with w = Σ_k u_k·g_k, from coordinates."""
+        rank = len(self._independent)
+        own = w[:rank].copy()
+        solve_upper(self._factor, rank, own)
+        u = np.zeros(len(self))
+        u[self._independent] = own
+        return u
+
+    def expand(self, w: np.ndarray) -> Expansion:
+        """The expansion of a point."""
+        return combined(self.expansions, self.factors(w))
+
+    def kept(
+        self, coordinates: np.ndarray, expansions: Sequence[Expansion], capacity: int
+    ) -> CutSpan:
+        """The span of these vectors of this one, given by their coordinates here."""
+        other = CutSpan(capacity, self.dependent)
+        for k, (line, expansion) in enumerate(zip(coordinates, expansions, strict=True)):
+            products = np.einsum("ij,j->i", coordinates[:k], line)
+            other.add(expansion, products, float(np.einsum("i,i->", line, line)))
+        return other
+
+    def moved(self, coordinates: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """Coordinates of a point that lies in the span of this one's vectors, from others.
+
+        Parameters
+        ----------
+        coordinates : ndarray, shape (vectors, length of w)
+            Of this one's vectors where w has its coordinates.
+        w : ndarray
+        """
+        rank = len(self._independent)
+        out = np.zeros(self.capacity)
+        out[:rank] = np.einsum("ij,j->i", coordinates[self._independent], w)
+        solve_lower(self._factor, rank, out)
+        return out
+
+
+class ScoreTable:
+    """Scores of all rows under every vector of a span, in chunks of rows.
+
+    Parameters
+    ----------
+    slices : sequence of slice
+        The chunks.
+    outputs : int or None
+        Scores per row.
+    """
+
+    def __init__(self, slices: Sequence[slice], outputs: int | None) -> None:
+        self._slices = slices
+        self._outputs = outputs or 1
+        self._edges = np.array([s.start for s in slices] + [slices[-1].stop])
+        self.count = 0
+        self._blocks = [np.empty((8, (s.stop - s.start) * self._outputs)) for s in slices]
+
+    def add(self, scores: np.ndarray) -> None:
+        """The scores of a new vector."""
+        for k, rows in enumerate(self._slices):
+            block = self._blocks[k]
+            if self.count == len(block):
+                block = np.empty((self.count + max(8, self.count // 2), block.shape[1]))
+                block[: self.count] = self._blocks[k]
+                self._blocks[k] = block
+            block[self.count] = scores[rows].reshape(-1)
+        self.count += 1
+
+    def combine(self, chunk: int, factors: np.ndarray, out: np.ndarray) -> None:
+        """The scores of Σ factors·vectors in a chunk."""
+        block = self._blocks[chunk][: self.count]
+        np.dot(factors, block, out=out[self._slices[chunk]].reshape(-1))
+
+    def products(self, expansion: Expansion) -> np.ndarray:
+        """<vector_k, expansion> for every vector."""
+        total = np.zeros(self.count)
+        chunk_of = np.searchsorted(self._edges, expansion.rows, side="right") - 1
+        order = np.argsort(chunk_of, kind="stable")
+        ends = np.searchsorted(chunk_of[order], np.arange(len(self._slices) + 1))
+        within = np.arange(self._outputs)
+        for k in np.flatnonzero(np.diff(ends)):
+            some = order[ends[k] : ends[k + 1]]
+            at = (expansion.rows[some] - self._edges[k])[:, None] * self._outputs + within
+            coef = expansion.coef[some].reshape(-1)
+            total += self._blocks[k][: self.count, at.reshape(-1)] @ coef
+        return total
+
+    def keep(self, vectors: np.ndarray) -> None:
+        """Forget all vectors but these; what they took is given back."""
+        for k, block in enumerate(self._blocks):
+            self._blocks[k] = block[vectors]
+        self.count = len(vectors)

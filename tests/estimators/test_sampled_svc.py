@@ -1,0 +1,250 @@
+"""SampledCutSVC against an independent QP, other estimators of this library, and itself."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+
+from cutplane import LinearSVC, SampledCutSVC, Status
+
+
+def checkers(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = 4.0 * rng.random((rows, 2))
+    y = np.where(np.floor(X).sum(axis=1) % 2, 1.0, -1.0)
+    return X + 0.02 * rng.standard_normal((rows, 2)), y
+
+
+def box_qp(K: np.ndarray, y: np.ndarray, limits: np.ndarray) -> float:
+    """The optimum of the SVM without bias: max Σα − ½|Σ α y φ|², 0 ≤ α ≤ limits."""
+    Q = K * np.outer(y, y)
+    answer = minimize(
+        lambda a: (0.5 * a @ Q @ a - a.sum(), Q @ a - 1.0),
+        np.zeros(len(y)),
+        jac=True,
+        bounds=[(0.0, c) for c in limits],
+        method="L-BFGS-B",
+        options={"maxiter": 20000, "maxfun": 100000, "ftol": 1e-15, "gtol": 1e-9},
+    )
+    return -float(answer.fun)
+
+
+def objective(model: SampledCutSVC, X: np.ndarray, y: np.ndarray, weights=1.0) -> float:
+    scores = model.decision_function(X)
+    squared = float(model.dual_coef_[0] @ scores[model.support_])
+    return 0.5 * squared + model.C * float(np.sum(weights * np.maximum(0.0, 1.0 - y * scores)))
+
+
+# -- the exact answer ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["ocas", "cpa"])
+@pytest.mark.parametrize("method", ["exact", "linear", "constant"])
+@pytest.mark.parametrize("C", [0.3, 20.0])
+def test_samples_of_all_rows_solve_the_qp(method, solver, C):
+    X, y = checkers(150)
+    weights = np.random.default_rng(1).integers(0, 4, len(y)).astype(float)
+    best = box_qp(rbf_kernel(X, gamma=3.0), y, C * weights)
+    model = SampledCutSVC(
+        C=C, gamma=3.0, method=method, solver=solver, sample_size=150, tol=1e-7, stopping="relative"
+    ).fit(X, y, sample_weight=weights)
+    certificate = model.certificate_
+    assert certificate.kind == "exact"
+    assert certificate.relative_gap <= 1e-7
+    assert certificate.dual <= best * (1 + 1e-8)
+    assert best <= certificate.primal * (1 + 1e-8)
+    assert certificate.primal == pytest.approx(objective(model, X, y, weights), rel=1e-9)
+
+
+def test_a_linear_kernel_gives_the_linear_svm():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 6))
+    y = np.where(X[:, 0] + rng.standard_normal(300) > 0, 1, -1)
+    linear = LinearSVC(C=0.5, fit_intercept=False, tol=1e-6).fit(X, y)
+    kernel = SampledCutSVC("linear", 0.5, method="exact", tol=1e-6, stopping="relative").fit(X, y)
+    assert kernel.certificate_.primal == pytest.approx(linear.certificate_.primal, rel=3e-6)
+    np.testing.assert_allclose(kernel.coef_, linear.coef_, atol=0.01)
+
+
+def test_the_joint_multiclass_problem_is_that_of_crammer_and_singer():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 5))
+    y = np.argmax(X[:, :3] + 0.5 * rng.standard_normal((120, 3)), axis=1)
+    linear = LinearSVC(C=0.5, fit_intercept=False, tol=1e-6, multi_class="crammer_singer").fit(X, y)
+    kernel = SampledCutSVC(
+        "linear", 0.5, multi_class="crammer_singer", tol=1e-6, stopping="relative"
+    ).fit(X, y)
+    assert kernel.certificate_.primal == pytest.approx(linear.certificate_.primal, rel=3e-6)
+    assert np.mean(kernel.predict(X) == linear.predict(X)) > 0.98
+
+
+def test_one_problem_per_class_against_the_rest():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 4))
+    y = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
+    settings = {"gamma": 0.3, "tol": 1e-7, "stopping": "relative"}
+    model = SampledCutSVC(**settings).fit(X, y)
+    for k, name in enumerate("abc"):
+        one = SampledCutSVC(**settings).fit(X, np.where(y == name, 1, 0))
+        assert model.certificate_[k].primal == pytest.approx(one.certificate_.primal, rel=2e-7)
+        np.testing.assert_allclose(
+            model.decision_function(X)[:, k], one.decision_function(X), atol=2e-3
+        )
+    assert list(model.classes_) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("method", ["linear", "constant", "exact"])
+def test_precomputed_callable_and_sparse_agree(method):
+    import scipy.sparse
+
+    X, y = checkers(120)
+    settings = {
+        "method": method,
+        "sample_size": 60,
+        "tol": 1e-5,
+        "random_state": 3,
+        "max_iter": 30,
+        "gamma": 2.0,
+    }
+
+    def function(A, B):
+        return rbf_kernel(A, B, gamma=2.0)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        named = SampledCutSVC(**settings).fit(X, y)
+        called = SampledCutSVC(function, **settings).fit(X, y)
+        stored = SampledCutSVC("precomputed", **settings).fit(function(X, X), y)
+        sparse = SampledCutSVC(**settings).fit(scipy.sparse.csr_array(X), y)
+    scores = named.decision_function(X)
+    np.testing.assert_allclose(called.decision_function(X), scores, atol=1e-6)
+    np.testing.assert_allclose(stored.decision_function(function(X, X)), scores, atol=1e-6)
+    np.testing.assert_allclose(sparse.decision_function(X), scores, atol=1e-6)
+
+
+# -- samples ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["ocas", "cpa"])
+def test_the_objective_of_the_linear_time_method_is_exact(solver):
+    """Also after the span of the cuts has been built anew several times."""
+    X, y = checkers(1500)
+    best = SampledCutSVC(gamma=10.0, method="exact", tol=1e-4).fit(X, y).certificate_
+    model = SampledCutSVC(
+        gamma=10.0, solver=solver, sample_size=40, tol=1e-5, max_iter=170, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    assert model.certificate_.kind == "estimated"
+    assert model.certificate_.primal == pytest.approx(objective(model, X, y), rel=1e-9)
+    assert best.dual <= model.certificate_.primal <= 1.1 * best.primal
+    assert model.n_iter_ == 170 and model.result_.trace[-1].cuts < 140
+
+
+def test_centred_cuts_bring_the_stabilised_method_closer_than_the_plain_one():
+    X, y = checkers(4000)
+    best = SampledCutSVC(gamma=10.0, method="exact", tol=1e-4).fit(X, y).certificate_
+    for seed in range(3):
+        settings = {"gamma": 10.0, "sample_size": 100, "random_state": seed}
+        ocas = SampledCutSVC(**settings).fit(X, y).certificate_
+        plain = SampledCutSVC(solver="cpa", **settings).fit(X, y).certificate_
+        assert ocas.primal < plain.primal
+        assert ocas.primal <= best.dual + 1.5e-3 * len(y)  # ε = 1e-3, and some noise
+        assert abs(ocas.dual - best.dual) < abs(plain.dual - best.dual)
+
+
+def test_the_constant_time_method_does_not_see_the_number_of_rows():
+    values, errors = [], []
+    X, y = checkers(4000, seed=9)
+    for rows in (4000, 16000):
+        some = checkers(rows)
+        model = SampledCutSVC(
+            gamma=10.0, C=4000 / rows, method="constant", sample_size=120, random_state=0
+        ).fit(*some)
+        values.append(model.n_kernel_values_)
+        errors.append(1.0 - model.score(X, y))
+        assert model.certificate_.kind == "estimated"
+        assert model.result_.status is Status.CONVERGED
+    assert 0.5 < values[1] / values[0] < 2.0
+    assert max(errors) < 0.1
+
+
+def test_the_constant_time_method_ends_after_passes_in_a_row():
+    X, y = checkers(3000)
+    model = SampledCutSVC(
+        gamma=10.0, method="constant", sample_size=100, passes=6, random_state=1
+    ).fit(X, y)
+    trace = model.result_.trace
+    bound = 1e-3 * len(y)
+    passed = [record.trial - record.dual <= bound for record in trace]
+    assert all(passed[-6:])
+    assert not any(all(passed[k : k + 6]) for k in range(len(passed) - 6))
+    # The reported objective is the mean over the samples of the last point.
+    trials = [record.trial for record in trace[-6:]]
+    assert trace[-1].primal == pytest.approx(np.mean(trials), rel=1e-9)
+
+
+def test_seeds_and_threads():
+    X, y = checkers(9000)  # enough for three threads
+    settings = {"gamma": 10.0, "sample_size": 50, "max_iter": 12}
+    for method in ("linear", "constant", "exact"):
+        models = []
+        for seed, threads in ((0, 1), (0, 2), (0, 3), (1, 2)):
+            model = SampledCutSVC(method=method, random_state=seed, n_jobs=threads, **settings)
+            if method == "exact":
+                model.set_params(max_iter=1)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                models.append(model.fit(X, y))
+        for other in models[1:3]:
+            np.testing.assert_array_equal(models[0].support_, other.support_)
+            np.testing.assert_array_equal(models[0].dual_coef_, other.dual_coef_)
+            assert models[0].certificate_ == other.certificate_
+        if method != "exact":
+            assert not np.array_equal(models[0].support_, models[3].support_)
+
+
+# -- fewer basis rows ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["linear", "constant"])
+def test_a_reduced_basis_changes_scores_by_no_more_than_it_says(method):
+    X, y = checkers(2000)
+    settings = {"gamma": 5.0, "method": method, "sample_size": 150, "random_state": 0, "tol": 5e-3}
+    whole = SampledCutSVC(**settings).fit(X, y)
+    small = SampledCutSVC(max_basis=120, **settings).fit(X, y)
+    assert small.n_basis_ == 120 < whole.n_basis_
+    assert whole.basis_error_ == 0.0 < small.basis_error_
+    apart = np.abs(small.decision_function(X) - whole.decision_function(X))
+    assert np.max(apart) <= small.basis_error_ * (1 + 1e-6)
+    assert np.max(apart) > 1e-6
+    # The objective is that of the model that is returned.
+    assert small.certificate_.primal == pytest.approx(objective(small, X, y), rel=1e-6)
+
+
+def test_a_basis_of_all_rows_is_left_alone():
+    X, y = checkers(200)
+    model = SampledCutSVC(gamma=5.0, max_basis=200, random_state=0).fit(X, y)
+    assert model.basis_error_ == 0.0
+
+
+# -- bounds -------------------------------------------------------------------------------
+
+
+def test_sampling_bounds_hold_and_grow_with_the_confidence():
+    X, y = checkers(1500)
+    best = SampledCutSVC(gamma=10.0, method="exact", tol=1e-4).fit(X, y)
+    assert best.sampling_bound() == best.certificate_.gap
+    for method in ("linear", "constant"):
+        model = SampledCutSVC(gamma=10.0, method=method, sample_size=100, random_state=0).fit(X, y)
+        bounds = [model.sampling_bound(c) for c in (0.5, 0.95, 0.999)]
+        assert sorted(bounds) == bounds
+        assert objective(model, X, y) - best.certificate_.primal <= bounds[0]
+    with pytest.raises(ValueError, match="confidence must be between 0 and 1"):
+        model.sampling_bound(1.0)

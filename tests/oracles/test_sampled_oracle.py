@@ -1,0 +1,228 @@
+"""The span of kernel expansions and the oracles on it, against dense linear algebra."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+
+from cutplane.exec import SerialExecutor
+from cutplane.kernels import PrecomputedMatrix
+from cutplane.oracles.sampled import ConstantOracle, Level, SampledOracle
+from cutplane.oracles.span import CutSpan, Expansion, ScoreTable, combined
+from cutplane.risks import CrammerSingerRisk, HingeRisk, Targets
+
+ROWS = 60
+
+
+@pytest.fixture(name="K")
+def kernel_values() -> np.ndarray:
+    return rbf_kernel(np.random.default_rng(0).standard_normal((ROWS, 2)), gamma=0.7)
+
+
+def some_expansions(rng: np.random.Generator, count: int, outputs: int | None) -> list[Expansion]:
+    tail = () if outputs is None else (outputs,)
+    found = []
+    for _ in range(count):
+        rows = np.sort(rng.choice(ROWS, 7, replace=False))
+        found.append(Expansion(rows, rng.standard_normal((7, *tail))))
+    return found
+
+
+def dense(expansion: Expansion) -> np.ndarray:
+    out = np.zeros((ROWS, *expansion.coef.shape[1:]))
+    out[expansion.rows] = expansion.coef
+    return out.reshape(ROWS, -1)
+
+
+def product(K: np.ndarray, a: Expansion, b: Expansion) -> float:
+    return float(np.sum(dense(a) * (K @ dense(b))))
+
+
+def fill(K: np.ndarray, expansions: list[Expansion], capacity: int) -> CutSpan:
+    span = CutSpan(capacity, 1e-13)
+    for k, e in enumerate(expansions):
+        products = np.array([product(K, e, other) for other in expansions[:k]])
+        span.add(e, products, product(K, e, e))
+    return span
+
+
+@pytest.mark.parametrize("outputs", [None, 3])
+def test_coordinates_have_the_products_of_the_functions(K, outputs):
+    rng = np.random.default_rng(1)
+    expansions = some_expansions(rng, 8, outputs)
+    twice = combined(expansions[:2], np.array([0.5, -2.0]))  # depends on the first two
+    expansions = [*expansions[:5], twice, *expansions[5:]]
+    span = fill(K, expansions, 16)
+    lines = span.coordinates(np.arange(9))
+    gram = [[product(K, a, b) for b in expansions] for a in expansions]
+    np.testing.assert_allclose(lines @ lines.T, gram, atol=1e-10)
+    # A point is what its expansion is.
+    w = rng.standard_normal(9) @ lines
+    expansion = span.expand(w)
+    assert product(K, expansion, expansion) == pytest.approx(w @ w, rel=1e-10)
+    for line, e in zip(lines, expansions, strict=True):
+        assert product(K, expansion, e) == pytest.approx(line @ w, rel=1e-8, abs=1e-9)
+    assert not span.negative
+
+
+def test_a_smaller_span_keeps_its_points(K):
+    rng = np.random.default_rng(2)
+    expansions = some_expansions(rng, 10, None)
+    span = fill(K, expansions, 12)
+    kept = np.array([1, 4, 5, 9])
+    lines = span.coordinates(kept)
+    small = span.kept(lines, [expansions[k] for k in kept], 20)
+    w = rng.standard_normal(4) @ lines
+    moved = small.moved(lines, w)
+    assert len(moved) == 20
+    assert moved @ moved == pytest.approx(w @ w)
+    np.testing.assert_allclose(dense(small.expand(moved)), dense(span.expand(w)), atol=1e-9)
+
+
+def test_lengths_that_no_kernel_has_are_noticed(K):
+    span = CutSpan(4, 1e-13)
+    e = Expansion(np.array([0]), np.ones(1))
+    span.add(e, np.zeros(0), 1.0)
+    span.add(e, np.array([2.0]), 1.0)  # |<a, b>| > |a||b|
+    assert span.negative
+
+
+@pytest.mark.parametrize("outputs", [None, 3])
+def test_score_table(K, outputs):
+    rng = np.random.default_rng(3)
+    expansions = some_expansions(rng, 20, outputs)
+    tail = () if outputs is None else (outputs,)
+    table = ScoreTable([slice(0, 25), slice(25, 60)], outputs)
+    for e in expansions:
+        table.add((K @ dense(e)).reshape(ROWS, *tail))
+    new = some_expansions(rng, 1, outputs)[0]
+    np.testing.assert_allclose(
+        table.products(new), [product(K, new, e) for e in expansions], atol=1e-12
+    )
+    factors = rng.standard_normal(20)
+    out = np.zeros((ROWS, *tail))
+    for chunk in range(2):
+        table.combine(chunk, factors, out)
+    expected = K @ sum(f * dense(e) for f, e in zip(factors, expansions, strict=True))
+    np.testing.assert_allclose(out.reshape(ROWS, -1), expected, atol=1e-12)
+    table.keep(np.array([3, 8]))
+    expected = [product(K, new, expansions[k]) for k in (3, 8)]
+    np.testing.assert_allclose(table.products(new), expected, atol=1e-12)
+
+
+# -- oracles ------------------------------------------------------------------------------
+
+
+def oracle_of(K, *, size, centred=True, seed=0, outputs=None) -> SampledOracle:
+    labels = np.where(np.arange(ROWS) % 3 == 0, 1.0, -1.0)
+    risk = HingeRisk()
+    if outputs:
+        labels, risk = np.arange(ROWS) % outputs, CrammerSingerRisk(outputs)
+    weights = 1.0 + np.arange(ROWS) % 2
+    return SampledOracle(
+        PrecomputedMatrix(K),
+        Targets.make(labels, weights),
+        risk,
+        SerialExecutor(),
+        np.random.default_rng(seed),
+        size=size,
+        centred=centred,
+    )
+
+
+def at_some_point(oracle: SampledOracle):
+    """The point of a combination of two cuts."""
+    start = oracle.new_point()
+    oracle.evaluate(np.zeros(oracle.dimension), start)
+    first = oracle.cut(start)
+    oracle.evaluate(-0.8 * first.a, start)
+    second = oracle.cut(start)
+    oracle.evaluate(-1.5 * first.a - 2.0 * second.a, start)
+    return start
+
+
+@pytest.mark.parametrize("outputs", [None, 3])
+def test_exact_cuts_touch_the_risk_and_lie_below_it(K, outputs):
+    oracle = oracle_of(K, size=None, outputs=outputs)
+    point = at_some_point(oracle)
+    cut = oracle.cut(point)
+    assert cut.a @ point.w + cut.offset == pytest.approx(point.risk, rel=1e-12)
+    # The scores are those of the expansion.
+    scores = K @ dense(oracle.span.expand(point.w))
+    np.testing.assert_allclose(point.scores.reshape(ROWS, -1), scores, atol=1e-9)
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        w = rng.standard_normal(3) @ oracle.span.coordinates(np.arange(3)) * 3.0
+        other = oracle.new_point()
+        oracle.evaluate(w, other)
+        assert cut.a @ w + cut.offset <= other.risk + 1e-12
+    assert oracle.exact and not oracle.samples
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_sampled_cuts_are_the_exact_one_on_average(K, centred):
+    heights, own = [], []
+    for seed in range(300):
+        oracle = oracle_of(K, size=None)
+        point = at_some_point(oracle)
+        exact = oracle.cut(point)
+        v = 0.4 * point.w
+        goal = exact.a @ v + exact.offset
+        oracle._size, oracle._centred = 12, centred
+        oracle.rng = np.random.default_rng(seed)
+        cut = oracle.cut(point)
+        heights.append(cut.a @ v + cut.offset)
+        own.append(cut.a @ point.w + cut.offset)
+        assert not oracle.exact
+    error = np.std(heights) / np.sqrt(len(heights))
+    assert abs(np.mean(heights) - goal) < 4 * error
+    if centred:
+        np.testing.assert_allclose(own, point.risk, rtol=1e-9)
+    else:
+        assert np.std(own) > 1e-3
+
+
+def test_samples_are_drawn_again_until_the_cut_is_violated(K):
+    oracle = oracle_of(K, size=None, centred=False)
+    point = at_some_point(oracle)
+    exact = oracle.cut(point)
+    height = exact.a @ point.w + exact.offset
+    oracle._size = 6
+    above = 0
+    for _ in range(40):
+        cut = oracle.cut(point, level=Level(point.scores.copy(), height - 1e-9))
+        above += cut.a @ point.w + cut.offset > height - 1e-9
+    assert above >= 38  # by chance about half of them would be
+    free = [oracle.cut(point) for _ in range(40)]
+    assert sum(c.a @ point.w + c.offset > height - 1e-9 for c in free) < 36
+
+
+@pytest.mark.parametrize("outputs", [None, 3])
+def test_the_constant_time_oracle_knows_its_sample(K, outputs):
+    labels = np.where(np.arange(ROWS) % 3 == 0, 1.0, -1.0)
+    risk = HingeRisk()
+    if outputs:
+        labels, risk = np.arange(ROWS) % outputs, CrammerSingerRisk(outputs)
+    targets = Targets.make(labels, np.ones(ROWS))
+    oracle = ConstantOracle(
+        PrecomputedMatrix(K),
+        targets,
+        risk,
+        SerialExecutor(),
+        np.random.default_rng(0),
+        size=20,
+    )
+    point = oracle.new_point()
+    oracle.evaluate(np.zeros(oracle.dimension), point)
+    w = np.zeros(oracle.dimension)
+    for _ in range(5):
+        cut = oracle.cut(point)
+        assert cut.a @ point.w + cut.offset == pytest.approx(point.risk, rel=1e-9)
+        w = w - 0.7 * cut.a
+        oracle.evaluate(w, point)
+        scores = K @ dense(oracle.span.expand(w))
+        np.testing.assert_allclose(point.scores.reshape(20, -1), scores[oracle._sample], atol=1e-9)
+    lines = oracle.span.coordinates(np.arange(5))
+    gram = [[product(K, a, b) for b in oracle.span.expansions] for a in oracle.span.expansions]
+    np.testing.assert_allclose(lines @ lines.T, gram, atol=1e-10)
