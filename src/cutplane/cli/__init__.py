@@ -114,8 +114,9 @@ def in_flags(message: str, args: argparse.Namespace) -> str:
                 return f"--no-{name[2:]}"
         return f"{name} {match['value']}".replace("'", "")
 
-    pattern = r"\b(?P<name>[a-z]+(?:_[a-z]+)+|sort|solver|loss|measure)(?:=(?P<value>[\w.']+))?\b"
-    return re.sub(pattern, flag, message)
+    # Single words only where a value follows: "sort=True", but not "of this sort".
+    names = r"\b(?P<name>[a-z]+(?:_[a-z]+)+|[A-Za-z]+(?==))(?:=(?P<value>[\w.']+))?(?!\w)"
+    return re.sub(names, flag, message)
 
 
 def make_parser() -> Parser:
