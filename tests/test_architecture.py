@@ -47,7 +47,7 @@ OUTSIDE: dict[str, set[str]] = {
 }
 
 # Slow or optional: imported where they are used, never with the module.
-LAZY = {"dask", "distributed", "matplotlib", "rich", "pandas", "polars", "joblib"}
+LAZY = {"dask", "distributed", "matplotlib", "rich", "pandas", "polars", "pyarrow", "joblib"}
 LAZY_WHERE_ALLOWED = {"rich": {"report", "cli"}, "matplotlib": {"report", "cli"}}
 
 # The only places that print.

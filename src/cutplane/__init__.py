@@ -11,6 +11,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .data.convert import convert_dataset
+    from .data.dataset import Dataset, open_dataset
+    from .data.dataset_write import write_dataset
     from .data.svmlight import dump_svmlight, iter_svmlight, load_svmlight
     from .estimators import (
         SVC,
@@ -44,6 +47,10 @@ _WHERE = {
     "Iteration": ".result",
     "SolveResult": ".result",
     "Status": ".result",
+    "Dataset": ".data.dataset",
+    "convert_dataset": ".data.convert",
+    "open_dataset": ".data.dataset",
+    "write_dataset": ".data.dataset_write",
     "dump_svmlight": ".data.svmlight",
     "iter_svmlight": ".data.svmlight",
     "load_svmlight": ".data.svmlight",
@@ -55,6 +62,7 @@ __all__ = [
     "SVR",
     "Certificate",
     "ChainTagger",
+    "Dataset",
     "Iteration",
     "LinearSVC",
     "MeasureSVC",
@@ -65,10 +73,13 @@ __all__ = [
     "Status",
     "StructuredSVM",
     "__version__",
+    "convert_dataset",
     "dump_svmlight",
     "iter_svmlight",
     "load_svmlight",
+    "open_dataset",
     "plot_convergence",
+    "write_dataset",
 ]
 
 

@@ -1,5 +1,5 @@
 """Row blocks: how the data is laid out and cut up. Knows no loss."""
 
-from .blocks import BlockedMatrix, as_blocks
+from .blocks import BlockedMatrix, BlockSum, as_blocks
 
-__all__ = ["BlockedMatrix", "as_blocks"]
+__all__ = ["BlockSum", "BlockedMatrix", "as_blocks"]

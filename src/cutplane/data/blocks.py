@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 import scipy.sparse
@@ -30,6 +31,23 @@ from ..loops import products
 # gradient fills, so that adding these up costs little.
 BLOCK_NUMBERS = 1 << 18
 BLOCK_NUMBERS_PER_WEIGHT = 8
+
+
+# Partial gradients that are held at a time: many enough for the threads, in so many numbers.
+PARTIAL_NUMBERS = 1 << 22
+LEAST_PARTIALS = 8
+
+Result = TypeVar("Result")
+
+
+class Runner(Protocol):
+    """What a pass needs of an executor."""
+
+    threads: int
+
+    def run(self, function: Callable[[int], Result], count: int) -> list[Result]:
+        """function(k) for every k in range(count), in that order."""
+        ...
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
@@ -62,6 +80,11 @@ class CSRBlock:
         kernel = products.csr_add_gradient if coef.ndim == 1 else products.csr_add_gradient_multi
         kernel(self.values, self.indices, self.starts, coef, out)
 
+    def squared_norms(self, out: np.ndarray) -> None:
+        row_of = np.repeat(np.arange(self.rows), np.diff(self.starts))
+        values = self.values.astype(np.float64)
+        out[:] = np.bincount(row_of, values * values, minlength=self.rows)
+
 
 @dataclass(frozen=True)
 class RowMajorBlock:
@@ -86,6 +109,9 @@ class RowMajorBlock:
         )
         kernel(self.x, coef, out)
 
+    def squared_norms(self, out: np.ndarray) -> None:
+        np.einsum("ij,ij->i", self.x, self.x, out=out, dtype=np.float64)
+
 
 @dataclass(frozen=True)
 class ColumnMajorBlock:
@@ -108,8 +134,58 @@ class ColumnMajorBlock:
         )
         kernel(self.xt, self.first, coef, out)
 
+    def squared_norms(self, out: np.ndarray) -> None:
+        xt = self.xt[:, self.first : self.first + self.rows]
+        np.einsum("ji,ji->i", xt, xt, out=out, dtype=np.float64)
+
 
 Block = CSRBlock | RowMajorBlock | ColumnMajorBlock
+
+
+class BlockSource(Sequence[Block]):
+    """Where blocks live: in memory, or in files from which they are read when they are needed.
+
+    A pass calls ``begin`` once, and ``take`` and ``release`` for every block; any thread may.
+    """
+
+    @abstractmethod
+    def digest(self) -> bytes:
+        """A fingerprint of the stored numbers and their layout."""
+
+    def begin(self) -> None:
+        """A pass over the blocks begins."""
+
+    def take(self, k: int) -> Block:
+        """Block k, in the order of a pass."""
+        return self[k]
+
+    def release(self, k: int) -> None:
+        """Block k is not needed any more in this pass."""
+
+
+class MemoryBlocks(BlockSource):
+    """Blocks in memory."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._blocks = tuple(blocks)
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    @overload
+    def __getitem__(self, k: int) -> Block: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[Block]: ...
+    def __getitem__(self, k: int | slice) -> Block | Sequence[Block]:
+        return self._blocks[k]
+
+    def digest(self) -> bytes:
+        digest = hashlib.blake2b(digest_size=16)
+        for block in self._blocks:
+            for array in block.arrays():
+                digest.update(array.dtype.str.encode())
+                digest.update(array.data)
+        return digest.digest()
 
 
 @dataclass(frozen=True)
@@ -118,7 +194,7 @@ class BlockedMatrix:
 
     Attributes
     ----------
-    blocks : sequence of blocks
+    blocks : BlockSource
         In row order.
     bounds : ndarray of int64, shape (len(blocks) + 1,)
         Block k holds rows ``bounds[k]`` to ``bounds[k + 1]``.
@@ -128,7 +204,7 @@ class BlockedMatrix:
         Stored values: non-zeros, or rows times features.
     """
 
-    blocks: Sequence[Block]
+    blocks: BlockSource
     bounds: np.ndarray
     shape: tuple[int, int]
     numbers: int
@@ -144,24 +220,135 @@ class BlockedMatrix:
     def digest(self) -> bytes:
         """A fingerprint of the stored numbers and their layout."""
         digest = hashlib.blake2b(repr(self.shape).encode(), digest_size=16)
-        for block in self.blocks:
-            for array in block.arrays():
-                digest.update(array.dtype.str.encode())
-                digest.update(array.data)
+        digest.update(self.blocks.digest())
         return digest.digest()
 
+    def run(
+        self,
+        function: Callable[[int, Block], Result],
+        executor: Runner,
+        blocks: range | None = None,
+    ) -> list[Result]:
+        """A pass over all blocks, or over a range of them in a pass that was begun.
 
-def _bounds(starts: np.ndarray, width: int, block_numbers: int | None) -> np.ndarray:
-    """Row numbers at which blocks begin, for rows that begin at ``starts``.
+        Parameters
+        ----------
+        function : callable
+            Gets the number of a block and the block, which is good until it returns.
+        executor : Executor
+        blocks : range, optional
 
-    ``width`` is the length of a gradient.
+        Returns
+        -------
+        results : list
+            In the order of the blocks.
+        """
+        source = self.blocks
+        if blocks is None:
+            source.begin()
+            blocks = range(len(source))
+
+        def work(k: int) -> Result:
+            block = source.take(blocks[k])
+            try:
+                return function(blocks[k], block)
+            finally:
+                source.release(blocks[k])
+
+        return executor.run(work, len(blocks))
+
+    def scores(self, w: np.ndarray, out: np.ndarray, executor: Runner) -> None:
+        """out = X·w, in one pass."""
+        self.run(lambda k, block: block.scores(w, out[self.slice(k)]), executor)
+
+    def squared_norms(self, executor: Runner) -> np.ndarray:
+        """|x_i|² of every row, in one pass."""
+        out = np.empty(len(self))
+        self.run(lambda k, block: block.squared_norms(out[self.slice(k)]), executor)
+        return out
+
+
+class RowsInBlocks(ABC):
+    """Data that know how to come in blocks."""
+
+    @abstractmethod
+    def blocks(self, outputs: int = 1) -> BlockedMatrix:
+        """The rows in blocks, for a model with so many scores per row."""
+
+
+class BlockSum:
+    """Sums of one array per block, added in the order of the blocks.
+
+    However many partial sums are held at a time, each is added to the sum of all before: the bits
+    depend neither on that number nor on the threads.
+
+    Parameters
+    ----------
+    matrix : BlockedMatrix
+    shape : tuple of int
+        Of the arrays.
     """
+
+    def __init__(self, matrix: BlockedMatrix, shape: tuple[int, ...]) -> None:
+        self._matrix = matrix
+        self._shape = shape
+        self._partials: np.ndarray | None = None
+
+    def run(
+        self, partial: Callable[[int, Block, np.ndarray], None], executor: Runner
+    ) -> np.ndarray:
+        """One pass.
+
+        Parameters
+        ----------
+        partial : callable
+            Gets the number of a block, the block, and an array of zeros to add to.
+        executor : Executor
+        """
+        matrix = self._matrix
+        count = len(matrix.blocks)
+        if self._partials is None:
+            least = max(LEAST_PARTIALS, executor.threads)
+            room = max(least, PARTIAL_NUMBERS // max(1, int(np.prod(self._shape))))
+            self._partials = np.empty((min(count, room) + 1, *self._shape))
+        partials = self._partials
+        room = len(partials) - 1
+        matrix.blocks.begin()
+        for first in range(0, count, room):
+            group = range(first, min(first + room, count))
+
+            def work(k: int, block: Block, first: int = first) -> None:
+                out = partials[1 + k - first]
+                out[...] = 0.0
+                partial(k, block, out)
+
+            matrix.run(work, executor, group)
+            begin = 0 if first else 1  # partials[0] is the sum of the groups before
+            total = partials[begin : 1 + len(group)].sum(axis=0)
+            partials[0] = total
+        return total
+
+
+def _targets(total: int, width: int, block_numbers: int | None) -> np.ndarray:
+    """The numbers after which blocks end, of ``total``; ``width`` is the length of a gradient."""
     size = block_numbers or max(BLOCK_NUMBERS, BLOCK_NUMBERS_PER_WEIGHT * width)
-    rows = len(starts) - 1
-    total = int(starts[-1] - starts[0])
     count = max(1, -(-total // size))
-    targets = starts[0] + (np.arange(1, count) * total) // count
-    inner = np.searchsorted(starts, targets)
+    return (np.arange(1, count) * total) // count
+
+
+def csr_bounds(starts: np.ndarray, width: int, block_numbers: int | None = None) -> np.ndarray:
+    """Row numbers at which blocks begin, and the end, for rows that begin at ``starts``."""
+    total = int(starts[-1] - starts[0])
+    inner = np.searchsorted(starts, starts[0] + _targets(total, width, block_numbers))
+    return np.unique(np.concatenate(([0], inner, [len(starts) - 1]))).astype(np.int64)
+
+
+def dense_bounds(
+    shape: tuple[int, int], width: int, block_numbers: int | None = None
+) -> np.ndarray:
+    """The same for rows of equal length."""
+    rows, features = shape
+    inner = -(-_targets(rows * features, width, block_numbers) // max(1, features))
     return np.unique(np.concatenate(([0], inner, [rows]))).astype(np.int64)
 
 
@@ -176,19 +363,18 @@ def _csr_matrix(X: Any, outputs: int, block_numbers: int | None) -> BlockedMatri
     starts = X.indptr.astype(np.int64)
     indices = _read_only(_compact_indices(X.indices, X.shape[1]))
     values = _read_only(X.data)
-    bounds = _bounds(starts, X.shape[1] * outputs, block_numbers)
+    bounds = csr_bounds(starts, X.shape[1] * outputs, block_numbers)
     blocks = []
     for first, last in itertools.pairwise(bounds):
         numbers = slice(starts[first], starts[last])
         relative = starts[first : last + 1] - starts[first]
         blocks.append(CSRBlock(values[numbers], indices[numbers], _read_only(relative)))
-    return BlockedMatrix(tuple(blocks), bounds, X.shape, int(starts[-1] - starts[0]))
+    return BlockedMatrix(MemoryBlocks(blocks), bounds, X.shape, int(starts[-1] - starts[0]))
 
 
 def _dense_matrix(X: np.ndarray, outputs: int, block_numbers: int | None) -> BlockedMatrix:
     rows, features = X.shape
-    starts = np.arange(rows + 1, dtype=np.int64) * features
-    bounds = _bounds(starts, features * outputs, block_numbers)
+    bounds = dense_bounds(X.shape, features * outputs, block_numbers)
     pairs = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
     blocks: tuple[Block, ...]
     if X.flags.c_contiguous or not X.flags.f_contiguous:
@@ -197,7 +383,7 @@ def _dense_matrix(X: np.ndarray, outputs: int, block_numbers: int | None) -> Blo
     else:
         xt = _read_only(X.T)
         blocks = tuple(ColumnMajorBlock(xt, first, last - first) for first, last in pairs)
-    return BlockedMatrix(blocks, bounds, X.shape, rows * features)
+    return BlockedMatrix(MemoryBlocks(blocks), bounds, X.shape, rows * features)
 
 
 def as_blocks(X: Any, *, outputs: int = 1, block_numbers: int | None = None) -> BlockedMatrix:
@@ -205,7 +391,7 @@ def as_blocks(X: Any, *, outputs: int = 1, block_numbers: int | None = None) -> 
 
     Parameters
     ----------
-    X : ndarray or scipy.sparse CSR matrix or array, shape (rows, features)
+    X : ndarray, scipy.sparse CSR matrix or array, or RowsInBlocks, shape (rows, features)
         float32 or float64. A dense array that is neither row-major nor
         column-major (a strided view) is copied into row-major order.
     outputs : int, default=1
@@ -213,6 +399,8 @@ def as_blocks(X: Any, *, outputs: int = 1, block_numbers: int | None = None) -> 
     block_numbers : int, optional
         Stored numbers per block; chosen from the shape of the data if None.
     """
+    if isinstance(X, RowsInBlocks):
+        return X.blocks(outputs)
     if scipy.sparse.issparse(X):
         return _csr_matrix(X, outputs, block_numbers)
     return _dense_matrix(X, outputs, block_numbers)

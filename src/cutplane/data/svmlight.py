@@ -14,12 +14,12 @@ import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 
 from ..loops import svmlight as loops
+from .arguments import Flag, flag, integer
 from .files import Input, opened
 from .svmlight_limits import LARGEST_VALUE, MOST_FEATURES, Limits
 from .svmlight_pieces import PIECE, Piece, mistake, read_pieces
@@ -32,33 +32,15 @@ logger = logging.getLogger("cutplane")
 
 CHUNK = 1 << 24  # bytes of text per chunk of ``iter_svmlight``, if nothing else is said
 
-Flag = bool | Literal["auto"]
-
 
 # -- arguments ----------------------------------------------------------------
-
-
-def _integer(name: str, value: Any, least: int, most: int) -> int:
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or not least <= int(value) <= most:
-        raise ValueError(f"{name} must be an integer from {least} to {most}, got {value!r}")
-    return int(value)
-
-
-def _flag(name: str, value: Any, *, auto: bool = True) -> Flag:
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if auto and isinstance(value, str) and value == "auto":
-        return "auto"
-    options = "True, False or 'auto'" if auto else "True or False"
-    raise ValueError(f"{name} must be {options}, got {value!r}")
 
 
 def _threads(n_jobs: int | None) -> int:
     """None or −1 for every core the process may use, −2 for all but one, …"""
     if n_jobs is not None and n_jobs > 0:
-        return _integer("n_jobs", n_jobs, 1, 1024)
-    _integer("n_jobs", -1 if n_jobs is None else n_jobs, -1024, -1)
+        return integer("n_jobs", n_jobs, 1, 1024)
+    integer("n_jobs", -1 if n_jobs is None else n_jobs, -1024, -1)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return max(1, (cores or 1) + 1 + (-1 if n_jobs is None else n_jobs))
 
@@ -92,7 +74,7 @@ def _request(
     n_jobs: Any,
 ) -> _Request:
     if n_features is not None:
-        n_features = _integer("n_features", n_features, 1, MOST_FEATURES)
+        n_features = integer("n_features", n_features, 1, MOST_FEATURES)
     kinds = [kind for kind in LARGEST_VALUE if kind == dtype]
     if not kinds:
         raise ValueError(f"dtype must be float64 or float32, got {dtype!r}")
@@ -100,20 +82,20 @@ def _request(
         raise ValueError(f"unseen must be 'error' or 'ignore', got {unseen!r}")
     if unseen == "ignore" and n_features is None:
         raise ValueError("unseen='ignore' needs n_features, the number of features to keep")
-    start = {True: 0, False: 1, "auto": None}[_flag("zero_based", zero_based)]
+    start = {True: 0, False: 1, "auto": None}[flag("zero_based", zero_based)]
     limits = Limits(
         first=start,
         n_features=n_features,
-        max_features=_integer("max_features", max_features, 1, MOST_FEATURES),
+        max_features=integer("max_features", max_features, 1, MOST_FEATURES),
         ignore_unseen=unseen == "ignore",
-        any_order=bool(_flag("sort", sort, auto=False)),
+        any_order=bool(flag("sort", sort, auto=False)),
         dtype=kinds[0],
     )
     return _Request(
         limits,
-        _flag("query_id", query_id),
-        bool(_flag("cost", cost, auto=False)),
-        bool(_flag("comments", comments, auto=False)),
+        flag("query_id", query_id),
+        bool(flag("cost", cost, auto=False)),
+        bool(flag("comments", comments, auto=False)),
         _threads(n_jobs),
     )
 
@@ -377,8 +359,8 @@ def iter_svmlight(
         n_jobs=n_jobs,
     )
     if rows is not None:
-        rows = _integer("rows", rows, 1, 2**63 - 1)
-    size = _integer("bytes", CHUNK if bytes is None else bytes, 1, 2**63 - 1)
+        rows = integer("rows", rows, 1, 2**63 - 1)
+    size = integer("bytes", CHUNK if bytes is None else bytes, 1, 2**63 - 1)
     return _chunks(path_or_file, request, rows, size)
 
 

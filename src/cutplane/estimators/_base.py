@@ -12,9 +12,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._checks import check_choice, check_flag, check_integer, check_n_jobs, check_number
 from ..bundle import StopRule
 from ..data import BlockedMatrix, as_blocks
+from ..data.dataset import Dataset
 from ..exec import make_executor
 from ..result import Iteration, SolveResult
 from ._callbacks import CallbackSupportMixin, FitTasks
+from ._datasets import check_test_dataset, training_dataset
 from ._form import ModelForm
 from ._solve import Data, Memory, Problem, Session, divided
 
@@ -67,7 +69,9 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
             check_number("time_limit", self.time_limit, above=0.0, finite=False)
 
     def _training_data(self, X: Any, y: Any, **options: Any) -> tuple[Any, np.ndarray]:
-        """Training data as arrays."""
+        """Training data as arrays, or a data set on disk as it is."""
+        if isinstance(X, Dataset):
+            return X, training_dataset(self, X, y, **options)
         return validate_data(
             self, X, y, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS, **options
         )
@@ -194,7 +198,10 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         """X·coef, without the intercept: shape (n_samples,), or (n_samples, outputs)."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=FLOATS)
+        if isinstance(X, Dataset):
+            check_test_dataset(self, X)
+        else:
+            X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=FLOATS)
         return self._scores_of(as_blocks(X))
 
     def _scores_of(self, matrix: BlockedMatrix) -> np.ndarray:
@@ -202,9 +209,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         w = self.coef_[0] if single else np.ascontiguousarray(self.coef_.T)
         scores = np.empty((len(matrix),) if single else (len(matrix), len(self.coef_)))
         with make_executor(self.n_jobs, matrix.numbers) as executor:
-            executor.run(
-                lambda k: matrix.blocks[k].scores(w, scores[matrix.slice(k)]), len(matrix.blocks)
-            )
+            matrix.scores(w, scores, executor)
         return scores
 
     def _training_scores(self, matrix: BlockedMatrix) -> np.ndarray:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.extmath import row_norms
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks import (
@@ -17,11 +17,13 @@ from .._checks import (
     check_weights,
     class_factors,
 )
-from ..data import as_blocks
+from ..data import BlockedMatrix, as_blocks
+from ..exec import SerialExecutor
 from ..result import Iteration
 from ..risks import CrammerSingerRisk, HingeRisk, LogisticRisk, Risk, SquaredHingeRisk, Targets
 from ._base import LinearModel
 from ._callbacks import with_callbacks
+from ._datasets import own_columns
 from ._form import ModelForm, NearlyFreeBias
 from ._solve import SOLVERS, Problem, RowProblem, warn_unless_converged
 
@@ -164,16 +166,18 @@ class LinearSVC(ClassifierMixin, LinearModel):
     # -- fitting --------------------------------------------------------------
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, dual_init: Any = None) -> LinearSVC:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, dual_init: Any = None
+    ) -> LinearSVC:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
-        y : array-like, shape (n_samples,)
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,), optional for a Dataset that has labels
             Class labels.
         sample_weight : array-like, shape (n_samples,), optional
-            Factors on C by row; rows of weight 0 do not count.
+            Factors on C by row; rows of weight 0 do not count. By default the costs of a Dataset.
         dual_init : array-like, shape (n_samples,) or (n_problems, n_samples), optional
             A dual point to start from, as other solvers return it: numbers
             from 0 to C·weight per row (from 0 up for the squared hinge). It is clipped
@@ -184,10 +188,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
         self
         """
         self._check_parameters()
+        y, sample_weight = own_columns(X, y, sample_weight)
         start = self._start()
         checked, encoded, weights = self._check_data(X, y, sample_weight)
-        form = self._form(checked, encoded, weights)
-        matrix = as_blocks(checked, outputs=form.outputs or 1)
+        matrix = as_blocks(checked, outputs=len(self.classes_) if self._joint() else 1)
+        form = self._form(matrix, encoded, weights)
         dual_points = self._check_dual_init(dual_init, form, len(encoded))
         results = self._solve(
             (X, y),
@@ -234,7 +239,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         """Whether all classes make one problem."""
         return self.multi_class == "crammer_singer" and len(self.classes_) > 2
 
-    def _form(self, X: Any, encoded: np.ndarray, weights: np.ndarray) -> ModelForm:
+    def _form(self, matrix: BlockedMatrix, encoded: np.ndarray, weights: np.ndarray) -> ModelForm:
         """How many problems there are, and where their bias is."""
         joint = self._joint()
         if self.solver == "dcd" and self.loss == "logistic":
@@ -250,11 +255,12 @@ class LinearSVC(ClassifierMixin, LinearModel):
             constant = float(self.intercept_scaling)
         elif self.fit_intercept and joint:
             share = np.bincount(encoded, weights) / weights.sum()
+            squares = matrix.squared_norms(SerialExecutor())
             nearly_free = NearlyFreeBias(
                 classes=classes,
                 smallest_share=float(share[share > 0.0].min()),
                 empty_class=bool(np.any(share == 0.0)),
-                row_norm=float(np.max(row_norms(X), where=weights > 0.0, initial=0.0)),
+                row_norm=math.sqrt(np.max(squares, where=weights > 0.0, initial=0.0)),
             )
             constant = nearly_free.constant
         return ModelForm(
@@ -309,7 +315,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
 
         Returns
         -------
@@ -325,7 +331,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
 
         Returns
         -------

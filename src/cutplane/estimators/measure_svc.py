@@ -24,6 +24,7 @@ from ..risks import (
 )
 from ._base import LinearModel
 from ._callbacks import with_callbacks
+from ._datasets import own_columns
 from ._solve import Problem, RowProblem, WholeProblem, warn_unless_converged
 
 MEASURES = ("roc_auc", "f1", "precision_at_k", "recall_at_k", "prbep", "error_rate")
@@ -147,22 +148,24 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         self.callback = callback
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MeasureSVC:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MeasureSVC:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
-        y : array-like, shape (n_samples,)
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,), optional for a Dataset that has labels
             Labels of two classes.
         sample_weight : array-like, shape (n_samples,), optional
-            See the notes of the class; rows of weight 0 do not count.
+            See the notes of the class; rows of weight 0 do not count. By default the costs of a
+            Dataset.
 
         Returns
         -------
         self
         """
         self._check_parameters()
+        y, sample_weight = own_columns(X, y, sample_weight)
         start = self._start()
         checked, labels, weights = self._check_data(X, y, sample_weight)
         if hasattr(self, "k_"):  # of an earlier fit, for another measure
@@ -279,7 +282,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
 
         Returns
         -------
@@ -292,7 +295,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
 
         Returns
         -------

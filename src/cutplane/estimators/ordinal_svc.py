@@ -15,6 +15,7 @@ from ..result import Iteration
 from ..risks import PairRisk, fit_thresholds
 from ._base import LinearModel
 from ._callbacks import with_callbacks
+from ._datasets import own_columns
 from ._solve import WholeProblem, warn_unless_converged
 
 CRITERIA = ("absolute", "zero_one")
@@ -113,16 +114,17 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         self.callback = callback
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OrdinalSVC:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OrdinalSVC:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
-        y : array-like, shape (n_samples,)
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,), optional for a Dataset that has labels
             Class labels; their order is the order of the classes.
         sample_weight : array-like, shape (n_samples,), optional
-            A pair counts as often as the product of its rows' weights says.
+            A pair counts as often as the product of its rows' weights says. By default the costs
+            of a Dataset.
 
         Returns
         -------
@@ -130,6 +132,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         """
         self._check_common()
         check_choice("criterion", self.criterion, CRITERIA)
+        y, sample_weight = own_columns(X, y, sample_weight)
         start = self._start()
         checked, y_checked = self._training_data(X, y)
         check_classification_targets(y_checked)
@@ -163,7 +166,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
 
         Returns
         -------
@@ -178,7 +181,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
 
         Returns
         -------
@@ -195,7 +198,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
 
         Returns
         -------

@@ -10,11 +10,13 @@ import numpy as np
 
 from .._checks import check_choice, check_weights, query_codes
 from ..data import as_blocks
+from ..data.dataset import Dataset
 from ..metrics import swapped_pairs
 from ..result import Iteration
 from ..risks import PairRisk
 from ._base import LinearModel
 from ._callbacks import with_callbacks
+from ._datasets import own_columns
 from ._solve import WholeProblem, warn_unless_converged
 
 logger = logging.getLogger("cutplane")
@@ -112,18 +114,19 @@ class RankSVM(LinearModel):
         self.callback = callback
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> RankSVM:
+    def fit(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> RankSVM:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
-        y : array-like, shape (n_samples,)
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,), optional for a Dataset that has labels
             Real numbers, the larger the better.
         qid : array-like of int, shape (n_samples,), optional
-            Query of each row, in any order. None for a single query.
+            Query of each row, in any order. None for a single query, or for those of a Dataset.
         sample_weight : array-like, shape (n_samples,), optional
-            A pair counts as often as the product of its rows' weights says.
+            A pair counts as often as the product of its rows' weights says. By default the costs
+            of a Dataset.
 
         Returns
         -------
@@ -131,6 +134,9 @@ class RankSVM(LinearModel):
         """
         self._check_common()
         check_choice("weighting", self.weighting, WEIGHTINGS)
+        y, sample_weight = own_columns(X, y, sample_weight)
+        if qid is None and isinstance(X, Dataset):
+            qid = X.qid
         start = self._start()
         checked, targets = self._training_data(X, y, y_numeric=True, ensure_min_samples=2)
         weights = check_weights(sample_weight, checked)
@@ -159,7 +165,7 @@ class RankSVM(LinearModel):
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
 
         Returns
         -------
@@ -172,7 +178,7 @@ class RankSVM(LinearModel):
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
         y : array-like, shape (n_samples,)
         qid : array-like of int, shape (n_samples,), optional
         sample_weight : array-like, shape (n_samples,), optional

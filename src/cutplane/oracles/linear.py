@@ -14,7 +14,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..data import BlockedMatrix
+from ..data import BlockedMatrix, BlockSum
+from ..data.blocks import Block
 from ..exec import Executor
 from ..risks import Risk, Targets
 from .point import Cut, Line, Point
@@ -54,8 +55,7 @@ class LinearOracle:
         self.constant = constant
         tail = () if surface.outputs is None else (surface.outputs,)
         self._w_shape = (matrix.shape[1] + (constant != 0.0), *tail)
-        self._slices = [matrix.slice(k) for k in range(len(matrix.blocks))]
-        self._partials = np.empty((len(matrix.blocks), *self._w_shape))
+        self._gradient = BlockSum(matrix, self._w_shape)
 
     @property
     def dimension(self) -> int:
@@ -80,13 +80,13 @@ class LinearOracle:
         shaped = w.reshape(self._w_shape)
         into.w = shaped
 
-        def scores(k: int) -> None:
-            out = into.scores[self._slices[k]]
-            self.matrix.blocks[k].scores(shaped, out)
+        def scores(k: int, block: Block) -> None:
+            out = into.scores[self.matrix.slice(k)]
+            block.scores(shaped, out)
             if self.constant:
                 out += self.constant * shaped[-1]
 
-        self.executor.run(scores, len(self._slices))
+        self.matrix.run(scores, self.executor)
         self.surface.settle(into)
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
@@ -103,17 +103,15 @@ class LinearOracle:
         return self._cut_of(*self.surface.coefficients(point))
 
     def _cut_of(self, coef: np.ndarray, offset: float) -> Cut:
-        def gradient(k: int) -> None:
-            rows = coef[self._slices[k]]
-            partial = self._partials[k]
-            partial[...] = 0.0
-            self.matrix.blocks[k].add_gradient(rows, partial)
+        def gradient(k: int, block: Block, partial: np.ndarray) -> None:
+            rows = coef[self.matrix.slice(k)]
+            block.add_gradient(rows, partial)
             if self.constant:
                 partial[-1] = self.constant * rows.sum(axis=0)
 
-        self.executor.run(gradient, len(self._slices))
         total = self.surface.total
-        return Cut(self._partials.sum(axis=0).reshape(-1) / total, offset / total)
+        a = self._gradient.run(gradient, self.executor)
+        return Cut(a.reshape(-1) / total, offset / total)
 
 
 class RowOracle(LinearOracle):

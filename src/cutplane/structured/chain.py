@@ -144,8 +144,7 @@ def emissions(
     matrix: BlockedMatrix, weights: np.ndarray, out: np.ndarray, executor: Executor
 ) -> None:
     """out = X·W."""
-    W = np.ascontiguousarray(weights)
-    executor.run(lambda k: matrix.blocks[k].scores(W, out[matrix.slice(k)]), len(matrix.blocks))
+    matrix.scores(np.ascontiguousarray(weights), out, executor)
 
 
 def decode(

@@ -1,0 +1,193 @@
+"""The manifest of a data set on disk: what its files hold, with digests.
+
+JSON, readable and small. Its own digest covers everything in it, so that a manifest that was edited
+is told from one that was written.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .array_file import ArrayRecord, new_digest
+
+NAME = "manifest.json"
+FORMAT = "cutplane data set"
+VERSION = 1
+
+# What files there may be, and of which types.
+TYPES: dict[str, tuple[str, ...]] = {
+    "values": ("<f4", "<f8"),
+    "indices": ("<u2", "<u4"),
+    "starts": ("<i8",),
+    "y": ("<f8", "<i4"),
+    "qid": ("<i8",),
+    "cost": ("<f8",),
+}
+LABEL_KINDS = ("integer", "real", "text")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a data set consists of.
+
+    Attributes
+    ----------
+    rows, features : int
+    numbers : int
+        Stored values: non-zeros, or rows times features.
+    sparse : bool
+    arrays : dict of str to ArrayRecord
+        By name, see ``TYPES``.
+    label_kind : str or None
+        What the labels were: 'integer', 'real', 'text', or None if there are none.
+    labels : tuple or None
+        The distinct labels; None if there are too many. Text is stored as places in this list.
+    label_counts : tuple of int or None
+        How many rows have them.
+    feature_names : tuple of str or None
+    """
+
+    rows: int
+    features: int
+    numbers: int
+    sparse: bool
+    arrays: dict[str, ArrayRecord]
+    label_kind: str | None
+    labels: tuple[Any, ...] | None
+    label_counts: tuple[int, ...] | None
+    feature_names: tuple[str, ...] | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(record.nbytes for record in self.arrays.values())
+
+    def digest(self) -> bytes:
+        """Of everything that is in the data set."""
+        return bytes.fromhex(_digest_of(self._entries()))
+
+    def _entries(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "rows": self.rows,
+            "features": self.features,
+            "numbers": self.numbers,
+            "layout": "sparse" if self.sparse else "dense",
+            "label_kind": self.label_kind,
+            "labels": self.labels,
+            "label_counts": self.label_counts,
+            "feature_names": self.feature_names,
+            "arrays": {
+                name: {"dtype": array.dtype, "shape": array.shape, "digest": array.digest}
+                for name, array in self.arrays.items()
+            },
+        }
+
+    def text(self) -> str:
+        """As JSON."""
+        entries = self._entries()
+        return json.dumps(entries | {"digest": _digest_of(entries)}, indent=1) + "\n"
+
+    @staticmethod
+    def read(folder: Path) -> Manifest:
+        """Read and check the manifest of a folder."""
+        path = folder / NAME
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            reason = "holds no manifest.json" if folder.is_dir() else "does not exist"
+            raise ValueError(
+                f"{folder} {reason}; write_dataset and convert_dataset write data sets"
+            ) from None
+        except NotADirectoryError:
+            raise ValueError(
+                f"{folder} is a file, not a data set; convert_dataset makes one of it"
+            ) from None
+        try:
+            entries = json.loads(content)
+            if entries["format"] != FORMAT:
+                raise ValueError("another format")
+            version = int(entries["version"])
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise ValueError(f"{path} is not the manifest of a data set") from None
+        if version > VERSION:
+            raise ValueError(
+                f"{path}: written by a newer version of cutplane (format {version}, this one "
+                f"reads {VERSION}); upgrade cutplane"
+            )
+        digest = entries.pop("digest", None)
+        if digest != _digest_of(entries):
+            raise _damaged(path, "its digest does not fit")
+        try:
+            return _checked(entries)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise _damaged(path, str(error)) from None
+
+
+def _damaged(path: Path, why: str) -> ValueError:
+    return ValueError(
+        f"{path} is damaged or was edited ({why}); write the data set again, or restore the file"
+    )
+
+
+def _digest_of(entries: dict[str, Any]) -> str:
+    digest = new_digest()
+    digest.update(json.dumps(entries, sort_keys=True, separators=(",", ":")).encode())
+    return digest.hexdigest()
+
+
+def _checked(entries: dict[str, Any]) -> Manifest:
+    """The manifest, if its entries fit each other."""
+    rows, features, numbers = (_count(entries[name]) for name in ("rows", "features", "numbers"))
+    sparse = {"sparse": True, "dense": False}[entries["layout"]]
+    arrays = {}
+    for name, entry in entries["arrays"].items():
+        if entry["dtype"] not in TYPES[name]:
+            raise ValueError(f"{name} cannot be of type {entry['dtype']}")
+        shape = tuple(_count(length) for length in entry["shape"])
+        arrays[name] = ArrayRecord(entry["dtype"], shape, str(entry["digest"]))
+    wanted: dict[str, tuple[int, ...]] = {"values": (numbers,) if sparse else (rows, features)}
+    if sparse:
+        wanted |= {"indices": (numbers,), "starts": (rows + 1,)}
+    elif numbers != rows * features:
+        raise ValueError("numbers are not rows times features")
+    wanted |= {name: (rows,) for name in ("y", "qid", "cost") if name in arrays}
+    if wanted != {name: record.shape for name, record in arrays.items()}:
+        raise ValueError("the shapes of the arrays do not fit")
+    names, labels, counts = (
+        entries[key] if entries[key] is None else tuple(entries[key])
+        for key in ("feature_names", "labels", "label_counts")
+    )
+    kind = entries["label_kind"]
+    if (kind is None) != ("y" not in arrays) or kind not in (None, *LABEL_KINDS):
+        raise ValueError("label_kind does not fit")
+    if kind is not None and (arrays["y"].dtype == "<i4") != (kind == "text"):
+        raise ValueError("label_kind does not fit")
+    if names is not None and len(names) != features:
+        raise ValueError("feature_names do not fit")
+    if (labels is None) != (counts is None) or (kind == "text" and labels is None):
+        raise ValueError("labels do not fit")
+    if labels is not None and (len(labels) != len(counts or ()) or sum(counts or ()) != rows):
+        raise ValueError("label_counts do not fit")
+    return Manifest(rows, features, numbers, sparse, arrays, kind, labels, counts, names)
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
+        raise ValueError(f"{value!r} is not a number of things")
+    return value
+
+
+def label_array(manifest: Manifest, stored: np.ndarray) -> np.ndarray:
+    """Labels as they were given, from what is stored."""
+    if manifest.label_kind == "text":
+        return np.array(manifest.labels)[stored]
+    if manifest.label_kind == "integer":
+        return stored.astype(np.int64)
+    return stored

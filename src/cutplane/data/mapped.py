@@ -1,0 +1,200 @@
+"""Blocks of rows in memory-mapped files, for data larger than memory.
+
+A pass goes through the files from the beginning to the end. What comes next is asked of the system
+in windows of some MiB, while the blocks before are computed with. If the data exceed their budget
+of memory, the blocks within it stay and those beyond are dropped as soon as they were used: the
+first part of every pass then comes from memory, where a cache of the last used pages would have
+dropped exactly what comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+import scipy.sparse
+
+from .array_file import MappedArray
+from .blocks import (
+    Block,
+    BlockedMatrix,
+    BlockSource,
+    CSRBlock,
+    RowMajorBlock,
+    csr_bounds,
+    dense_bounds,
+)
+
+WINDOW = 1 << 24  # bytes that are asked for at a time
+
+
+@dataclass(frozen=True)
+class MappedRows:
+    """All rows of a data set.
+
+    Attributes
+    ----------
+    values : MappedArray
+        One-dimensional for sparse rows, two-dimensional for dense ones.
+    indices, starts : MappedArray or None
+        Of sparse rows.
+    features : int
+    """
+
+    values: MappedArray
+    indices: MappedArray | None
+    starts: MappedArray | None
+    features: int
+
+    def block(self, first: int, last: int) -> Block:
+        """Rows ``first`` to ``last``, without reading them."""
+        if self.indices is None or self.starts is None:
+            return RowMajorBlock(self.values.array[first:last])
+        starts = self.starts.array[first : last + 1]
+        begin, end = int(starts[0]), int(starts[-1])
+        relative = starts - begin
+        relative.flags.writeable = False
+        return CSRBlock(self.values.array[begin:end], self.indices.array[begin:end], relative)
+
+    def rows(self, first: int, last: int, features: int) -> Any:
+        """Rows in memory, for anybody."""
+        self.check_sizes()
+        block = self.block(first, last)
+        if isinstance(block, RowMajorBlock):
+            return block.x.copy()
+        assert isinstance(block, CSRBlock)
+        self.check(block, first)
+        wide = len(block.values) > np.iinfo(np.int32).max
+        kind = np.int64 if wide else np.int32
+        X = scipy.sparse.csr_matrix(
+            (block.values.copy(), block.indices.astype(kind), block.starts.astype(kind)),
+            shape=(last - first, features),
+        )
+        X.has_sorted_indices = X.has_canonical_format = True
+        return X
+
+    def check_sizes(self) -> None:
+        """Refuse files that have become shorter."""
+        for array in (self.values, self.indices, self.starts):
+            if array is not None:
+                array.check_size()
+
+    def check(self, block: Block, first: int) -> None:
+        """Refuse sparse rows that point beyond their arrays; compiled loops trust them."""
+        if not isinstance(block, CSRBlock):
+            return
+        fits = bool(np.all(block.starts[1:] >= block.starts[:-1]))
+        fits &= int(block.indices.max(initial=0)) < self.features
+        if not fits:
+            assert self.indices is not None
+            raise ValueError(
+                f"{self.indices.name}: rows from {first} on point beyond the {self.features} "
+                "features or the end: the data set is damaged; write it again"
+            )
+
+    def extent(self, first: int, last: int) -> list[tuple[MappedArray, int, int]]:
+        """The bytes of rows in each file."""
+        size = self.values.array.itemsize
+        if self.indices is None or self.starts is None:
+            width = self.features * size
+            return [(self.values, first * width, last * width)]
+        begin, end = int(self.starts.array[first]), int(self.starts.array[last])
+        short = self.indices.array.itemsize
+        return [
+            (self.values, begin * size, end * size),
+            (self.indices, begin * short, end * short),
+        ]
+
+
+class MappedBlocks(BlockSource):
+    """Blocks of mapped rows, made when they are asked for.
+
+    Parameters
+    ----------
+    rows : MappedRows
+    bounds : ndarray of int64
+        Rows at which blocks begin, and the end.
+    budget : int
+        Bytes that may stay in memory between two passes.
+    digest : bytes
+        Of the data.
+    """
+
+    def __init__(self, rows: MappedRows, bounds: np.ndarray, budget: int, digest: bytes) -> None:
+        self._rows = rows
+        self._bounds = bounds.tolist()
+        self._digest = digest
+        self._checked = np.zeros(len(bounds) - 1, dtype=bool)
+        # Blocks that read ahead, and up to where; blocks from this one on are dropped.
+        self._ahead: dict[int, tuple[int, int]] = {}
+        self._first_dropped = len(self)
+        self._plan(budget)
+
+    def _plan(self, budget: int) -> None:
+        ends = np.array([self._bytes_before(row) for row in self._bounds])
+        if ends[-1] > budget:
+            self._first_dropped = int(np.searchsorted(ends[1:], budget, "right"))
+        # Windows of blocks: the first block of one asks for the next one.
+        turns = np.unique(np.searchsorted(ends, np.arange(0, ends[-1] + WINDOW, WINDOW)))
+        edges = [*(k for k in turns.tolist() if k < len(self)), len(self), len(self)]
+        self._ahead = {a: (b, c) for a, b, c in zip(edges, edges[1:], edges[2:], strict=False)}
+
+    def _bytes_before(self, row: int) -> int:
+        return sum(end for _, _, end in self._rows.extent(0, row))
+
+    def __len__(self) -> int:
+        return len(self._bounds) - 1
+
+    @overload
+    def __getitem__(self, k: int) -> Block: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[Block]: ...
+    def __getitem__(self, k: int | slice) -> Block | Sequence[Block]:
+        if isinstance(k, slice):
+            return [self[j] for j in range(*k.indices(len(self)))]
+        k = range(len(self))[k]
+        first, last = self._bounds[k], self._bounds[k + 1]
+        block = self._rows.block(first, last)
+        if not self._checked[k]:
+            self._rows.check(block, first)
+            self._checked[k] = True
+        return block
+
+    def digest(self) -> bytes:
+        return self._digest
+
+    def begin(self) -> None:
+        """Refuse files that were cut off, and ask for the first window."""
+        self._rows.check_sizes()
+        self._will_need(0, self._ahead[0][0])
+
+    def take(self, k: int) -> Block:
+        if k in self._ahead:
+            self._will_need(*self._ahead[k])
+        return self[k]
+
+    def _will_need(self, first: int, last: int) -> None:
+        if first < last:
+            for file, begin, end in self._rows.extent(self._bounds[first], self._bounds[last]):
+                file.will_need(begin, end)
+
+    def release(self, k: int) -> None:
+        if k >= self._first_dropped:
+            for file, begin, end in self._rows.extent(self._bounds[k], self._bounds[k + 1]):
+                file.drop(begin, end)
+
+
+def mapped_matrix(
+    rows: MappedRows, shape: tuple[int, int], outputs: int, budget: int, digest: bytes
+) -> BlockedMatrix:
+    """The rows in the blocks that the same matrix in memory would be cut into."""
+    width = shape[1] * outputs
+    if rows.starts is None:
+        bounds = dense_bounds(shape, width)
+        numbers = shape[0] * shape[1]
+    else:
+        bounds = csr_bounds(rows.starts.array, width)
+        numbers = int(rows.starts.array[-1])
+    return BlockedMatrix(MappedBlocks(rows, bounds, budget, digest), bounds, shape, numbers)

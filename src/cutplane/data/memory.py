@@ -1,0 +1,72 @@
+"""How much memory data may take: what the machine has free, and what a container may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_GROUPS = Path("/sys/fs/cgroup")
+_UNLIMITED = 1 << 60
+_SHARE = 0.5  # of what is available: the page cache serves others, too
+
+
+def available_memory() -> int:
+    """Bytes that this process could still take without anybody suffering."""
+    return min(_machine(), _container())
+
+
+def data_budget() -> int:
+    """Bytes of mapped data that may stay in memory between two passes."""
+    return int(_SHARE * available_memory())
+
+
+def _machine() -> int:
+    try:
+        with open("/proc/meminfo") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, OSError, ValueError):
+        return 1 << 31
+
+
+def _container() -> int:
+    """What the limit of the control group, or of one above it, leaves."""
+    left = _UNLIMITED
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return left
+    for line in lines:
+        _, controllers, name = line.split(":", 2)
+        if controllers == "":
+            root, limit, usage = _GROUPS, "memory.max", "memory.current"
+        elif "memory" in controllers.split(","):
+            root = _GROUPS / "memory"
+            limit, usage = "memory.limit_in_bytes", "memory.usage_in_bytes"
+        else:
+            continue
+        folder = root / name.lstrip("/")
+        for place in (folder, *folder.parents):
+            if not place.is_relative_to(root):
+                break
+            left = min(left, _left_in(place, limit, usage))
+    return left
+
+
+def _left_in(folder: Path, limit: str, usage: str) -> int:
+    try:
+        most = int((folder / limit).read_text())
+        used = int((folder / usage).read_text())
+        # Pages of files can be given back.
+        for line in (folder / "memory.stat").read_text().splitlines():
+            name, number = line.split()
+            if name in ("inactive_file", "active_file"):
+                used -= int(number)
+        return max(0, most - max(0, used))
+    except (OSError, ValueError):  # "max", or no such group
+        return _UNLIMITED
