@@ -29,7 +29,7 @@ def conventions(model: Any, table: Table) -> dict[str, float]:
 
 def _rows(model: Any, table: Table) -> float:
     """The sum of the weights, those of classes included."""
-    weights = np.ones(table.rows) if table.cost is None else table.cost
+    weights = table.weights
     if getattr(model, "class_weight", None) is not None:
         from .._checks import class_factors
 

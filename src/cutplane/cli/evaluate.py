@@ -14,7 +14,7 @@ from .flags import rows_or_share
 from .inputs import Table, add_reader_flags, read_table, whole_labels
 from .kinds import DEFAULT, KINDS, Kind, Task
 from .measures import Measured, format_measure, measure
-from .predict import add_threads, applied, load_for
+from .predict import add_threads, applied, load_for, parts_of
 
 # One name per task: those who measure predictions need not know how they were trained.
 KIND_NAMES = tuple(kind.name for kind in KINDS if not kind.choice)
@@ -102,8 +102,7 @@ def run(args: argparse.Namespace) -> int:
     if args.model is not None:
         model = load_for(args)
         kind = model_kind(model, args.model)
-        table = read_table(args.data, args)
-        answers, left_out = applied(model, kind, table)
+        table, answers, left_out = applied(model, kind, parts_of(args.data, args, kind))
         measured = measure_model(model, kind, table, answers, args.k)
     else:
         kind = next((kind for kind in KINDS if kind.name == args.kind), DEFAULT)
@@ -116,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
             {
                 "command": "evaluate",
                 "kind": kind.name,
-                "data": {"name": table.name, "rows": table.rows, "features": table.features},
+                "data": {"name": table.name, "rows": len(table.y)},
                 "measures": measured.values,
                 **(measured.facts or {}),
                 "values_left_out": left_out,
@@ -142,9 +141,10 @@ def measure_model(
 
 def _answers(args: argparse.Namespace, kind: Kind, table: Table, truth: np.ndarray) -> Answers:
     values = read_predictions(args.predictions)
-    if len(values) != table.rows:
+    if len(values) != len(table.y):
         raise CommandError(
-            f"{args.predictions} has {len(values):,} predictions, {table.name} {table.rows:,} rows"
+            f"{args.predictions} has {len(values):,} predictions, {table.name} has "
+            f"{len(table.y):,} rows"
         )
     form = args.output or default_form(kind, len(np.unique(truth)))
     check_form(kind, form)

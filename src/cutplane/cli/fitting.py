@@ -15,7 +15,7 @@ import numpy as np
 from ..report.line import format_percent, format_seconds
 from ..result import Certificate, SolveResult, Status
 from .common import CommandError, ExitCode
-from .inputs import Table, whole_labels
+from .inputs import Table, in_memory, whole_labels
 from .kinds import Kind, Task
 
 logger = logging.getLogger("cutplane")
@@ -111,7 +111,7 @@ def fit(model: Any, kind: Kind, table: Table) -> Fit:
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        _fit(model, kind, table)
+        _fit(model, kind, table if kind.on_disk else in_memory(table))
     for warning in caught:
         if not issubclass(warning.category, ConvergenceWarning | DeprecationWarning):
             logger.warning("%s", warning.message)

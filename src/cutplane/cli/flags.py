@@ -232,7 +232,7 @@ def add_model_flags(parser: Parser, arguments: list[str], *, path: bool = False)
         title += f" (of other kinds: {parser.prog} --ranking --help and so on)"
     group = parser.add_argument_group(title)
     for name, parameter in parameters.items():
-        if name not in NOT_FLAGS | set(kind.hidden) and not (path and name == "C"):
+        if name not in NOT_FLAGS and not (path and name == "C"):
             add_flag(group, parameter)
     parser.aliases["--n-jobs"] = flag_name("n_jobs")
     parser.set_defaults(kind=kind)

@@ -1,6 +1,6 @@
 """Data for the commands: svmlight text, NumPy archives, data sets on disk, all as one ``Table``.
 
-A NumPy archive (.npz) holds ``y`` and either ``X`` or the parts of a CSR matrix as
+A NumPy archive (.npz) holds ``y`` and either ``X`` or the parts of a sparse matrix as
 ``scipy.sparse.save_npz`` names them; ``qid`` and ``cost`` may be there, too.
 """
 
@@ -20,7 +20,7 @@ from .flags import count
 
 logger = logging.getLogger("cutplane")
 
-CSR_PARTS = ("data", "indices", "indptr", "shape")
+TABLES = (".csv", ".parquet", ".pq", ".arrow", ".feather", ".ipc")
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,14 @@ class Table:
         """Number of columns."""
         return int(self.X.shape[1])
 
+    @property
+    def weights(self) -> np.ndarray:
+        """Of the rows."""
+        return np.ones(len(self.y)) if self.cost is None else self.cost
+
     def aligned(self, features: int) -> tuple[Table, int]:
-        """With as many columns as a model has; and how many values that leaves out."""
-        X, left_out = _aligned(self.X, features)
+        """With as many columns as a model has, in memory; how many values that leaves out."""
+        X, left_out = _aligned(in_memory(self).X, features)
         return replace(self, X=X), left_out
 
 
@@ -103,7 +108,8 @@ def add_reader_flags(parser: Any, *, width: bool = False) -> None:
         )
 
 
-def _reader_options(args: argparse.Namespace) -> dict[str, Any]:
+def reader_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The reader's flags as arguments of the readers."""
     options: dict[str, Any] = {"zero_based": args.zero_based, "sort": args.sort}
     if args.max_features is not None:
         options["max_features"] = args.max_features
@@ -122,6 +128,10 @@ def format_of(name: str) -> str:
         return "npz"
     if path.suffix == ".cut" or (name != "-" and path.is_dir()):
         return "cut"
+    if path.suffix.lower() in TABLES:
+        raise CommandError(
+            f"{name} is a table; convert it first: cutplane convert --label COLUMN {name} data.cut"
+        )
     return "svmlight"
 
 
@@ -139,12 +149,10 @@ def read_table(name: str, args: argparse.Namespace) -> Table:
         case "npz":
             return _read_archive(name)
         case "cut":
-            from .datasets import open_table
-
-            return open_table(name)
+            return _open_dataset(name)
     from ..data.svmlight import load_svmlight
 
-    X, y, qid, cost = load_svmlight(name, query_id="auto", cost=True, **_reader_options(args))
+    X, y, qid, cost = load_svmlight(name, query_id="auto", cost=True, **reader_options(args))
     return _table(name, X, y, qid, cost)
 
 
@@ -155,13 +163,11 @@ def read_chunks(name: str, args: argparse.Namespace) -> Iterator[Table]:
             yield _read_archive(name)
             return
         case "cut":
-            from .datasets import table_chunks
-
-            yield from table_chunks(name)
+            yield from _dataset_chunks(name)
             return
     from ..data.svmlight import iter_svmlight
 
-    for X, y, qid, cost in iter_svmlight(name, query_id="auto", cost=True, **_reader_options(args)):
+    for X, y, qid, cost in iter_svmlight(name, query_id="auto", cost=True, **reader_options(args)):
         yield _table(name, X, y, qid, cost)
 
 
@@ -178,41 +184,41 @@ def whole_labels(y: np.ndarray) -> np.ndarray:
 
 
 def _read_archive(name: str) -> Table:
-    import zipfile
+    from ..data.convert import read_archive
 
-    try:
-        with np.load(name, allow_pickle=False) as archive:
-            parts = {key: archive[key] for key in archive.files}
-    except (zipfile.BadZipFile, EOFError, KeyError, ValueError) as error:
-        raise CommandError(f"{name}: this is no NumPy archive of numbers: {error}") from None
-    X = _archive_rows(name, parts)
-    if "y" not in parts:
-        raise CommandError(f"{name}: there is no y, the labels, in this archive")
-    columns = {key: parts.get(key) for key in ("y", "qid", "cost")}
-    for key, column in columns.items():
-        if column is not None and column.shape != (X.shape[0],):
-            raise CommandError(
-                f"{name}: {key} must hold one value per row of X, {X.shape[0]}; "
-                f"got shape {column.shape}"
-            )
-    return _table(name, X, columns["y"], columns["qid"], columns["cost"])
+    X, y, qid, cost = read_archive(name)
+    if X.dtype.kind in "iub" and X.dtype.itemsize <= 2:
+        X = X.astype(np.float32)  # exact, and half the memory
+    return _labelled(_table(name, X, y, qid, cost))
 
 
-def _archive_rows(name: str, parts: dict[str, np.ndarray]) -> Any:
-    if "X" in parts:
-        X = parts["X"]
-        if X.ndim != 2 or X.dtype.kind not in "fiub":
-            raise CommandError(f"{name}: X must be a matrix of numbers, got {X.dtype} {X.shape}")
-        small = X.dtype.kind in "iub" and X.dtype.itemsize <= 2
-        return X.astype(np.float32) if small else X  # exact, and half the memory
-    if all(part in parts for part in CSR_PARTS):
-        import scipy.sparse
+def _labelled(table: Table) -> Table:
+    if table.y is None:
+        raise CommandError(f"{table.name} has no labels")
+    return table
 
-        data, indices, indptr, shape = (parts[part] for part in CSR_PARTS)
-        X = scipy.sparse.csr_matrix((data, indices, indptr), tuple(shape.tolist()))
-        X.check_format(full_check=True)
-        return X
-    raise CommandError(
-        f"{name}: an archive needs X, or data, indices, indptr and shape of a CSR matrix; "
-        f"it has {', '.join(parts) or 'nothing'}"
-    )
+
+# -- data sets on disk --------------------------------------------------------
+
+
+def _open_dataset(name: str) -> Table:
+    """A data set that stays on disk, with its columns."""
+    from .. import open_dataset
+
+    dataset = open_dataset(name)
+    return _labelled(_table(name, dataset, dataset.y, dataset.qid, dataset.cost))
+
+
+def _dataset_chunks(name: str) -> Iterator[Table]:
+    from .. import open_dataset
+
+    with open_dataset(name) as dataset:
+        for chunk in dataset.chunks():
+            yield _labelled(_table(name, *chunk))
+
+
+def in_memory(table: Table) -> Table:
+    """The table with its rows as an array or a sparse matrix."""
+    if hasattr(table.X, "memory_limit"):  # a data set on disk
+        return replace(table, X=table.X.rows())
+    return table

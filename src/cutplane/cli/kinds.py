@@ -38,8 +38,8 @@ class Kind:
     task : Task
     choice : str
         The parameter of which the flag takes the value, if it does.
-    hidden : tuple of str
-        Parameters of the estimator that have no meaning here.
+    on_disk : bool
+        Whether it trains on data sets that stay on disk.
     """
 
     name: str
@@ -48,17 +48,36 @@ class Kind:
     help: str
     task: Task
     choice: str = ""
-    hidden: tuple[str, ...] = ()
+    on_disk: bool = False
 
 
 DEFAULT = Kind(
-    "classification", "LinearSVC", "", "two or more classes, linear (the default)", Task.CLASSES
+    "classification",
+    "LinearSVC",
+    "",
+    "two or more classes, linear (the default)",
+    Task.CLASSES,
+    on_disk=True,
 )
 
 # The first flag that is given decides, so those that may go with others come last.
 KINDS = (
-    Kind("ranking", "RankSVM", "--ranking", "learn an order, within queries (qid:)", Task.RANKING),
-    Kind("ordinal", "OrdinalSVC", "--ordinal", "classes that have an order", Task.GRADES),
+    Kind(
+        "ranking",
+        "RankSVM",
+        "--ranking",
+        "learn an order, within queries (qid:)",
+        Task.RANKING,
+        on_disk=True,
+    ),
+    Kind(
+        "ordinal",
+        "OrdinalSVC",
+        "--ordinal",
+        "classes that have an order",
+        Task.GRADES,
+        on_disk=True,
+    ),
     Kind("chain", "ChainTagger", "--chain", "tag sequences, the rows of a qid:", Task.SEQUENCES),
     Kind("regression", "SVR", "--regression", "predict numbers, with a kernel", Task.VALUES),
     Kind("one-class", "OneClassSVM", "--one-class", "find novelties, with a kernel", Task.NOVELTY),
@@ -69,6 +88,7 @@ KINDS = (
         "two classes, trained for the measure you report",
         Task.CLASSES,
         choice="measure",
+        on_disk=True,
     ),
     Kind("kernel", "SVC", "--kernel", "classes, with a kernel", Task.CLASSES, choice="kernel"),
     DEFAULT,

@@ -17,7 +17,7 @@ from .common import CommandError, UsageError, add_json, add_verbose, positive_nu
 from .evaluate import measure_model
 from .fitting import Fit, certificate_line, fit, make_model
 from .flags import add_model_flags, elsewhere, parameters_given
-from .inputs import Table, add_reader_flags, read_table
+from .inputs import Table, add_reader_flags, in_memory, read_table
 from .kinds import Kind, Task
 from .measures import FIRST_CHOICE, better, check_name, format_measure
 from .parser import Parser
@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plot is not None:
         check_target(args.plot, args.data, args.validation)
     table = read_table(args.data, args)
-    validation = read_table(args.validation, args)
+    validation = in_memory(read_table(args.validation, args))
     stream = report_stream(args.model)
     shown = not (args.quiet or args.json)
     if shown:
@@ -173,8 +173,8 @@ def follow(
             steps[-1] = Step(last.C, _as_interrupted(last.fit), last.value, last.measures)
             return steps
         kept = Fit(_snapshot(model), done.results, done.seconds)
-        answers, _ = applied(kept.model, kind, validation)
-        values = measure_model(kept.model, kind, validation, answers).values
+        columns, answers, _ = applied(kept.model, kind, [validation])
+        values = measure_model(kept.model, kind, columns, answers).values
         if name not in values:
             raise CommandError(f"{validation.name}: {name} is not defined for these labels")
         steps.append(Step(C, kept, values[name], values))

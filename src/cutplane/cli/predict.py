@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import logging
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from .answers import FORMS, answer, as_lines, check_form, default_form, model_kind
+import numpy as np
+
+from .answers import FORMS, Answers, answer, as_lines, check_form, default_form, model_kind
 from .common import ExitCode, add_verbose
 from .flags import threads
 from .inputs import Table, add_reader_flags, read_chunks, read_table
@@ -67,12 +71,9 @@ def run(args: argparse.Namespace) -> int:
     kind = model_kind(model, args.model)
     form = args.output or default_form(kind, len(getattr(model, "classes_", ())))
     check_form(kind, form)
-    # A sequence may be spread over the file; other rows stand for themselves.
-    whole = kind.task is Task.SEQUENCES
-    tables = [read_table(args.data, args)] if whole else read_chunks(args.data, args)
     alignment = Alignment(model.n_features_in_)
     with text_output(args.out) as file:
-        for table in tables:
+        for table in parts_of(args.data, args, kind):
             values = answer(model, kind, alignment.apply(table)).get(form)
             assert values is not None
             file.write("".join(f"{line}\n" for line in as_lines(values, form)).encode())
@@ -135,9 +136,41 @@ class Alignment:
             )
 
 
-def applied(model: Any, kind: Kind, table: Table) -> tuple[Any, int]:
-    """The answers of a model for a whole table, and how many values were left out."""
+def applied(model: Any, kind: Kind, tables: Iterable[Table]) -> tuple[Table, Answers, int]:
+    """The answers of a model for all parts of a file.
+
+    Returns
+    -------
+    columns : Table
+        Labels and queries of all rows, without the features.
+    answers : Answers
+    left_out : int
+        Values of features that the model does not have.
+    """
     alignment = Alignment(model.n_features_in_)
-    answers = answer(model, kind, alignment.apply(table))
-    alignment.tell(table.name)
-    return answers, alignment.left_out
+    parts, answers = [], []
+    for table in tables:
+        answers.append(answer(model, kind, alignment.apply(table)))
+        parts.append(replace(table, X=None))
+    alignment.tell(parts[-1].name)
+    columns = replace(
+        parts[-1],
+        y=np.concatenate([part.y for part in parts]),
+        qid=_joined([part.qid for part in parts]),
+    )
+    together = Answers(
+        _joined([part.labels for part in answers]), _joined([part.scores for part in answers])
+    )
+    return columns, together, alignment.left_out
+
+
+def _joined(parts: list[np.ndarray | None]) -> np.ndarray | None:
+    present = [part for part in parts if part is not None]
+    return np.concatenate(present) if len(present) == len(parts) else None
+
+
+def parts_of(name: str, args: argparse.Namespace, kind: Kind) -> Iterable[Table]:
+    """A file in the parts in which a model can be applied to it."""
+    # A sequence may be spread over the file; other rows stand for themselves.
+    whole = kind.task is Task.SEQUENCES
+    return [read_table(name, args)] if whole else read_chunks(name, args)
