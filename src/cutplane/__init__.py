@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         SVC,
         SVR,
         ChainTagger,
+        Checkpoint,
         LinearSVC,
         MeasureSVC,
         OneClassSVM,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         RankSVM,
         StructuredSVM,
     )
+    from .models import load_model, save_model
     from .report import plot_convergence
     from .result import Certificate, Iteration, SolveResult, Status
 
@@ -42,6 +44,7 @@ _WHERE = {
     "SVC": ".estimators",
     "SVR": ".estimators",
     "ChainTagger": ".estimators",
+    "Checkpoint": ".estimators",
     "StructuredSVM": ".estimators",
     "Certificate": ".result",
     "Iteration": ".result",
@@ -54,6 +57,8 @@ _WHERE = {
     "dump_svmlight": ".data.svmlight",
     "iter_svmlight": ".data.svmlight",
     "load_svmlight": ".data.svmlight",
+    "load_model": ".models",
+    "save_model": ".models",
     "plot_convergence": ".report",
 }
 
@@ -62,6 +67,7 @@ __all__ = [
     "SVR",
     "Certificate",
     "ChainTagger",
+    "Checkpoint",
     "Dataset",
     "Iteration",
     "LinearSVC",
@@ -76,9 +82,11 @@ __all__ = [
     "convert_dataset",
     "dump_svmlight",
     "iter_svmlight",
+    "load_model",
     "load_svmlight",
     "open_dataset",
     "plot_convergence",
+    "save_model",
     "write_dataset",
 ]
 

@@ -13,12 +13,14 @@ over the data: one product X·w and one product Xᵀ·coef per iteration.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..oracles import Cut, Oracle
 from ..result import Status
 from .reduced import Bundle
-from .solver import IterativeSolver, Observer, StopRule
+from .solver import Best, IterativeSolver, Observer, Recorder, StopRule
 from .space import VectorSpace
 from .step import CutPosition
 
@@ -35,6 +37,11 @@ class BundleSolver(IterativeSolver):
         As for every solver.
     position : CutPosition or None
         Where OCAS places the cut; None for the plain cutting plane step.
+
+    Attributes
+    ----------
+    recorder : callable or None
+        Gets the state at the beginning of every iteration.
     """
 
     def __init__(
@@ -51,16 +58,20 @@ class BundleSolver(IterativeSolver):
         self.bundle = Bundle(self.space)
         self.point = oracle.new_point()
         self.trial = oracle.new_point()
+        self.recorder: Recorder | None = None
 
     def active_cuts(self) -> tuple[Cut, ...]:
         return tuple(Cut(a, offset) for a, offset in self.bundle.active())
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
-        self._begin(start)
-        for cut in cuts:
-            self.bundle.add(cut.a, cut.offset)
-        self._add_cut()
+        if self._best is None:  # no earlier run goes on here
+            self._begin(start)
+            for cut in cuts:
+                self.bundle.add(cut.a, cut.offset)
+            self._add_cut()
         while True:
+            if self.recorder is not None:
+                self.recorder(self.state())
             with self.watch.phase("qp"):
                 solution = self.bundle.solve(self.C)
             slack = self.oracle.slack(self.best.primal, self.C)
@@ -77,6 +88,50 @@ class BundleSolver(IterativeSolver):
                 return status
             self._add_cut()
             self.bundle.drop_idle()
+
+    def state(self) -> dict[str, Any]:
+        """Where the run is: what an iteration that begins now depends on, to the last bit.
+
+        Good until the end of the iteration, even if that is not reached.
+        """
+        best, point = self.best, self.point
+        return {
+            "best": {"w": best.w, "bias": best.bias, "primal": best.primal},
+            "dual": self.dual,
+            "point": {
+                "w": point.w,
+                "scores": point.scores.copy(),
+                "coef": point.coef.copy(),
+                **{name: float(getattr(point, name)) for name in ("bias", "risk", "offset")},
+            },
+            "trial_bias": float(self.trial.bias),  # where the search for the next one starts
+            "bundle": self.bundle.state(),
+            "oracle": self.oracle.state(),
+            "trace": tuple(self.trace),
+            "seconds": self.watch.elapsed(),
+            "timings": dict(self.watch.seconds),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of another run of the same problem."""
+        point = state["point"]
+        shape = self.point.w.shape
+        self.bundle.restore(state["bundle"])
+        self.oracle.restore(state["oracle"])
+        for name in ("scores", "coef"):
+            if getattr(self.point, name).shape != point[name].shape:
+                raise ValueError(f"the {name} of the point have another shape")
+            getattr(self.point, name)[...] = point[name]
+        self.point.w = point["w"].reshape(shape)
+        for name in ("bias", "risk", "offset"):
+            setattr(self.point, name, point[name])
+        self.trial.bias = state["trial_bias"]
+        self.dual = state["dual"]
+        self.trace = list(state["trace"])
+        self.watch.before = state["seconds"]
+        self.watch.seconds = dict(state["timings"])
+        best = state["best"]
+        self._best = Best(best["w"].reshape(shape), best["bias"], best["primal"])
 
     def _begin(self, start: np.ndarray | None) -> None:
         """Evaluate the start; one so far out that its objective overflows is no start."""

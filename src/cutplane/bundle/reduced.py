@@ -19,6 +19,7 @@ is refined, with gradients computed from w.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +41,8 @@ DEPENDENT = 4e-15
 # coordinates, are computed anew so that rounding does not add up.
 FACTOR_SOLUTIONS = 20
 FORGOTTEN_CUTS = 100
+# Arrays of a bundle with an element per cut.
+_PER_CUT = ("offsets", "beta", "idle", "lengths")
 
 
 @dataclass(frozen=True)
@@ -223,6 +226,56 @@ class Bundle:
             if self._beta[j] > 0.0
         ]
 
+    def state(self) -> dict[str, Any]:
+        """All that further solutions depend on, to the last bit.
+
+        Vectors are not copied; they stay as they are up to the next ``drop_idle`` and ``add``.
+        """
+        t, size = self._count, self._factored + 2  # one more row holds the solver's point
+        return {
+            "capacity": len(self._offsets),
+            "from_gram": bool(self._from_gram),
+            "gram": self._gram[:t, :t].copy(),
+            "points": self._points[:t, :t].copy() if self._from_gram else None,
+            **{name: getattr(self, f"_{name}")[:t].copy() for name in _PER_CUT},
+            "basis": self._basis[:size].copy(),
+            "factor": self._factor[:size, :size].copy(),
+            "support": self._support[:size].copy(),
+            "factored": int(self._factored),
+            "factor_age": self._factor_age,
+            "forgotten": self._forgotten,
+            "space": self._space.state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a state."""
+        t, capacity, space = len(state["offsets"]), int(state["capacity"]), state["space"]
+        self._space.restore(space)
+        most = max(32, 2 * (len(space["slots"]) + len(space["free"]) + 1))  # see _grow
+        if not 1 <= t <= capacity <= most or len(space["slots"]) != t - 1:
+            raise ValueError("the parts of the bundle do not fit together")
+        self._count, self._from_gram = t, bool(state["from_gram"])
+        self._gram = np.zeros((capacity, capacity))
+        self._gram[:t, :t] = state["gram"]
+        self._offsets, self._beta = np.zeros((2, capacity))
+        self._idle = np.zeros(capacity, dtype=np.int64)
+        self._place_all()
+        for name in _PER_CUT:
+            getattr(self, f"_{name}")[:t] = state[name]
+        if self._from_gram:
+            self._points[:t, :t] = state["points"]
+        size = len(state["basis"])
+        self._basis[:size] = state["basis"]
+        self._factor[:size, :size] = state["factor"]
+        self._support[: len(state["support"])] = state["support"]
+        self._factored = int(state["factored"])
+        in_factor = self._support[: max(0, self._factored)]
+        if not -1 <= self._factored < len(self._basis) or np.any(
+            (in_factor < 0) | (in_factor >= t)
+        ):
+            raise ValueError("the factor of the reduced problem does not fit the cuts")
+        self._factor_age, self._forgotten = int(state["factor_age"]), int(state["forgotten"])
+
     def drop_idle(self) -> None:
         """Forget cuts that have not mattered for long; the last solution stays feasible."""
         t = self._count
@@ -237,6 +290,9 @@ class Bundle:
                 gram_points.forget(
                     self._points, t - gone, j, self._basis, self._factored, *self._work
                 )
+            # Rows that are not in use: what enters them later must not find coordinates of
+            # forgotten cuts there when new cuts bring these columns back.
+            self._basis[:, new:t] = 0.0
         else:
             self._points[:new] = self._points[kept]
         self._gram[:new, :new] = self._gram[np.ix_(kept, kept)]

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,7 @@ LONGEST_FROM_NEARBY = 1e5
 logger = logging.getLogger("cutplane")
 
 Observer = Callable[[Iteration], bool | None]
+Recorder = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,11 @@ class Best:
 
 
 class Stopwatch:
-    """Seconds per phase."""
+    """Seconds per phase; ``before`` are those of an earlier part of the run."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.before = 0.0
         self.started = time.perf_counter()
 
     @contextmanager
@@ -91,7 +94,7 @@ class Stopwatch:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
 
     def elapsed(self) -> float:
-        return time.perf_counter() - self.started
+        return self.before + time.perf_counter() - self.started
 
 
 class IterativeSolver(ABC):
@@ -226,6 +229,6 @@ class IterativeSolver(ABC):
             return Status.STOPPED
         if self.stop.max_iter is not None and record.number >= self.stop.max_iter:
             return Status.MAX_ITER
-        if record.seconds >= self.stop.time_limit:
+        if record.seconds - self.watch.before >= self.stop.time_limit:
             return Status.TIME_LIMIT
         return None

@@ -7,6 +7,8 @@ the Gram matrix), combinations, and inner products.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..exec import Executor
@@ -83,6 +85,29 @@ class VectorSpace:
 
         self._executor.run(chunk, self._chunks)
         return out
+
+    def state(self) -> dict[str, Any]:
+        """All that is kept, and where: sums are in the order of the slots.
+
+        The vectors are not copied. They stay as they are until vectors that are dropped after
+        this have been replaced by others.
+        """
+        return {
+            "slabs": len(self._slabs),
+            "slots": list(self._slots),
+            "free": list(self._free),
+            "vectors": [self.vector(position) for position in range(len(self._slots))],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a state."""
+        slots, free, capacity = state["slots"], state["free"], state["slabs"] * SLAB_ROWS
+        if sorted(slots + free) != list(range(capacity)) or len(state["vectors"]) != len(slots):
+            raise ValueError("the places of the cuts do not fit together")
+        self._slabs = [np.zeros((SLAB_ROWS, self._dimension)) for _ in range(state["slabs"])]
+        self._slots, self._free = list(slots), list(free)
+        for position, vector in enumerate(state["vectors"]):
+            self.vector(position)[...] = vector
 
     def dot(self, u: np.ndarray, v: np.ndarray) -> float:
         """<u, v>."""

@@ -160,6 +160,13 @@ class Input:
             filled += count
         return filled
 
+    def read_all(self) -> bytes:
+        """The whole content."""
+        content, piece = bytearray(), bytearray(1 << 20)
+        while count := self.read_into(memoryview(piece)):
+            content += piece[:count]
+        return bytes(content)
+
     def _read_some(self, buffer: memoryview) -> int:
         try:
             if hasattr(self.file, "readinto"):

@@ -1,6 +1,7 @@
 """Estimators in the scikit-learn API: validate, assemble, call, store."""
 
 from .chain_tagger import ChainTagger
+from .checkpoint import Checkpoint
 from .kernel_svc import SVC
 from .kernel_svr import SVR, OneClassSVM
 from .linear_svc import LinearSVC
@@ -13,6 +14,7 @@ __all__ = [
     "SVC",
     "SVR",
     "ChainTagger",
+    "Checkpoint",
     "LinearSVC",
     "MeasureSVC",
     "OneClassSVM",

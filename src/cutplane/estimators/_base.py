@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
@@ -19,7 +20,9 @@ from ._callbacks import CallbackSupportMixin, FitTasks
 from ._datasets import check_test_dataset, training_dataset
 from ._form import ModelForm
 from ._solve import Data, Memory, Problem, Session, divided
+from .checkpoint import Checkpoint, CheckpointFile, check_checkpoint
 
+WITH_STATE = ("ocas", "cpa")
 STOPPING = ("relative", "absolute", "epsilon")
 # Relative to their size, scores closer than this differ by rounding.
 ROUNDING = 1e-10
@@ -48,6 +51,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
     warm_start: bool
     verbose: int
     callback: Callable[[Iteration], bool | None] | None
+    checkpoint: Checkpoint | str | os.PathLike[str] | None
 
     _solvers: ClassVar[tuple[str, ...]] = ("ocas", "cpa")
 
@@ -67,6 +71,11 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"callback must be callable or None, got {self.callback!r}")
         if self.time_limit is not None:
             check_number("time_limit", self.time_limit, above=0.0, finite=False)
+        if check_checkpoint(self.checkpoint) is not None and self.solver not in WITH_STATE:
+            raise ValueError(
+                f"checkpoint is for solver='ocas' or 'cpa', whose state can be written; got "
+                f"solver={self.solver!r}"
+            )
 
     def _training_data(self, X: Any, y: Any, **options: Any) -> tuple[Any, np.ndarray]:
         """Training data as arrays, or a data set on disk as it is."""
@@ -82,6 +91,13 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
             max_iter=None if self.max_iter is None else int(self.max_iter),
             time_limit=np.inf if self.time_limit is None else float(self.time_limit),
         )
+
+    def _checkpoint_file(self, matrix: Data) -> CheckpointFile | None:
+        checkpoint = check_checkpoint(self.checkpoint)
+        if checkpoint is None:
+            return None
+        name, parameters = type(self).__name__, self.get_params(deep=False)
+        return CheckpointFile(checkpoint, name, parameters, matrix.digest())
 
     def _start(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The previous model, if a fit may start there."""
@@ -124,6 +140,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
                 verbose=self.verbose,
                 callback=self.callback,
                 keep_cuts=self.warm_start,
+                checkpoint=self._checkpoint_file(matrix),
             )
 
             def solve(k: int) -> None:
@@ -137,6 +154,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
                     on_iteration=lambda w, bias: tasks.iteration(
                         lambda: self._partial_attributes(form, session.results[:k], w, bias)
                     ),
+                    last=k == form.problems - 1,
                 )
                 tasks.end_problem()
 

@@ -32,6 +32,7 @@ from ..risks import Risk, Targets, WholeRisk
 from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
 from ._callbacks import WARN_LEVEL
 from ._form import NearlyFreeBias
+from .checkpoint import CheckpointFile, Known
 
 logger = logging.getLogger("cutplane")
 
@@ -199,6 +200,8 @@ class Session:
         The user's, called after every iteration.
     keep_cuts : bool
         Whether memories are wanted.
+    checkpoint : CheckpointFile or None
+        Where the state is written, and what it was.
     """
 
     def __init__(
@@ -213,6 +216,7 @@ class Session:
         verbose: int,
         callback: Callable[[Iteration], bool | None] | None,
         keep_cuts: bool,
+        checkpoint: CheckpointFile | None = None,
     ) -> None:
         self._matrix = matrix
         self._executor = executor
@@ -226,7 +230,9 @@ class Session:
         self._verbose = verbose
         self._callback = callback
         self._keep_cuts = keep_cuts
+        self._checkpoint = checkpoint
         self._matrix_digest = matrix.digest() if keep_cuts else b""
+        self._spent = 0.0  # seconds, of the time limit
         self.results: list[SolveResult] = []
         self.memories: dict[int, Memory] = {}
         self.ended: Status | None = None
@@ -243,6 +249,7 @@ class Session:
         memory: Memory | None = None,
         dual_point: np.ndarray | None = None,
         on_iteration: Callable[[np.ndarray, float], bool] | None = None,
+        last: bool = True,
     ) -> None:
         """Solve the next problem.
 
@@ -260,10 +267,18 @@ class Session:
             A dual point per row, divided by C: gives a cut to start with.
         on_iteration : callable, optional
             Gets the best point so far, (w, bias); a true answer stops the solver.
+        last : bool, default=True
+            Whether no other problem follows.
         """
+        C = self._C * problem.total
+        known = Known()
+        if self._checkpoint is not None:
+            known = self._checkpoint.begin(problem.digest(), self._stop, C)
+        if known.result is not None:
+            self.results.append(known.result)
+            return
         oracle = problem.oracle(self._matrix, self._executor)
-        spent = sum(result.timings["total"] for result in self.results)
-        limit = 0.0 if self.ended else max(0.0, self._stop.time_limit - spent)
+        limit = 0.0 if self.ended else max(0.0, self._stop.time_limit - self._spent)
         stop = dataclasses.replace(self._stop, time_limit=limit)
         with progress(self._verbose, problem.label, target=stop.relative or None) as show:
 
@@ -277,21 +292,38 @@ class Session:
                     stops |= on_iteration(solver.best.w, solver.best.bias)
                 return stops
 
-            solver = self._make_solver(oracle, self._C * problem.total, stop, observe)
+            solver = self._make_solver(oracle, C, stop, observe)
+            self._connect(solver, known)
             digest = self._digest(problem)
             cuts = memory.cuts if memory is not None and memory.digest == digest else ()
             if dual_point is not None:
                 assert isinstance(problem, RowProblem) and isinstance(oracle, RowOracle)
                 cuts = (*cuts, problem.dual_cut(oracle, dual_point))
+            start = start if known.start is None else known.start
             if start is not None and not (
                 start.size == oracle.dimension and np.all(np.isfinite(start))
             ):
                 start = None
             # From here on the result cannot be lost by an interrupt.
             self.results.append(solver.run(start, cuts))
+        self._spent += solver.watch.elapsed() - solver.watch.before
         self._note_end(problem.label)
+        if self._checkpoint is not None:
+            self._checkpoint.end(self.results[-1], last)
         if self._keep_cuts:
             self.memories[len(self.results) - 1] = Memory(solver.active_cuts(), digest)
+
+    def _connect(self, solver: IterativeSolver, known: Known) -> None:
+        """Have the solver's state written, and go on from one that is known."""
+        if self._checkpoint is None:
+            return
+        assert isinstance(solver, BundleSolver)
+        solver.recorder = self._checkpoint.record
+        if known.state is not None:
+            try:
+                solver.restore(known.state)
+            except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+                raise self._checkpoint.damaged(error) from error
 
     def _note_end(self, label: str) -> None:
         """Log how the last problem ended, and remember if the user ended it."""

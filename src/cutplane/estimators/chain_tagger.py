@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ._base import FLOATS
 from ._callbacks import with_callbacks
 from ._solve import warn_unless_converged
 from ._structured import StructuredModel
+from .checkpoint import Checkpoint
 
 
 class ChainTagger(StructuredModel):
@@ -52,7 +54,7 @@ class ChainTagger(StructuredModel):
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·tol, the rule of SVM-hmm.
-    max_iter, time_limit, n_jobs, warm_start, verbose, callback
+    max_iter, time_limit, n_jobs, warm_start, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 
     Attributes
@@ -105,6 +107,7 @@ class ChainTagger(StructuredModel):
         warm_start: bool = False,
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
+        checkpoint: Checkpoint | str | PathLike[str] | None = None,
     ) -> None:
         self.C = C
         self.loss = loss
@@ -119,6 +122,7 @@ class ChainTagger(StructuredModel):
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     @with_callbacks
     def fit(self, X: Any, y: Any, lengths: Any = None) -> ChainTagger:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from ._callbacks import with_callbacks
 from ._datasets import own_columns
 from ._form import ModelForm, NearlyFreeBias
 from ._solve import SOLVERS, Problem, RowProblem, warn_unless_converged
+from .checkpoint import Checkpoint
 
 LOSSES: dict[str, Callable[[], Risk]] = {
     "hinge": HingeRisk,
@@ -90,6 +92,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
     callback : callable or None, default=None
         Called with an :class:`~cutplane.Iteration` after every iteration; a true
         answer stops the fit.
+    checkpoint : Checkpoint, path or None, default=None
+        Write the state of the fit there, every minute or as :class:`~cutplane.Checkpoint`
+        says, and go on from it if it exists. For the solvers ``ocas`` and ``cpa``.
 
     Attributes
     ----------
@@ -145,6 +150,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         random_state: Any = None,
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
+        checkpoint: Checkpoint | str | PathLike[str] | None = None,
     ) -> None:
         self.C = C
         self.loss = loss
@@ -162,6 +168,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     # -- fitting --------------------------------------------------------------
 

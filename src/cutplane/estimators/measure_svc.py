@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from ._base import LinearModel
 from ._callbacks import with_callbacks
 from ._datasets import own_columns
 from ._solve import Problem, RowProblem, WholeProblem, warn_unless_converged
+from .checkpoint import Checkpoint
 
 MEASURES = ("roc_auc", "f1", "precision_at_k", "recall_at_k", "prbep", "error_rate")
 # SVM-perf's k, in units of the number of positive rows.
@@ -67,7 +69,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
     intercept_scaling : float or None, default=None
         Value of the constant feature whose weight is the intercept. None means 1
         for ``f1`` and a true, unregularised bias for ``error_rate``.
-    max_iter, time_limit, n_jobs, warm_start, verbose, callback
+    max_iter, time_limit, n_jobs, warm_start, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 
     Attributes
@@ -131,6 +133,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         warm_start: bool = False,
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
+        checkpoint: Checkpoint | str | PathLike[str] | None = None,
     ) -> None:
         self.measure = measure
         self.C = C
@@ -146,6 +149,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MeasureSVC:

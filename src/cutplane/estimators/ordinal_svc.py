@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ._base import LinearModel
 from ._callbacks import with_callbacks
 from ._datasets import own_columns
 from ._solve import WholeProblem, warn_unless_converged
+from .checkpoint import Checkpoint
 
 CRITERIA = ("absolute", "zero_one")
 
@@ -45,7 +47,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·tol.
-    max_iter, time_limit, n_jobs, warm_start, verbose, callback
+    max_iter, time_limit, n_jobs, warm_start, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 
     Attributes
@@ -99,6 +101,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         warm_start: bool = False,
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
+        checkpoint: Checkpoint | str | PathLike[str] | None = None,
     ) -> None:
         self.C = C
         self.criterion = criterion
@@ -112,6 +115,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OrdinalSVC:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from ..structured.problem import (
 from ._callbacks import WARN_LEVEL, with_callbacks
 from ._solve import warn_unless_converged
 from ._structured import StructuredModel
+from .checkpoint import Checkpoint
 
 # A risk this much, relatively, below a bound on it is no rounding.
 BELOW_BOUND = 1e-7
@@ -57,7 +59,7 @@ class StructuredSVM(StructuredModel):
     cache_size : int, default=5
         Passes whose outputs are kept per example: they give cuts without inference. 0 for none.
         Every bound that is reported as the objective comes from a full pass.
-    max_iter, time_limit, warm_start, verbose, callback
+    max_iter, time_limit, warm_start, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
     n_jobs : int or None, default=None
         Processes for inference, because Python code would wait for itself in threads; None for
@@ -111,6 +113,7 @@ class StructuredSVM(StructuredModel):
         warm_start: bool = False,
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
+        checkpoint: Checkpoint | str | PathLike[str] | None = None,
     ) -> None:
         self.problem = problem
         self.C = C
@@ -125,6 +128,7 @@ class StructuredSVM(StructuredModel):
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     @with_callbacks
     def fit(self, X: Any, y: Any) -> StructuredSVM:

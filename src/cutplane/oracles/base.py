@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -44,6 +44,14 @@ class Oracle(Protocol):
 
     def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
         """The cut at start, or at start + k(end − start)."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """What answers depend on besides the question, such as guesses from earlier ones."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a state."""
         ...
 
     def regularised(self, w: np.ndarray) -> np.ndarray:

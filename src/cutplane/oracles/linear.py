@@ -11,6 +11,7 @@ are the plane that touches the risk at the scores.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -88,6 +89,14 @@ class LinearOracle:
 
         self.matrix.run(scores, self.executor)
         self.surface.settle(into)
+
+    def state(self) -> dict[str, Any]:
+        """Guesses of the surface."""
+        return self.surface.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a state."""
+        self.surface.restore(state)
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
         """Move ``into`` to start + k(end − start), without reading the data."""

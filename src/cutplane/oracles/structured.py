@@ -19,7 +19,7 @@ points it costs no product with the data.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -70,6 +70,14 @@ class JointModel(Protocol):
 
     def cheap_cut(self, w: np.ndarray) -> Cut | None:
         """The highest cut at w from outputs of earlier passes; None if there are none."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """What is to be known after an interruption."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a state."""
         ...
 
 
@@ -156,6 +164,15 @@ class StructuredOracle:
         into.w = w
         self.model.score(w, into.scores, self.executor)
         self.surface.settle(into)
+
+    def state(self) -> dict[str, Any]:
+        """Guesses of the surface, and what is known of the inference."""
+        return {**self.surface.state(), "model": self.model.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a state."""
+        self.surface.restore(state)
+        self.model.restore(state["model"])
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
         """Move ``into`` to start + k(end − start): one pass of inference."""

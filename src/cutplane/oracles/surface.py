@@ -104,6 +104,14 @@ class Surface(ABC):
         self._spare = self._spare or self.new_point(np.empty(0))
         return self._spare
 
+    def state(self) -> dict[str, Any]:
+        """Where the next search on a line begins."""
+        return {"step": self._step_guess}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a state."""
+        self._step_guess = float(state["step"])
+
     def run(self, function: Callable[[slice], Any]) -> list[Any]:
         """Run a function over the chunks."""
         if self.light:

@@ -322,3 +322,10 @@ class ChainExamples:
     def cheap_cut(self, w: np.ndarray) -> Cut | None:
         """None: the product X·W costs more than the inference that a cache would spare."""
         return None
+
+    def state(self) -> dict[str, Any]:
+        """Nothing: the answers depend on w alone."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Nothing to do."""

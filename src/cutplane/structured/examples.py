@@ -238,6 +238,21 @@ class ProblemExamples:
             offset += chosen.offset
         return Cut(plane / self._examples, offset / self._examples)
 
+    def state(self) -> dict[str, Any]:
+        """The cache, and whether inference was caught not being exact."""
+        cache = [[(kept.rows, kept.offsets) for kept in answers] for answers in self._cache]
+        return {"nonmaximal": self.nonmaximal, "cache": cache}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a state."""
+        self.nonmaximal = state["nonmaximal"]
+        self._cache = deque([Answers(*kept) for kept in answers] for answers in state["cache"])
+        for answers in self._cache:
+            if [kept.rows.shape for kept in answers] != [
+                (count_of(chunk.X), self.dimension) for chunk in self.chunks
+            ]:
+                raise ValueError("kept outputs are of other examples")
+
     # -- in the end -----------------------------------------------------------
 
     def audit(self, w: np.ndarray) -> None:

@@ -1,0 +1,273 @@
+"""Checkpoints: the state of a fit in a file, so that it can go on after whatever ended it.
+
+The file holds the results of the problems that are solved (classes in one-vs-rest) and the state
+of the one at hand: its cuts with their Gram matrix and factor, the best point, the scores of the
+data there, the trace. A fit that resumes repeats the iterations after it to the last bit. The
+digests of the data, of each problem and of the parameters that determine the course are in
+the file, and one of anything else is refused.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._checks import check_flag, check_number
+from ..bundle import StopRule
+from ..result import SolveResult, Status
+from ..store import container
+from ..store.values import Decoder, Encoder
+
+logger = logging.getLogger("cutplane")
+
+KIND = "checkpoint"
+# Parameters that may be others when a fit resumes: they say when it ends, not which way it goes.
+FREE = (
+    *("tol", "stopping", "max_iter", "time_limit", "n_jobs", "verbose", "callback"),
+    *("checkpoint", "warm_start", "random_state", "cache_size"),
+)
+REMEDY = "give another path, or start anew with Checkpoint(..., resume=False)"
+# A problem that ended so is done; others go on when the fit resumes.
+DONE = (Status.CONVERGED, Status.NUMERICALLY_LIMITED, Status.MAX_ITER)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where and how often a fit writes down its state, to go on from there if it is ended.
+
+    Parameters
+    ----------
+    path : str or path
+        The file. It is replaced in one step: whatever happens, it is complete.
+    every : float, default=60.0
+        Seconds between writes. The state is also written in the beginning, at the end, and
+        after Ctrl-C; 0 writes at every iteration.
+    resume : bool, default=True
+        Go on from the file if there is one. If it is from other data or parameters the fit
+        is refused. False starts anew and replaces the file.
+
+    Notes
+    -----
+    A fit that resumes goes the same way to the last bit as one that was never ended, and ends with
+    the same certificate. ``tol``, ``stopping``, ``max_iter``, ``time_limit`` and ``n_jobs`` may be
+    others than before: ``time_limit`` starts anew, ``max_iter`` counts all iterations. The file
+    stays when the fit is done; remove it when the model is safe. One fit, one file: do not share a
+    path between fits that run in parallel.
+
+    Examples
+    --------
+    >>> import os
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from cutplane import Checkpoint, LinearSVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LinearSVC(C=1e-3, checkpoint=Checkpoint("fit.checkpoint", every=10.0)).fit(X, y)
+    >>> os.path.exists("fit.checkpoint")
+    True
+    >>> os.remove("fit.checkpoint")
+    """
+
+    path: str | os.PathLike[str]
+    every: float = 60.0
+    resume: bool = True
+
+
+def check_checkpoint(value: Any) -> Checkpoint | None:
+    """The parameter ``checkpoint`` of an estimator: None, a path or a Checkpoint."""
+    if value is None:
+        return None
+    if isinstance(value, str | os.PathLike):
+        value = Checkpoint(value)
+    if not isinstance(value, Checkpoint):
+        raise ValueError(f"checkpoint must be None, a path or a Checkpoint, got {value!r}")
+    if not isinstance(value.path, str | os.PathLike) or str(value.path) in ("", "-"):
+        raise ValueError(f"checkpoint must have the path of a file, got {value.path!r}")
+    check_number("every of checkpoint", value.every, at_least=0.0)
+    check_flag("resume of checkpoint", value.resume)
+    return value
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A problem that is done: its result, and the digest of the problem."""
+
+    result: SolveResult
+    digest: bytes
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a file knows of a problem: its result, a state to go on from, or a start."""
+
+    result: SolveResult | None = None
+    state: dict[str, Any] | None = None
+    start: np.ndarray | None = None
+
+
+class CheckpointFile:
+    """The file of one fit, and what is in it.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+    estimator : str
+        Name of the class.
+    parameters : dict
+        Of the estimator.
+    data : bytes
+        Digest of the data.
+    """
+
+    def __init__(
+        self, checkpoint: Checkpoint, estimator: str, parameters: dict[str, Any], data: bytes
+    ) -> None:
+        self._path = Path(checkpoint.path)
+        self._every = float(checkpoint.every)
+        self._estimator = estimator
+        self._course = f"{parameters['solver']}, C = {float(parameters['C'])!r}"
+        self._parameters = {name: f"{value!r:.100}" for name, value in parameters.items()}
+        self._data = data
+        self._solved: list[Solved] = []
+        self._waiting: list[Solved] = []  # from the file, for problems that are to come
+        self._state: dict[str, Any] | None = None  # from the file, of the problem after these
+        self._state_digest = b""
+        self._others = ""  # parameters that are not the same as in the file
+        self._last: dict[str, Any] | None = None  # of the problem at hand
+        self._last_digest = b""
+        self._written = -math.inf
+        self._closed = False
+        if checkpoint.resume and self._path.exists():
+            self._open()
+
+    # -- going on -------------------------------------------------------------
+
+    def _open(self) -> None:
+        name = str(self._path)
+        file = container.read(self._path)
+        if file.header.kind != KIND:
+            raise ValueError(f"{name} is not a checkpoint but a model file of {file.header.kind}")
+        try:
+            content = Decoder(file.arrays).decode(file.header.content)
+            self._check(name, content)
+            self._waiting = [Solved(*pair) for pair in content["solved"]]
+            self._state, self._state_digest = content["state"], content["problem"]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise container.damaged(name, f"its content is wrong ({error!r})") from None
+        logger.info("going on from the checkpoint %s", name)
+
+    def _check(self, name: str, content: dict[str, Any]) -> None:
+        was, now = content["parameters"], self._parameters
+        differences = [
+            f"{key} was {was.get(key)}, is {now.get(key)}"
+            for key in sorted(set(was) | set(now))
+            if key not in FREE and was.get(key) != now.get(key)
+        ]
+        self._others = "; ".join(differences)
+        if content["estimator"] != self._estimator:
+            raise ValueError(
+                f"{name} is a checkpoint of {content['estimator']}, not of {self._estimator}; "
+                f"{REMEDY}"
+            )
+        if content["course"] != self._course:
+            raise ValueError(
+                f"{name} is a checkpoint of a fit with other parameters ({self._others}); {REMEDY}"
+            )
+        if content["data"] != self._data:
+            raise self._refusal("X")
+
+    def _refusal(self, data: str) -> ValueError:
+        cause = f"parameters ({self._others})" if self._others else f"data ({data})"
+        return ValueError(f"{self._path} is a checkpoint of a fit with other {cause}; {REMEDY}")
+
+    def begin(self, digest: bytes, stop: StopRule, C: float) -> Known:
+        """What the file knows of the next problem.
+
+        Parameters
+        ----------
+        digest : bytes
+            Of the problem.
+        stop : StopRule
+        C : float
+            That multiplies the mean risk of the problem.
+        """
+        self._last, self._last_digest = None, digest
+        if self._waiting:
+            solved = self._waiting.pop(0)
+            if solved.digest != digest:
+                raise self._refusal("y or sample_weight")
+            if not _done(solved.result, stop, C):  # the rule is stricter than it was
+                return Known(start=solved.result.w)
+            self._solved.append(solved)
+            return Known(result=solved.result)
+        if self._state is None:
+            return Known()
+        state, self._state = self._state, None
+        if self._state_digest != digest:
+            raise self._refusal("y or sample_weight")
+        return Known(state=state)
+
+    def damaged(self, error: Exception) -> ValueError:
+        """The error for a state that a solver cannot go on from."""
+        return container.damaged(str(self._path), f"its state does not fit together ({error})")
+
+    # -- writing --------------------------------------------------------------
+
+    def record(self, state: dict[str, Any]) -> None:
+        """Note the state of the problem at hand, and write it if it is time to."""
+        self._last = state
+        if time.monotonic() - self._written >= self._every:
+            self._write(strict=self._written == -math.inf)
+
+    def end(self, result: SolveResult, last: bool) -> None:
+        """The problem at hand has ended, and whether it was the last one of the fit."""
+        if self._closed:
+            return
+        done = result.status in DONE
+        if self._last is not None and (last or not done):
+            self._write(strict=False)
+        if done:
+            self._solved.append(Solved(result, self._last_digest))
+        self._closed = not done
+
+    def _write(self, strict: bool) -> None:
+        """Write the file; a failure in the midst of a fit is no reason to lose that, too."""
+        if self._closed:
+            return
+        encoder = Encoder()
+        content = encoder.encode(
+            {
+                "estimator": self._estimator,
+                "parameters": self._parameters,
+                "course": self._course,
+                "data": self._data,
+                "solved": [(solved.result, solved.digest) for solved in self._solved],
+                "problem": self._last_digest,
+                "state": self._last,
+            }
+        )
+        try:
+            container.write(self._path, KIND, content, encoder.arrays)
+        except OSError as error:
+            if strict:
+                raise
+            message = f"the checkpoint could not be written, the last one stays: {error}"
+            logger.warning(message)
+            warnings.warn(message, UserWarning, stacklevel=2)
+        self._written = time.monotonic()
+
+
+def _done(result: SolveResult, stop: StopRule, C: float) -> bool:
+    """Whether a result is good enough for this rule, or cannot become better."""
+    certificate = result.certificate
+    if stop.converged(certificate.primal, certificate.dual, C):
+        return True
+    if result.status is Status.NUMERICALLY_LIMITED:
+        return True
+    return stop.max_iter is not None and result.n_iter >= stop.max_iter

@@ -1,0 +1,27 @@
+"""Models in files: our own format, and others' for exchange.
+
+:func:`save_model` and :func:`load_model` are for every estimator, :func:`describe` tells what
+is in a file without loading it. Exchange: SVM-light's text, one weight per line as libocas
+writes them, ONNX.
+"""
+
+from .describe import describe
+from .files import load_model, save_model
+from .onnx_export import save_onnx, to_onnx
+from .registry import SKOPS_TRUSTED, register
+from .svmlight_text import load_svmlight_model, save_svmlight_model
+from .weights_text import load_weights, save_weights
+
+__all__ = [
+    "SKOPS_TRUSTED",
+    "describe",
+    "load_model",
+    "load_svmlight_model",
+    "load_weights",
+    "register",
+    "save_model",
+    "save_onnx",
+    "save_svmlight_model",
+    "save_weights",
+    "to_onnx",
+]

@@ -1,0 +1,132 @@
+"""What is in a file, from its header alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import store
+from ..estimators.checkpoint import KIND as CHECKPOINT
+from ..result import Certificate
+from ..store.container import damaged
+from ..store.values import Decoder
+from .registry import REGISTRY
+
+
+def describe(path: Any) -> dict[str, Any]:
+    """What a model file or checkpoint holds, without loading its arrays.
+
+    Parameters
+    ----------
+    path : path, '-' or binary file
+
+    Returns
+    -------
+    description : dict
+        In JSON's types, but that a number may be infinite:
+
+        - ``kind``: name of the estimator, or 'checkpoint'.
+        - ``version``: of the format; ``writer``: program and version that wrote the file.
+        - ``parameters``: of the estimator, by name.
+        - ``certificate``: dict of ``primal, dual, gap, relative_gap, kind``; a list of them
+          for several problems; None if there is none.
+        - ``status``, ``n_iter``: of the fit, lists for several problems.
+        - ``classes``: list of labels, or None, also if there are hundreds; ``n_features``: int.
+        - ``sizes``: dict of the shapes of all arrays by attribute, and of ``bytes``, those of the
+          file before compression.
+        - ``digest``: SHA-256 that identifies the content.
+
+        Of a checkpoint ``estimator`` is the name of the estimator and ``solved`` the number of
+        problems that are done; certificate and iterations are those of the problem at hand.
+    """
+    header = store.read_header(path)
+    try:
+        if header.kind == CHECKPOINT:
+            return _checkpoint(header)
+        return _model(header)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise damaged(header.name, f"its content is wrong ({error!r})") from None
+
+
+def _common(header: store.Header) -> dict[str, Any]:
+    return {
+        "kind": header.kind,
+        "version": header.version,
+        "writer": header.writer,
+        "digest": header.digest,
+    }
+
+
+def _model(header: store.Header) -> dict[str, Any]:
+    attributes = header.content["attributes"]
+    results = attributes.get("result_")
+    single = not isinstance(results, list)
+    listed = [results] if single else results
+    known = [result for result in listed if result is not None]
+    decode = Decoder((), REGISTRY).decode
+    answer = {
+        "certificate": [_certificate(decode(result["certificate"])) for result in known],
+        "status": [result["status"]["value"] for result in known],
+        "n_iter": [result["n_iter"] for result in known],
+    }
+    sizes = {name: size for name, value in attributes.items() if (size := _size(value)) is not None}
+    return {
+        **_common(header),
+        "parameters": {k: _plain(v) for k, v in header.content["parameters"].items()},
+        **{k: (v[0] if v else None) if single else v for k, v in answer.items()},
+        "classes": _labels(attributes.get("classes_")),
+        "n_features": attributes.get("n_features_in_"),
+        "sizes": {**sizes, "bytes": header.size},
+    }
+
+
+def _checkpoint(header: store.Header) -> dict[str, Any]:
+    content = {key: value for key, value in header.content["dict"]}
+    state = dict(content["state"]["dict"])
+    best = dict(state["best"]["dict"])
+    bundle = dict(state["bundle"]["dict"])
+    primal, dual = _plain(best["primal"]), _plain(state["dual"])
+    trace = state["trace"]
+    return {
+        **_common(header),
+        "estimator": content["estimator"],
+        "parameters": {key: value for key, value in content["parameters"]["dict"]},
+        "certificate": _certificate(Certificate(primal, min(primal, dual))),
+        "status": None,
+        "n_iter": len(trace["number"]) if "number" in trace else 0,
+        "solved": len(content["solved"]),
+        "sizes": {
+            "w": best["w"]["shape"],
+            "cuts": bundle["offsets"]["shape"][0] - 1,
+            "bytes": header.size,
+        },
+    }
+
+
+def _certificate(certificate: Certificate) -> dict[str, Any]:
+    names = ("primal", "dual", "gap", "relative_gap", "kind")
+    return {name: getattr(certificate, name) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    """An encoded value in JSON's types as far as it can be told without arrays."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "float" in value:
+        return float(value["float"])
+    if "dict" in value:
+        return {str(_plain(key)): _plain(item) for key, item in value["dict"]}
+    if "tuple" in value:
+        return _plain(value["tuple"])
+    return next((value[key] for key in ("object", "function", "record") if key in value), "…")
+
+
+def _size(value: Any) -> list[int] | None:
+    return value["shape"] if isinstance(value, dict) and "shape" in value else None
+
+
+def _labels(value: Any) -> list[Any] | None:
+    """Labels, if they are in the header: texts, or a few numbers."""
+    keys = ("strings", "objects", "numbers")
+    return next((_plain(value[k]) for k in keys if isinstance(value, dict) and k in value), None)

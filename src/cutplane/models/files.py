@@ -1,0 +1,162 @@
+"""Save a fitted estimator to a file of our own, and load it: no pickle, everything checked."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from numbers import Integral
+from typing import Any
+
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from .. import store
+from ..store.container import damaged
+from ..store.values import Decoder, Encoder, StoreError
+from .checks import check_model
+from .registry import ESTIMATORS, REGISTRY
+
+logger = logging.getLogger("cutplane")
+
+# Parameters and attributes that belong to the process that fitted the model.
+NOT_STORED = ("callback", "checkpoint")
+
+
+def save_model(model: Any, path: Any) -> None:
+    """Save a fitted estimator.
+
+    Parameters
+    ----------
+    model : estimator
+        One of ours, fitted.
+    path : path, '-' or binary file
+        A path appears when everything is written, and what was there stays until then. A name
+        that ends in .gz, .bz2 or .xz is compressed; '-' is standard output.
+
+    Raises
+    ------
+    ValueError
+        If the model holds something that has no place in a file: a problem or a kernel of your
+        own that is not registered, see :func:`cutplane.models.register`.
+
+    Notes
+    -----
+    Stored are the parameters and all fitted attributes, ``result_`` with its trace included.
+    ``callback`` and ``checkpoint`` are not, nor what a warm start keeps, nor a random generator.
+
+    Examples
+    --------
+    >>> import os
+    >>> import cutplane
+    >>> model = cutplane.LinearSVC().fit([[0.0], [1.0]], ["no", "yes"])
+    >>> cutplane.save_model(model, "small.model")
+    >>> cutplane.load_model("small.model").predict([[2.0]])
+    array(['yes'], dtype='<U3')
+    >>> os.remove("small.model")
+    """
+    kind = type(model).__name__
+    if ESTIMATORS.get(kind) is not model.__class__:
+        raise ValueError(f"only cutplane's own estimators can be saved, got {kind}")
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        raise ValueError(f"this {kind} is not fitted; call fit before save_model") from None
+    encoder = Encoder(REGISTRY)
+    parameters = model.get_params(deep=False)
+    content: dict[str, dict[str, Any]] = {"parameters": {}, "attributes": {}}
+    for name, value in parameters.items():
+        generator = name == "random_state" and not isinstance(value, Integral | None)
+        if name not in NOT_STORED and not generator:
+            content["parameters"][name] = _encoded(encoder, kind, name, value)
+    for name, value in model.__getstate__().items():
+        # Other names are scikit-learn's: its version, callbacks, requests for metadata.
+        if name not in parameters and (name.endswith("_") or name in _PRIVATE):
+            content["attributes"][name] = _encoded(encoder, kind, name, value)
+    store.write(path, kind, content, encoder.arrays)
+
+
+_PRIVATE = ("_gamma", "_shape")
+
+
+def _encoded(encoder: Encoder, kind: str, name: str, value: Any) -> Any:
+    try:
+        return encoder.encode(value)
+    except StoreError as error:
+        advice = "; register it with cutplane.models.register" if "array" not in str(error) else ""
+        if name in ("problem", "problem_"):
+            thing = f"{name} of this {kind} is or holds {error}"
+        else:
+            thing = f"{name} of this {kind} is {error}"
+        raise ValueError(thing + advice) from None
+
+
+def load_model(path: Any) -> Any:
+    """Load an estimator that :func:`save_model` saved.
+
+    Parameters
+    ----------
+    path : path, '-' or binary file
+        A name that ends in .gz, .bz2 or .xz is decompressed; '-' is standard input.
+
+    Returns
+    -------
+    model : estimator
+        It predicts the same as the one that was saved, to the last bit.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, from a newer version, or something else. Nothing in a file is
+        ever run, and no memory is taken for more than there is in the file.
+    """
+    file = store.read(path)
+    header = file.header
+    name, kind = header.name, header.kind
+    if kind == "checkpoint":
+        raise ValueError(
+            f"{name} is a checkpoint, not a model: fit with checkpoint={name!r} to go on from it"
+        )
+    if kind not in ESTIMATORS:
+        raise ValueError(
+            f"{name} holds a {kind!r:.40}, written by {header.writer:.40}; this version does not "
+            "know it"
+        )
+    decoder = Decoder(file.arrays, REGISTRY)
+    try:
+        parameters = _decoded(decoder, header.content["parameters"])
+        attributes = _decoded(decoder, header.content["attributes"])
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError, OverflowError) as error:
+        if "not registered" in str(error):
+            raise ValueError(f"{name} cannot be loaded: {error}") from None
+        raise damaged(name, f"its content is wrong ({error})") from None
+    return _assembled(name, header, parameters, attributes)
+
+
+def _decoded(decoder: Decoder, values: Any) -> dict[str, Any]:
+    if not isinstance(values, dict):
+        raise ValueError("expected names and values")
+    return {name: decoder.decode(value) for name, value in values.items()}
+
+
+def _assembled(
+    name: str, header: store.Header, parameters: dict[str, Any], attributes: dict[str, Any]
+) -> Any:
+    """The estimator of these parameters and attributes, if they fit together."""
+    kind = ESTIMATORS[header.kind]
+    unknown = sorted(set(parameters) - set(inspect.signature(kind).parameters))
+    if unknown:
+        raise ValueError(
+            f"{name}, written by {header.writer:.40}, has parameters of {header.kind} that this "
+            f"version does not know: {', '.join(unknown):.200}"
+        )
+    try:
+        model = kind(**parameters)
+        for attribute, value in attributes.items():
+            fitted = attribute.isidentifier() and attribute.endswith("_")
+            if not (fitted or attribute in _PRIVATE) or attribute.startswith("__"):
+                raise ValueError(f"{attribute!r:.40} is no fitted attribute")
+            setattr(model, attribute, value)
+        check_model(model)
+    except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
+        raise damaged(name, f"its content does not fit together ({error})") from None
+    return model

@@ -1,0 +1,96 @@
+"""What may be in a model file besides plain values: our estimators, our records, what users add.
+
+Loading a file never imports anything: a name in a file only finds what is listed here.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any, TypeVar
+
+from .. import estimators
+from ..dual.records import DualCertificate, DualIteration
+from ..result import Certificate, Iteration, SolveResult, Status
+from ..store.values import Registry
+from ..structured import BinaryProblem, MulticlassProblem
+from ..structured.chain import ChainShape
+
+Thing = TypeVar("Thing")
+
+ESTIMATORS: dict[str, Any] = {
+    name: getattr(estimators, name)
+    for name in (
+        "LinearSVC",
+        "MeasureSVC",
+        "RankSVM",
+        "OrdinalSVC",
+        "SVC",
+        "SVR",
+        "OneClassSVM",
+        "ChainTagger",
+        "StructuredSVM",
+    )
+}
+RECORDS = (DualCertificate, DualIteration, ChainShape)
+PROBLEMS = (BinaryProblem, MulticlassProblem)
+
+REGISTRY = Registry({kind.__name__: kind for kind in RECORDS})
+
+
+def register(thing: Thing, name: str | None = None) -> Thing:
+    """Allow a class or function of your own in model files.
+
+    A model with a problem of your own or a kernel that is a function can be saved if
+    that is registered, and loaded where it is registered under the same name.
+
+    Parameters
+    ----------
+    thing : class or function
+        A class is stored as the attributes of its object, which must be plain values or arrays.
+    name : str, optional
+        By default the module and the name of the thing.
+
+    Returns
+    -------
+    thing
+        So that it can be used as a decorator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cutplane.models import register
+    >>> @register
+    ... def histogram_kernel(A, B):
+    ...     return np.minimum(A[:, None], B).sum(axis=2)
+    """
+    if not isinstance(thing, type | types.FunctionType):
+        raise ValueError(f"only classes and functions can be registered, got {thing!r:.80}")
+    label = f"{thing.__module__}.{thing.__qualname__}" if name is None else name
+    known = REGISTRY.objects.get(label)
+    if known is not None and known is not thing and not _again(known, thing):
+        raise ValueError(f"{label!r} is registered already, for {known!r}")
+    REGISTRY.objects[label] = thing
+    return thing
+
+
+def _again(known: Any, thing: Any) -> bool:
+    """Whether a module was loaded again, or a cell run again."""
+    return (known.__module__, known.__qualname__) == (thing.__module__, thing.__qualname__)
+
+
+for _problem in PROBLEMS:
+    register(_problem, f"cutplane.{_problem.__name__}")
+
+# For skops.io.load(..., trusted=SKOPS_TRUSTED): all types of ours that a fitted estimator has.
+SKOPS_TRUSTED: list[str] = sorted(
+    f"{kind.__module__}.{kind.__qualname__}"
+    for kind in (
+        *ESTIMATORS.values(),
+        *RECORDS,
+        *PROBLEMS,
+        Certificate,
+        Iteration,
+        SolveResult,
+        Status,
+    )
+)

@@ -1,0 +1,332 @@
+"""Python values as JSON and arrays, and back: numbers, texts, lists, arrays, records.
+
+A value that JSON has stands for itself. Any other is an object whose first key tells what it is:
+
+    {"float": "inf"}                    what JSON has no number for
+    {"tuple": [...]}, {"dict": [[key, value], ...]}, {"bytes": hex}
+    {"array": number, "shape": [...]}   in the file's list; "order": "F" if column-major
+    {"numbers": [...], "shape", "dtype"}   a small array
+    {"strings": [...], "shape", "dtype"}, {"objects": [...], "shape"}
+    {"sparse": "csr_matrix", "shape", "data", "indices", "indptr"}
+    {"record": name, ...fields}         a dataclass or an enumeration that is listed
+    {"trace": name, ...columns}         a tuple of records of iterations
+    {"object": name, "state"}, {"function": name}     what the user registered
+
+Arrays of equal bytes are stored once. Nothing is imported by name: what is not listed
+is refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse
+
+from ..result import Certificate, Iteration, SolveResult, Status
+from .container import DTYPES
+
+SPARSE: dict[str, Any] = {
+    "csr_matrix": scipy.sparse.csr_matrix,
+    "csr_array": scipy.sparse.csr_array,
+}
+SMALL = 256  # elements of an array that goes into the header
+RECORDS: dict[str, Any] = {
+    kind.__name__: kind for kind in (Certificate, SolveResult, Status, Iteration)
+}
+
+
+class StoreError(ValueError):
+    """A value that has no place in a file; the message is the end of the sentence "it is"."""
+
+
+class Registry:
+    """What else than plain values may be in a file, by name.
+
+    Attributes
+    ----------
+    records : dict of str to dataclass or enumeration
+    objects : dict of str to class or function
+    """
+
+    def __init__(self, records: dict[str, Any] | None = None) -> None:
+        self.records = {**RECORDS, **(records or {})}
+        self.objects: dict[str, Any] = {}
+
+    def name_of(self, thing: Any) -> str | None:
+        """The name under which a class or function is registered."""
+        return next((name for name, known in self.objects.items() if known is thing), None)
+
+
+# -- to JSON ------------------------------------------------------------------
+
+
+class Encoder:
+    """Turns values into JSON's types, and collects the arrays among them.
+
+    Attributes
+    ----------
+    arrays : list of ndarray
+        In the order of their numbers.
+    """
+
+    def __init__(self, registry: Registry | None = None) -> None:
+        self.arrays: list[np.ndarray] = []
+        self._registry = registry or Registry()
+        self._known: dict[tuple[str, bytes], int] = {}
+
+    def encode(self, value: Any) -> Any:
+        """The value in JSON's types."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or type(value) in (bool, int, str):
+            return value
+        if type(value) is float:
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if type(value) is list:
+            return [self.encode(item) for item in value]
+        if type(value) is tuple:
+            return self._tuple(value)
+        if type(value) is dict:
+            return {"dict": [[self.encode(k), self.encode(v)] for k, v in value.items()]}
+        if isinstance(value, bytes):
+            return {"bytes": value.hex()}
+        if isinstance(value, np.ndarray):
+            return self._array(value)
+        if type(value).__name__ in SPARSE and scipy.sparse.issparse(value):
+            return self._sparse(value)
+        return self._named(value)
+
+    def _tuple(self, value: tuple[Any, ...]) -> Any:
+        kinds = {type(item) for item in value}
+        if len(kinds) == 1 and issubclass(next(iter(kinds)), Iteration):
+            name = self._record_name(value[0])
+            columns = {
+                field.name: self._column([getattr(item, field.name) for item in value])
+                for field in dataclasses.fields(value[0])
+            }
+            return {"trace": name, **columns}
+        return {"tuple": [self.encode(item) for item in value]}
+
+    def _column(self, values: list[Any]) -> Any:
+        if all(type(value) is float for value in values):
+            return self.encode(np.array(values))
+        return self.encode(values)
+
+    def _array(self, array: np.ndarray) -> Any:
+        shape = list(array.shape)
+        if type(array) is not np.ndarray:
+            array = np.asarray(array)
+        if array.dtype.kind in "UT":
+            texts = [str(item) for item in array.ravel().tolist()]
+            return {"strings": texts, "shape": shape, "dtype": array.dtype.kind}
+        if array.dtype == object:
+            items = [self.encode(item) for item in array.ravel().tolist()]
+            return {"objects": items, "shape": shape}
+        if array.dtype.newbyteorder("<").str not in DTYPES:
+            raise StoreError(f"an array of type {array.dtype}, which has no place in the file")
+        fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+        if array.size <= SMALL and not fortran:
+            values = [self.encode(item) for item in array.ravel().tolist()]
+            return {"numbers": values, "shape": shape, "dtype": array.dtype.newbyteorder("<").str}
+        flat = array.ravel(order="F" if fortran else "C")
+        key = (array.dtype.newbyteorder("<").str, hashlib.sha256(flat.data).digest())
+        if key not in self._known:
+            self._known[key] = len(self.arrays)
+            self.arrays.append(flat)
+        answer = {"array": self._known[key], "shape": shape}
+        return {**answer, "order": "F"} if fortran else answer
+
+    def _sparse(self, matrix: Any) -> Any:
+        return {
+            "sparse": type(matrix).__name__,
+            "shape": list(map(int, matrix.shape)),
+            **{name: self._array(getattr(matrix, name)) for name in ("data", "indices", "indptr")},
+        }
+
+    def _record_name(self, value: Any) -> str:
+        name = type(value).__name__
+        if self._registry.records.get(name) is not type(value):
+            raise StoreError(f"a {name}, which has no place in the file")
+        return name
+
+    def _named(self, value: Any) -> Any:
+        name = self._registry.name_of(value)
+        if name is not None:
+            return {"function": name}
+        name = self._registry.name_of(type(value))
+        if name is not None:
+            return {"object": name, "state": self.encode(dict(vars(value)))}
+        if isinstance(value, Enum):
+            return {"record": self._record_name(value), "value": value.value}
+        if dataclasses.is_dataclass(value):
+            fields = {
+                f.name: self.encode(getattr(value, f.name)) for f in dataclasses.fields(value)
+            }
+            return {"record": self._record_name(value), **fields}
+        raise StoreError(f"a {type(value).__name__}, which has no place in the file")
+
+
+# -- from JSON ----------------------------------------------------------------
+
+
+class Decoder:
+    """Turns what an Encoder made into values again.
+
+    What does not fit is a ValueError, TypeError or KeyError; nothing is run but the
+    constructors of the listed records.
+    """
+
+    def __init__(self, arrays: Sequence[np.ndarray], registry: Registry | None = None) -> None:
+        self._arrays = arrays
+        self._registry = registry or Registry()
+        self._used: set[int] = set()
+
+    def decode(self, value: Any) -> Any:
+        """The value."""
+        if isinstance(value, list):
+            return [self.decode(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        kind = next(iter(value), "")
+        method = self._METHODS.get(kind)
+        if method is None:
+            raise ValueError(f"values of the kind {kind!r:.40} are not known")
+        return method(self, value)
+
+    def _float(self, value: Any) -> float:
+        return {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[value["float"]]
+
+    def _tuple(self, value: Any) -> tuple[Any, ...]:
+        return tuple(self.decode(_list(value["tuple"])))
+
+    def _dict(self, value: Any) -> dict[Any, Any]:
+        pairs = [(self.decode(k), self.decode(v)) for k, v in _list(value["dict"])]
+        return dict(pairs)
+
+    def _bytes(self, value: Any) -> bytes:
+        return bytes.fromhex(value["bytes"])
+
+    def _array(self, value: Any) -> np.ndarray:
+        number, shape = value["array"], _shape(value["shape"])
+        if type(number) is not int or not 0 <= number < len(self._arrays):
+            raise ValueError(f"there is no array {number!r:.40}")
+        array = self._arrays[number]
+        if math.prod(shape) != array.size:
+            raise ValueError(f"array {number} has {array.size} elements, not shape {shape}")
+        if number in self._used:
+            array = array.copy()  # equal ones are stored once, but are not the same
+        self._used.add(number)
+        return array.reshape(shape, order="F" if value.get("order") == "F" else "C")
+
+    def _numbers(self, value: Any) -> np.ndarray:
+        if value["dtype"] not in DTYPES:
+            raise ValueError(f"the type {value['dtype']!r:.40} is not known")
+        items = self.decode(_list(value["numbers"]))
+        if not all(isinstance(item, int | float) for item in items):
+            raise ValueError("numbers that are none")
+        dtype = np.dtype(value["dtype"]).newbyteorder("=")
+        return np.array(items, dtype=dtype).reshape(_shape(value["shape"]))
+
+    def _strings(self, value: Any) -> np.ndarray:
+        texts = _list(value["strings"])
+        if not all(type(text) is str for text in texts):
+            raise ValueError("strings that are none")
+        kind: Any = np.str_
+        if value["dtype"] == "T" and hasattr(np.dtypes, "StringDType"):
+            kind = np.dtypes.StringDType()
+        return np.array(texts, dtype=kind).reshape(_shape(value["shape"]))
+
+    def _objects(self, value: Any) -> np.ndarray:
+        items = self.decode(_list(value["objects"]))
+        array = np.empty(len(items), dtype=object)
+        array[:] = items
+        return array.reshape(_shape(value["shape"]))
+
+    def _sparse(self, value: Any) -> Any:
+        rows, columns = _shape(value["shape"])
+        data, indices, indptr = (self.decode(value[n]) for n in ("data", "indices", "indptr"))
+        whole = all(getattr(a, "ndim", 0) == 1 and a.dtype.kind == "i" for a in (indices, indptr))
+        if not (
+            whole
+            and len(indptr) == rows + 1
+            and len(data) == len(indices) == indptr[-1]
+            and indptr[0] == 0
+            and np.all(np.diff(indptr) >= 0)
+            and (not len(indices) or 0 <= indices.min() <= indices.max() < columns)
+        ):
+            raise ValueError("a sparse matrix whose parts do not fit together")
+        return SPARSE[value["sparse"]]((data, indices, indptr), shape=(rows, columns), copy=False)
+
+    def _record(self, value: Any) -> Any:
+        kind: Any = self._registry.records[value["record"]]
+        if issubclass(kind, Enum):
+            return kind(value["value"])
+        names = {field.name for field in dataclasses.fields(kind)}
+        given = {name: self.decode(item) for name, item in value.items() if name != "record"}
+        if set(given) - names:
+            raise ValueError(f"{value['record']} has no {', '.join(sorted(set(given) - names))}")
+        return kind(**given)
+
+    def _trace(self, value: Any) -> tuple[Any, ...]:
+        kind: Callable[..., Any] = self._registry.records[value["trace"]]
+        columns = {k: _list(self.decode(v)) for k, v in value.items() if k != "trace"}
+        return tuple(
+            kind(**dict(zip(columns, items, strict=True)))
+            for items in zip(*columns.values(), strict=True)
+        )
+
+    def _object(self, value: Any) -> Any:
+        kind: Any = self._registered(value["object"])
+        state = self.decode(value["state"])
+        if not isinstance(kind, type) or not isinstance(state, dict):
+            raise ValueError(f"{value['object']!r:.80} is registered as something else")
+        thing: Any = object.__new__(kind)
+        vars(thing).update(state)
+        return thing
+
+    def _function(self, value: Any) -> Any:
+        return self._registered(value["function"])
+
+    def _registered(self, name: Any) -> Any:
+        if name not in self._registry.objects:
+            raise ValueError(
+                f"it needs {name!r:.80}, which is not registered; import its module and call "
+                "cutplane.models.register with it first"
+            )
+        return self._registry.objects[name]
+
+    _METHODS: ClassVar[dict[str, Callable[[Decoder, Any], Any]]] = {
+        "float": _float,
+        "tuple": _tuple,
+        "dict": _dict,
+        "bytes": _bytes,
+        "array": _array,
+        "numbers": _numbers,
+        "strings": _strings,
+        "objects": _objects,
+        "sparse": _sparse,
+        "record": _record,
+        "trace": _trace,
+        "object": _object,
+        "function": _function,
+    }
+
+
+def _list(value: Any) -> list[Any]:
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        return value.tolist()
+    if not isinstance(value, list):
+        raise ValueError(f"expected a list, got {value!r:.40}")
+    return value
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    if not all(type(size) is int and size >= 0 for size in _list(value)):
+        raise ValueError(f"{value!r:.40} is no shape")
+    return tuple(value)
