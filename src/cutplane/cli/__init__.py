@@ -103,6 +103,8 @@ def in_flags(message: str, args: argparse.Namespace) -> str:
     if parser is None:
         return message
 
+    message = message.replace("with Checkpoint(..., resume=False)", "without --resume")
+
     def flag(match: re.Match[str]) -> str:
         name = parser.flag_of(match["name"])
         if name is None:
@@ -111,7 +113,8 @@ def in_flags(message: str, args: argparse.Namespace) -> str:
             case None | "True":
                 return name
             case "False":
-                return f"--no-{name[2:]}"
+                opposite = f"--no-{name[2:]}"
+                return opposite if opposite in parser.flags() else f"without {name}"
         return f"{name} {match['value']}".replace("'", "")
 
     # Single words only where a value follows: "sort=True", but not "of this sort".

@@ -10,8 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..report.text import print_facts, print_json
+from ..result import Certificate, Status
+from .answers import label_text
 from .common import ExitCode, add_json, add_verbose
+from .fitting import describe_certificate
 from .inputs import Table, add_reader_flags, format_of, read_chunks
+from .streams import is_model
 from .train import MOST_CLASSES
 
 DESCRIPTION = """\
@@ -51,7 +55,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look; returns the exit code."""
-    if args.file != "-" and format_of(args.file) == "svmlight" and _is_model(args.file):
+    if args.file != "-" and format_of(args.file) == "svmlight" and is_model(args.file):
         return _tell_model(args)
     summary = Summary()
     for table in read_chunks(args.file, args):
@@ -67,13 +71,6 @@ def run(args: argparse.Namespace) -> int:
 # -- models -------------------------------------------------------------------
 
 
-def _is_model(name: str) -> bool:
-    """Whether a file begins like a model."""
-    from ..models import is_model
-
-    return is_model(name)
-
-
 def _tell_model(args: argparse.Namespace) -> int:
     from ..models import describe
 
@@ -81,13 +78,50 @@ def _tell_model(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"command": "info", "name": args.file, **found})
     else:
-        print_facts({"model": args.file, **{name: _text(value) for name, value in found.items()}})
+        print_facts({"model": args.file, **model_facts(found)})
     return ExitCode.OK
+
+
+def model_facts(found: dict[str, Any]) -> dict[str, str]:
+    """The description of a model for people."""
+    facts = {"kind": found["kind"]}
+    if "estimator" in found:
+        facts["estimator"] = f"{found['estimator']}, {found['solved']} problems solved"
+    parameters = {
+        name: value
+        for name, value in found["parameters"].items()
+        if value is not None and name not in ("verbose", "warm_start")
+    }
+    facts["parameters"] = ", ".join(f"{name}={_text(v)}" for name, v in parameters.items())
+    if found.get("n_features") is not None:
+        facts["features"] = f"{found['n_features']:,}"
+    if found.get("classes") is not None:
+        facts["classes"] = ", ".join(label_text(label) for label in found["classes"])
+    facts["size"] = f"{found['sizes']['bytes']:,} bytes"
+    facts["writer"] = str(found["writer"])
+    facts["digest"] = found["digest"]
+    certificates = found["certificate"]
+    if certificates is not None:
+        facts["certificate"] = _certificates(certificates, found["status"], found["n_iter"])
+    return facts
+
+
+def _certificates(certificates: Any, status: Any, n_iter: Any) -> str:
+    """In one line; of several problems the one with the largest gap."""
+    if isinstance(certificates, dict):
+        certificates, status, n_iter = [certificates], [status], [n_iter]
+    gaps = [entry["relative_gap"] for entry in certificates]
+    k = int(np.nanargmax(gaps)) if not all(map(np.isnan, gaps)) else 0
+    entry = certificates[k]
+    text = describe_certificate(Certificate(entry["primal"], entry["dual"], entry["kind"]))
+    ended = "in progress" if status[k] is None else Status(status[k]).reason
+    worst = f"worst of {len(certificates)} problems: " if len(certificates) > 1 else ""
+    return f"{worst}{text}; {ended} after {n_iter[k]:,} iterations"
 
 
 def _text(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name}={_text(entry)}" for name, entry in value.items())
+        return "{" + ", ".join(f"{name}: {_text(entry)}" for name, entry in value.items()) + "}"
     if isinstance(value, list | tuple):
         return ", ".join(map(_text, value))
     return f"{value:.8g}" if isinstance(value, float) else str(value)
@@ -211,16 +245,12 @@ class Summary:
         return facts
 
     def _label_text(self) -> str:
-        from .answers import label_text
-
         if len(self.labels) > MOST_CLASSES * 4:
             return f"{len(self.labels):,} different, from {self.lowest:g} to {self.highest:g}"
         return ", ".join(f"{label_text(k)} ({n:,})" for k, n in sorted(self.labels.items()))
 
     def as_dict(self) -> dict[str, Any]:
         """In JSON's types."""
-        from .answers import label_text
-
         low, high = self.scales()
         few = len(self.labels) <= 1000
         return {

@@ -188,7 +188,7 @@ def _snapshot(model: Any) -> Any:
     kept = copy.copy(model)
     for memory in ("_memories", "_memory"):  # large, and bound to the data
         kept.__dict__.pop(memory, None)
-    return kept.set_params(warm_start=False)
+    return kept.set_params(warm_start=False, verbose=0)
 
 
 def _as_interrupted(done: Fit) -> Fit:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from .answers import FORMS, Answers, answer, as_lines, check_form, default_form, model_kind
-from .common import ExitCode, add_verbose
+from .common import ExitCode, UsageError, add_verbose
 from .flags import threads
 from .inputs import Table, add_reader_flags, read_chunks, read_table
 from .kinds import Kind, Task
-from .streams import check_target, load, text_output
+from .streams import check_target, text_output
 
 logger = logging.getLogger("cutplane")
 
@@ -83,7 +83,11 @@ def run(args: argparse.Namespace) -> int:
 
 def load_for(args: argparse.Namespace) -> Any:
     """The model of a command, for as many threads as it asks for."""
-    model = load(args.model)
+    from .. import load_model
+
+    if args.data == args.model == "-":
+        raise UsageError("either the data or the model can come from standard input, not both")
+    model = load_model(args.model)
     if "n_jobs" in model.get_params(deep=False):
         model.set_params(n_jobs=args.threads)
     return model

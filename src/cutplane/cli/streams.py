@@ -6,9 +6,7 @@ When the answer itself goes to standard output, what is said about it goes to st
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,39 +61,22 @@ def save(model: Any, target: str) -> None:
     """Write a model to a file or, for '-', to stdout."""
     from .. import save_model
 
-    if target != "-":
-        try:
-            save_model(model, target)
-        except OSError as error:
-            raise CommandError(f"cannot write {target}: {error.strerror or error}") from None
-        return
-    if sys.stdout.isatty():
+    if target == "-" and sys.stdout.isatty():
         raise CommandError("a model is binary, it would spoil the terminal; redirect it to a file")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model"
-        save_model(model, path)
-        sys.stdout.flush()
-        with open(path, "rb") as file:
-            shutil.copyfileobj(file, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+    try:
+        save_model(model, target)
+    except OSError as error:
+        if target == "-":
+            raise
+        raise CommandError(f"cannot write {target}: {error.strerror or error}") from None
 
 
-@contextmanager
-def model_file(source: str) -> Iterator[Path]:
-    """The file of a model; '-' is stdin."""
-    if source != "-":
-        yield Path(source)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "<stdin>"
-        with open(path, "wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        yield path
+def is_model(name: str) -> bool:
+    """Whether a file begins like a model or a checkpoint, be it damaged or not."""
+    from ..data.files import opened
+    from ..store.container import MAGIC
 
-
-def load(source: str) -> Any:
-    """Read a model."""
-    from .. import load_model
-
-    with model_file(source) as path:
-        return load_model(path)
+    begin = bytearray(len(MAGIC))
+    with opened(name) as source:
+        source.read_into(memoryview(begin))
+    return begin[1:4] == MAGIC[1:4]

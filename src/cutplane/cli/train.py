@@ -39,18 +39,18 @@ certificate: how far from the optimum the model is, at most.
 
 EPILOG = """\
 examples:
-  cutplane train train.svm model                   two or more classes, linear
+  cutplane train train.svm model                      two or more classes, linear
   cutplane train --C 10 --loss logistic train.svm model
-  cutplane train --measure roc_auc train.svm model trained for the ROC area
-  cutplane train --ranking --C 100 train.svm model queries by qid:
-  cutplane train --ordinal train.svm model         grades, ratings
+  cutplane train --measure roc_auc train.svm model    trained for the ROC area
+  cutplane train --ranking --C 100 train.svm model    queries by qid:
+  cutplane train --ordinal train.svm model            grades, ratings
   cutplane train --kernel rbf --gamma 0.05 train.svm model
-  cutplane train --chain train.svm model           tags of tokens, sentences by qid:
+  cutplane train --chain train.svm model              tags of tokens, sentences by qid:
   cutplane train --time-limit 600 --checkpoint state train.svm model
   cutplane train --checkpoint state --resume train.svm model
-  cutplane train --json train.svm model            for programs
+  cutplane train --json train.svm model               for programs
   zcat train.svm.gz | cutplane train - model
-  cutplane train --ranking --help                  the parameters of another kind
+  cutplane train --ranking --help                     the parameters of another kind
 
 Ctrl-C stops the fit and keeps the best model so far (exit code 130). At max-iter
 or time-limit the model is written as well, and the exit code is 3.
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
     note_queries(table, kind)
     done = fit(make_model(kind, parameters), kind, table)
     with uninterrupted():  # what has been won is not lost to impatience
-        save(done.model, args.model)
+        save(done.model.set_params(verbose=0), args.model)
     if args.json:
         print_json(
             {
