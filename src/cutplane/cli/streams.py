@@ -68,7 +68,8 @@ def save(model: Any, target: str) -> None:
     except OSError as error:
         if target == "-":
             raise
-        raise CommandError(f"cannot write {target}: {error.strerror or error}") from None
+        cause = (error.strerror or str(error)).removeprefix("cannot write: ")
+        raise CommandError(f"cannot write {target}: {cause}") from None
 
 
 def is_model(name: str) -> bool:
