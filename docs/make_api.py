@@ -18,6 +18,7 @@ from typing import Any
 
 import cutplane
 import cutplane.metrics
+import cutplane.models
 import cutplane.structured
 
 PAGE = Path(__file__).with_name("api.md")
@@ -41,8 +42,11 @@ NAMES = (
     "load_svmlight",
     "iter_svmlight",
     "dump_svmlight",
+    "save_model",
+    "load_model",
+    "Checkpoint",
 )
-MODULES = (cutplane.structured, cutplane.metrics)
+MODULES = (cutplane.structured, cutplane.metrics, cutplane.models)
 
 HEAD = """\
 # API reference
@@ -67,7 +71,8 @@ def render() -> str:
         title = module.__name__
         contents.append(f"- [`{title}`](#{title.replace('.', '')})")
         entries += [f"## {title}\n", _markdown(inspect.getdoc(module)), ""]
-        entries += [_entry(name, getattr(module, name), "###") for name in module.__all__]
+        names = [name for name in module.__all__ if callable(getattr(module, name))]
+        entries += [_entry(name, getattr(module, name), "###") for name in names]
     page = "\n".join([HEAD, *contents, "", *entries])
     return re.sub(r"\n{3,}", "\n\n", page).rstrip() + "\n"
 

@@ -150,6 +150,13 @@ class SolveResult:
     trace: tuple[Iteration, ...] = field(repr=False)
     timings: dict[str, float] = field(repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The status as text: skops knows no enumerations."""
+        return {**vars(self), "status": self.status.value}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, status=Status(state["status"]))
+
     def column(self, name: str) -> np.ndarray:
         """A quantity of every iteration as an array, e.g. ``result.column('gap')``."""
         return np.array([getattr(record, name) for record in self.trace])

@@ -96,8 +96,8 @@ class BundleSolver(IterativeSolver):
         """
         best, point = self.best, self.point
         return {
-            "best": {"w": best.w, "bias": best.bias, "primal": best.primal},
-            "dual": self.dual,
+            "best": {"w": best.w, "bias": float(best.bias), "primal": float(best.primal)},
+            "dual": float(self.dual),
             "point": {
                 "w": point.w,
                 "scores": point.scores.copy(),
@@ -114,7 +114,15 @@ class BundleSolver(IterativeSolver):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of another run of the same problem."""
-        point = state["point"]
+        point, best = state["point"], state["best"]
+        finite = [best["primal"], point["risk"], state["dual"], state["seconds"]]
+        others = [best["bias"], point["bias"], point["offset"], state["trial_bias"]]
+        for record in state["trace"]:
+            others += [getattr(record, name) for name in ("primal", "dual", "trial", "seconds")]
+        if not all(isinstance(number, float) for number in finite + others):
+            raise ValueError("what should be numbers is something else")
+        if not np.all(np.isfinite(finite)):
+            raise ValueError("the point or the bound is not finite")
         shape = self.point.w.shape
         self.bundle.restore(state["bundle"])
         self.oracle.restore(state["oracle"])
@@ -130,7 +138,6 @@ class BundleSolver(IterativeSolver):
         self.trace = list(state["trace"])
         self.watch.before = state["seconds"]
         self.watch.seconds = dict(state["timings"])
-        best = state["best"]
         self._best = Best(best["w"].reshape(shape), best["bias"], best["primal"])
 
     def _begin(self, start: np.ndarray | None) -> None:

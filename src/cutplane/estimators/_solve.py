@@ -32,7 +32,7 @@ from ..risks import Risk, Targets, WholeRisk
 from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
 from ._callbacks import WARN_LEVEL
 from ._form import NearlyFreeBias
-from .checkpoint import CheckpointFile, Known
+from .checkpoint import WRONG, CheckpointFile, Known
 
 logger = logging.getLogger("cutplane")
 
@@ -322,7 +322,7 @@ class Session:
         if known.state is not None:
             try:
                 solver.restore(known.state)
-            except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            except WRONG as error:
                 raise self._checkpoint.damaged(error) from error
 
     def _note_end(self, label: str) -> None:

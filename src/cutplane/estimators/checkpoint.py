@@ -35,6 +35,8 @@ FREE = (
     *("checkpoint", "warm_start", "random_state", "cache_size"),
 )
 REMEDY = "give another path, or start anew with Checkpoint(..., resume=False)"
+# What decoding a file that is not as it should be may raise.
+WRONG = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
 # A problem that ended so is done; others go on when the fit resumes.
 DONE = (Status.CONVERGED, Status.NUMERICALLY_LIMITED, Status.MAX_ITER)
 
@@ -155,31 +157,37 @@ class CheckpointFile:
             raise ValueError(f"{name} is not a checkpoint but a model file of {file.header.kind}")
         try:
             content = Decoder(file.arrays).decode(file.header.content)
-            self._check(name, content)
-            self._waiting = [Solved(*pair) for pair in content["solved"]]
-            self._state, self._state_digest = content["state"], content["problem"]
-        except (KeyError, TypeError, AttributeError) as error:
+            facts = (content["estimator"], content["parameters"], content["course"])
+            data, state, digest = content["data"], content["state"], content["problem"]
+            solved = [Solved(*pair) for pair in content["solved"]]
+            if not isinstance(facts[1], dict) or not isinstance(state, dict):
+                raise ValueError("parameters or state are missing")
+            if not all(isinstance(known.result, SolveResult) for known in solved):
+                raise ValueError("results are missing")
+        except WRONG as error:
             raise container.damaged(name, f"its content is wrong ({error!r})") from None
+        self._check(*facts, data)
+        self._waiting, self._state, self._state_digest = solved, state, digest
         logger.info("going on from the checkpoint %s", name)
 
-    def _check(self, name: str, content: dict[str, Any]) -> None:
-        was, now = content["parameters"], self._parameters
+    def _check(self, estimator: str, was: dict[str, str], course: str, data: bytes) -> None:
+        now = self._parameters
         differences = [
             f"{key} was {was.get(key)}, is {now.get(key)}"
-            for key in sorted(set(was) | set(now))
+            for key in sorted(set(was) | set(now), key=str)
             if key not in FREE and was.get(key) != now.get(key)
         ]
         self._others = "; ".join(differences)
-        if content["estimator"] != self._estimator:
+        if estimator != self._estimator:
             raise ValueError(
-                f"{name} is a checkpoint of {content['estimator']}, not of {self._estimator}; "
+                f"{self._path} is a checkpoint of {estimator}, not of {self._estimator}; {REMEDY}"
+            )
+        if course != self._course:
+            raise ValueError(
+                f"{self._path} is a checkpoint of a fit with other parameters ({self._others}); "
                 f"{REMEDY}"
             )
-        if content["course"] != self._course:
-            raise ValueError(
-                f"{name} is a checkpoint of a fit with other parameters ({self._others}); {REMEDY}"
-            )
-        if content["data"] != self._data:
+        if data != self._data:
             raise self._refusal("X")
 
     def _refusal(self, data: str) -> ValueError:

@@ -106,10 +106,10 @@ class _Graph:
     def constant(self, values: Any) -> str:
         """Add a constant array; texts and numbers."""
         array = np.asarray(values)
-        if array.dtype.kind in "UTO":
+        if array.dtype == object:  # labels, all texts or all numbers
+            array = np.array(array.tolist())
+        if array.dtype.kind in "UT":
             array = array.astype(object)
-            if not all(isinstance(item, str) for item in array.ravel()):
-                raise ValueError("classes_ of mixed types cannot be written as ONNX")
         name = f"constant_{next(self._numbers)}"
         self._constants.append(self._onnx.numpy_helper.from_array(array, name))
         return name

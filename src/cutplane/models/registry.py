@@ -8,9 +8,11 @@ from __future__ import annotations
 import types
 from typing import Any, TypeVar
 
+from scipy.sparse import csr_array
+
 from .. import estimators
 from ..dual.records import DualCertificate, DualIteration
-from ..result import Certificate, Iteration, SolveResult, Status
+from ..result import Certificate, Iteration, SolveResult
 from ..store.values import Registry
 from ..structured import BinaryProblem, MulticlassProblem
 from ..structured.chain import ChainShape
@@ -83,7 +85,7 @@ for _problem in PROBLEMS:
 
 # For skops.io.load(..., trusted=SKOPS_TRUSTED): all types of ours that a fitted estimator has.
 SKOPS_TRUSTED: list[str] = sorted(
-    f"{kind.__module__}.{kind.__qualname__}"
+    f"{kind.__module__}.{kind.__qualname__}"  # csr_array: skops trusts matrices only
     for kind in (
         *ESTIMATORS.values(),
         *RECORDS,
@@ -91,6 +93,6 @@ SKOPS_TRUSTED: list[str] = sorted(
         Certificate,
         Iteration,
         SolveResult,
-        Status,
+        csr_array,
     )
 )

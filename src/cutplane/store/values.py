@@ -114,7 +114,7 @@ class Encoder:
         return {"tuple": [self.encode(item) for item in value]}
 
     def _column(self, values: list[Any]) -> Any:
-        if all(type(value) is float for value in values):
+        if all(isinstance(value, float) for value in values):
             return self.encode(np.array(values))
         return self.encode(values)
 
