@@ -26,6 +26,9 @@ PACKAGES = (
     "llvmlite",
     "scikit-learn",
     "liblinear-official",
+    "xgboost",
+    "polars",
+    "pyarrow",
     "matplotlib",
 )
 CHILD_SECONDS = 1800.0
@@ -212,7 +215,11 @@ def release_free_memory() -> None:
 # -- child processes ------------------------------------------------------------------
 
 
-def child(arguments: Sequence[str], environment: dict[str, str] | None = None) -> dict[str, Any]:
+def child(
+    arguments: Sequence[str],
+    environment: dict[str, str] | None = None,
+    seconds: float = CHILD_SECONDS,
+) -> dict[str, Any]:
     """Run ``python -m benchmarks.probes`` with these arguments; its last line is JSON.
 
     The child imports the same cutplane as this process.
@@ -227,7 +234,7 @@ def child(arguments: Sequence[str], environment: dict[str, str] | None = None) -
         env={**os.environ, "PYTHONPATH": os.pathsep.join(places), **(environment or {})},
         capture_output=True,
         text=True,
-        timeout=CHILD_SECONDS,
+        timeout=seconds,
     )
     if answer.returncode != 0:
         raise RuntimeError(f"probe {arguments[0]} failed:\n{answer.stderr}")

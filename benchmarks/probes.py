@@ -1,6 +1,7 @@
 """Measurements that need a process of their own. Each prints one line of JSON.
 
     python -m benchmarks.probes import | first-fit KIND | tiny-fit COUNT | memory DATA C [...]
+                                | dataset FOLDER C [...]
 
 Nothing is imported before it is needed: the import is one of the measurements.
 """
@@ -94,6 +95,68 @@ def memory(arguments: argparse.Namespace) -> dict[str, object]:
     }
 
 
+def dataset(arguments: argparse.Namespace) -> dict[str, object]:
+    """A fit on a data set on disk: memory by kind, passes, what the disk takes for the same."""
+    from pathlib import Path
+
+    import numpy as np
+
+    from cutplane import LinearSVC, open_dataset
+    from cutplane.data.mapped import MappedBlocks
+
+    from . import disk, measure
+
+    data = open_dataset(arguments.folder, memory_limit=arguments.kept)
+    files = disk.files_of(Path(arguments.folder))
+    few = slice(0, min(1000, data.n_rows))
+    labels = np.arange(few.stop) % 2
+    LinearSVC(C=1e-3, max_iter=3, tol=0.9).fit(data.rows(0, few.stop), labels)  # compiles
+    if arguments.anonymous is not None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (arguments.anonymous, arguments.anonymous))
+    before = disk.sequential_seconds(files)
+    passes = 0
+    begin_pass = MappedBlocks.begin
+
+    def counted(source: MappedBlocks) -> None:
+        nonlocal passes
+        passes += 1
+        begin_pass(source)
+
+    MappedBlocks.begin = counted  # type: ignore[method-assign]
+    measure.release_free_memory()
+    exact = measure.reset_peak()
+    read, cpu, begin = disk.bytes_from_disk(), time.process_time(), time.perf_counter()
+    with disk.MemoryWatch() as watch:
+        model = LinearSVC(C=arguments.C).fit(data)
+    seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
+    peak, cached = measure.peak_bytes(), disk.cached_bytes(files)
+    after = disk.bytes_from_disk()
+    timings = model.result_.timings
+    certificate = model.certificate_
+    return {
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "timings": timings,
+        "n_iter": model.n_iter_,
+        "status": model.result_.status.value,
+        "primal": certificate.primal,
+        "dual": certificate.dual,
+        "relative_gap": certificate.relative_gap,
+        "passes": passes,
+        "pass_seconds": (timings["scores"] + timings["cut"]) / passes,
+        "disk_seconds": [before, disk.sequential_seconds(files)],
+        "from_disk_bytes": None if read is None or after is None else after - read,
+        "kept_bytes": data.memory_limit,
+        "peak_bytes": peak,
+        "peak_was_reset": exact,
+        "largest_bytes": watch.largest,
+        "cached_bytes": cached,
+        "accuracy": float(model.score(data, data.y)),
+    }
+
+
 def main() -> None:
     """Run one probe."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.probes")
@@ -107,6 +170,11 @@ def main() -> None:
     at.add_argument("--data")
     at.add_argument("--rows", type=int)
     at.add_argument("--generated", action="store_true")
+    on_disk = commands.add_parser("dataset")
+    on_disk.add_argument("folder")
+    on_disk.add_argument("C", type=float)
+    on_disk.add_argument("--kept", type=int)
+    on_disk.add_argument("--anonymous", type=int)
     arguments = parser.parse_args()
     if arguments.probe == "import":
         answer: dict = import_times()
@@ -114,6 +182,8 @@ def main() -> None:
         answer = first_fit(arguments.kind)
     elif arguments.probe == "tiny-fit":
         answer = tiny_fit(arguments.count)
+    elif arguments.probe == "dataset":
+        answer = dataset(arguments)
     else:
         answer = memory(arguments)
     print(json.dumps(answer))

@@ -300,9 +300,13 @@ TABLES: Tables = {
 
 def tables_of(suite: str) -> Tables:
     """The tables of a suite, in their order."""
-    from . import measure_tables
+    from . import file_tables, measure_tables
 
-    return {"foundation": TABLES, "measures": measure_tables.TABLES}[suite]
+    return {
+        "foundation": TABLES,
+        "measures": measure_tables.TABLES,
+        "files": file_tables.TABLES,
+    }[suite]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

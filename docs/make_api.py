@@ -45,6 +45,10 @@ NAMES = (
     "save_model",
     "load_model",
     "Checkpoint",
+    "open_dataset",
+    "write_dataset",
+    "convert_dataset",
+    "Dataset",
 )
 MODULES = (cutplane.structured, cutplane.metrics, cutplane.models)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,24 +146,27 @@ class MappedArray:
         self._record = record
         self._size = HEADER + record.nbytes
         try:
-            self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - kept open
+            self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except FileNotFoundError:
             raise ValueError(
                 f"{path} is missing: the data set is damaged; write it again"
             ) from None
+        self._close = weakref.finalize(self, os.close, self._file)
         self.check_size()
-        if self._file.read(HEADER) != header(record.dtype, record.shape):
+        if os.read(self._file, HEADER) != header(record.dtype, record.shape):
             raise ValueError(
                 f"{path} does not begin as the manifest says: the data set is damaged; "
                 "write it again"
             )
-        self.map = mmap.mmap(self._file.fileno(), self._size, access=mmap.ACCESS_READ)
+        self.map = mmap.mmap(self._file, self._size, access=mmap.ACCESS_READ)
         flat = np.frombuffer(self.map, record.dtype, offset=HEADER)
         self.array = flat.reshape(record.shape)
 
     def check_size(self) -> None:
         """Refuse a file that has become shorter: to touch what is missing ends the process."""
-        size = os.fstat(self._file.fileno()).st_size
+        if not self._close.alive:
+            raise ValueError(f"{self.name} is closed; open the data set again")
+        size = os.fstat(self._file).st_size
         if size != self._size:
             raise ValueError(
                 f"{self.name} has {size} bytes instead of {self._size}: it was cut off or "
@@ -192,9 +196,7 @@ class MappedArray:
     def will_need(self, first: int, last: int) -> None:
         """Bytes of the array that will be read soon: the system reads them meanwhile."""
         if hasattr(os, "posix_fadvise") and last > first:
-            os.posix_fadvise(
-                self._file.fileno(), HEADER + first, last - first, os.POSIX_FADV_WILLNEED
-            )
+            os.posix_fadvise(self._file, HEADER + first, last - first, os.POSIX_FADV_WILLNEED)
 
     def drop(self, first: int, last: int) -> None:
         """Bytes of the array that will not be read soon: their memory is free for others.
@@ -207,8 +209,8 @@ class MappedArray:
             return
         self.map.madvise(mmap.MADV_DONTNEED, begin, end - begin)
         if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(self._file.fileno(), begin, end - begin, os.POSIX_FADV_DONTNEED)
+            os.posix_fadvise(self._file, begin, end - begin, os.POSIX_FADV_DONTNEED)
 
     def close(self) -> None:
         """Close the file; the map goes with the last array on it."""
-        self._file.close()
+        self._close()

@@ -271,6 +271,11 @@ class BlockedMatrix:
 class RowsInBlocks(ABC):
     """Data that know how to come in blocks."""
 
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+
     @abstractmethod
     def blocks(self, outputs: int = 1) -> BlockedMatrix:
         """The rows in blocks, for a model with so many scores per row."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -154,7 +155,11 @@ def _listed(source: Any) -> list[Any]:
 
 
 def _names(files: list[Any]) -> str:
-    return ", ".join(str(getattr(file, "name", file)) for file in files[:3])
+    """For messages."""
+    return ", ".join(
+        str(file if isinstance(file, str | os.PathLike) else getattr(file, "name", "<file>"))
+        for file in files[:3]
+    )
 
 
 def _format_of(files: list[Any], format: str) -> str:
@@ -227,8 +232,6 @@ class _Text:
                 writer.leave_out("cost")
             if find_out:
                 self._settle_first_index(writer, _names(files), wide)
-            elif wide is not None:
-                writer.widen(wide)
             return writer.finish()
 
     def _settle_first_index(self, writer: DatasetWriter, name: str, wide: int | None) -> None:
@@ -238,13 +241,12 @@ class _Text:
         if first == 1:
             writer.shift_indices()
         most = min(wide or MOST_FEATURES, self._max_features)
-        if writer.features > most:
+        if writer.highest_index >= most:
             raise ValueError(
-                f"{name}: indices are counted from 0 and the largest is {writer.features - 1}, "
+                f"{name}: indices are counted from 0 and the largest is {writer.highest_index}, "
                 f"beyond {most} features; raise n_features or max_features"
             )
-        if wide is not None:
-            writer.widen(wide)
+        writer.set_features(wide or writer.highest_index + 1)
         logger.info(
             "%s: the smallest index is %s, so indices are counted from %d; pass zero_based=%s to "
             "say so",
@@ -276,7 +278,7 @@ def read_archive(file: Any) -> tuple[Any, ...]:
     name = _names([file])
     try:
         archive = np.load(file, allow_pickle=False)
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ValueError(f"{name} is not a NumPy archive: {error}") from None

@@ -233,7 +233,7 @@ class Dataset(RowsInBlocks):
 
     def blocks(self, outputs: int = 1) -> BlockedMatrix:
         """The rows in blocks, for a model with so many scores per row."""
-        return mapped_matrix(self._mapped, self.shape, outputs, self.memory_limit, self.digest())
+        return mapped_matrix(self._mapped, self, outputs, self.memory_limit, self.digest())
 
     # -- the files ----------------------------------------------------------------
 
@@ -254,11 +254,14 @@ class Dataset(RowsInBlocks):
         self.close()
 
     def __reduce__(self) -> Any:
-        return _reopen, (str(self.path.absolute()), *self._arguments)
+        return _reopen, (str(self.path.absolute()), self.digest(), *self._arguments)
 
 
-def _reopen(path: str, n_features: int | None, memory_limit: int | None) -> Dataset:
-    return Dataset(path, n_features=n_features, memory_limit=memory_limit)
+def _reopen(path: str, digest: bytes, n_features: int | None, memory_limit: int | None) -> Dataset:
+    dataset = Dataset(path, n_features=n_features, memory_limit=memory_limit)
+    if dataset.digest() != digest:
+        raise ValueError(f"{path} is another data set than the one that was pickled")
+    return dataset
 
 
 def open_dataset(

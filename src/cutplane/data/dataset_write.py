@@ -139,7 +139,7 @@ class DatasetWriter:
         self._files: dict[str, ArrayWriter] = {}
         self._stack = ExitStack()
         self._labels = LabelWriter()
-        self.lowest_index = MOST_FEATURES
+        self.lowest_index, self.highest_index = MOST_FEATURES, -1
         self.costs_differ = False
         self.rows = self._chunks = 0
 
@@ -258,6 +258,7 @@ class DatasetWriter:
         if self._features > _SMALL and self._files["indices"].dtype.itemsize == 2:
             self._files["indices"].rewrite(np.uint32)
         self.lowest_index = min(self.lowest_index, int(X.indices.min(initial=MOST_FEATURES)))
+        self.highest_index = max(self.highest_index, int(X.indices.max(initial=-1)))
         before = self._files["values"].length
         self._files["values"].write(X.data)
         self._files["indices"].write(X.indices)
@@ -270,18 +271,14 @@ class DatasetWriter:
 
     # -- the end ------------------------------------------------------------------
 
-    @property
-    def features(self) -> int:
-        """Columns so far."""
-        return self._features
-
-    def widen(self, features: int) -> None:
-        """Have at least so many columns."""
-        self._features = max(self._features, features)
+    def set_features(self, features: int) -> None:
+        """Have so many columns, if sparse chunks were wider than they had to be."""
+        self._features = features
 
     def shift_indices(self) -> None:
         """Count features from one less: column 0, which is empty, goes."""
         self._features -= 1
+        self.highest_index -= 1
         small = np.uint16 if self._features <= _SMALL else np.uint32
         self._files["indices"].rewrite(small, lambda indices: indices - indices.dtype.type(1))
 

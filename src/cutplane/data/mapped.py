@@ -23,6 +23,7 @@ from .blocks import (
     BlockSource,
     CSRBlock,
     RowMajorBlock,
+    RowsInBlocks,
     csr_bounds,
     dense_bounds,
 )
@@ -120,10 +121,21 @@ class MappedBlocks(BlockSource):
         Bytes that may stay in memory between two passes.
     digest : bytes
         Of the data.
+    origin : tuple
+        The data set and the number of outputs: what is pickled instead of the blocks, so that a
+        block can be had in any process that sees the folder, by its number.
     """
 
-    def __init__(self, rows: MappedRows, bounds: np.ndarray, budget: int, digest: bytes) -> None:
+    def __init__(
+        self,
+        rows: MappedRows,
+        bounds: np.ndarray,
+        budget: int,
+        digest: bytes,
+        origin: tuple[RowsInBlocks, int],
+    ) -> None:
         self._rows = rows
+        self._origin = origin
         self._bounds = bounds.tolist()
         self._digest = digest
         self._checked = np.zeros(len(bounds) - 1, dtype=bool)
@@ -162,6 +174,9 @@ class MappedBlocks(BlockSource):
             self._checked[k] = True
         return block
 
+    def __reduce__(self) -> Any:
+        return _blocks_of, self._origin
+
     def digest(self) -> bytes:
         return self._digest
 
@@ -186,10 +201,15 @@ class MappedBlocks(BlockSource):
                 file.drop(begin, end)
 
 
+def _blocks_of(dataset: RowsInBlocks, outputs: int) -> BlockSource:
+    return dataset.blocks(outputs).blocks
+
+
 def mapped_matrix(
-    rows: MappedRows, shape: tuple[int, int], outputs: int, budget: int, digest: bytes
+    rows: MappedRows, dataset: RowsInBlocks, outputs: int, budget: int, digest: bytes
 ) -> BlockedMatrix:
-    """The rows in the blocks that the same matrix in memory would be cut into."""
+    """The rows of a data set in the blocks that the same matrix in memory would be cut into."""
+    shape = dataset.shape
     width = shape[1] * outputs
     if rows.starts is None:
         bounds = dense_bounds(shape, width)
@@ -197,4 +217,5 @@ def mapped_matrix(
     else:
         bounds = csr_bounds(rows.starts.array, width)
         numbers = int(rows.starts.array[-1])
-    return BlockedMatrix(MappedBlocks(rows, bounds, budget, digest), bounds, shape, numbers)
+    blocks = MappedBlocks(rows, bounds, budget, digest, (dataset, outputs))
+    return BlockedMatrix(blocks, bounds, shape, numbers)

@@ -1,0 +1,503 @@
+"""Data sets on disk: what is written is what is read, and nothing half-written is ever seen."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import cutplane.data.mapped
+from cutplane import open_dataset, write_dataset
+from cutplane.data import as_blocks
+from cutplane.exec import SerialExecutor
+
+
+def some_rows(rows=90, features=7, *, sparse=False, dtype=np.float64, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, features)).astype(dtype)
+    return sp.csr_matrix(X * (rng.random(X.shape) < 0.4)) if sparse else X
+
+
+def in_chunks(X, *columns, size=40):
+    for first in range(0, X.shape[0], size):
+        yield X[first : first + size], *(column[first : first + size] for column in columns)
+
+
+def same(A, B) -> bool:
+    if sp.issparse(A):
+        return A.shape == B.shape and A.dtype == B.dtype and (A != B).nnz == 0
+    return A.dtype == B.dtype and np.array_equal(A, B)
+
+
+# -- what is written is what is read ----------------------------------------------
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_and_columns_come_back(tmp_path: Path, sparse, dtype):
+    X = some_rows(sparse=sparse, dtype=dtype)
+    y, qid, cost = np.arange(90) % 3, np.arange(90) // 4, np.linspace(0.0, 2.0, 90)
+    dataset = write_dataset(tmp_path / "a.cut", in_chunks(X, y, qid, cost))
+    for data in (dataset, open_dataset(str(tmp_path / "a.cut"), verify=True)):
+        assert same(data.rows(), X)
+        assert same(data.rows(30, 55), X[30:55])
+        assert data.shape == X.shape and len(data) == data.n_rows == 90
+        assert data.dtype == dtype and data.sparse == sparse
+        assert data.n_numbers == (X.nnz if sparse else X.size)
+        for got, given in ((data.y, y), (data.qid, qid), (data.cost, cost)):
+            assert same(got, given)
+        assert data.label_counts == {0: 30, 1: 30, 2: 30}
+        parts = list(data.chunks(rows=25))
+        assert [part[0].shape[0] for part in parts] == [25, 25, 25, 15]
+        assert np.array_equal(np.concatenate([part[2] for part in parts]), qid)
+    assert sorted(os.listdir(tmp_path)) == ["a.cut"]
+
+
+def test_arrays_can_be_read_by_numpy_alone(tmp_path: Path):
+    X = some_rows()
+    write_dataset(tmp_path / "a.cut", [(X, np.ones(90))])
+    assert same(np.load(tmp_path / "a.cut" / "values.npy"), X)
+    assert same(np.load(tmp_path / "a.cut" / "y.npy", mmap_mode="r"), np.ones(90))
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        (np.array(["b", "a", "äö", "b"]), "U"),
+        (np.array(["b", "a", "c", "b"], dtype=object), "U"),
+        (np.array([True, False, True, True]), "i"),
+        (np.array([3, -1, 3, 2], np.int8), "i"),
+        (np.array([0.5, -1.0, 0.5, 1e300]), "f"),
+    ],
+)
+def test_labels_of_every_kind(tmp_path: Path, labels, kind):
+    chunks = [(np.ones((2, 1)), labels[:2]), (np.ones((2, 1)), labels[2:])]
+    data = write_dataset(tmp_path / "a.cut", chunks)
+    assert data.y.dtype.kind == kind
+    assert np.array_equal(data.y, labels)
+    assert data.label_counts == {v: labels.tolist().count(v) for v in set(labels.tolist())}
+
+
+def test_very_many_labels_are_not_listed(tmp_path: Path):
+    y = np.arange(70_000) / 7.0
+    data = write_dataset(tmp_path / "a.cut", [(np.ones((70_000, 1)), y)])
+    assert data.label_counts is None
+    assert same(data.y, y)
+
+
+@pytest.mark.parametrize("layout", ["fortran", "big", "strided", "int", "readonly", "memmap"])
+def test_dense_layouts(tmp_path: Path, layout):
+    X = some_rows()
+    if layout == "int":
+        X = np.round(X * 10).astype(np.int16)
+    given = {
+        "fortran": lambda: np.asfortranarray(X),
+        "big": lambda: X.astype(">f8"),
+        "strided": lambda: np.repeat(X, 2, axis=0)[::2],
+        "int": lambda: X,
+        "readonly": lambda: np.frombuffer(X.tobytes()).reshape(X.shape),
+        "memmap": lambda: _memmap(X, tmp_path),
+    }[layout]()
+    before = np.array(given)
+    data = write_dataset(tmp_path / "a.cut", [given])
+    assert same(data.rows(), X.astype(np.float64))
+    assert np.array_equal(given, before)
+
+
+def _memmap(X, folder):
+    np.save(folder / "x.npy", X)
+    return np.load(folder / "x.npy", mmap_mode="r")
+
+
+@pytest.mark.parametrize("layout", ["int64", "unsorted", "duplicates", "csc", "coo", "array"])
+def test_sparse_layouts(tmp_path: Path, layout):
+    X = some_rows(sparse=True)
+    given = X.copy()
+    if layout == "int64":
+        given.indices, given.indptr = given.indices.astype("i8"), given.indptr.astype("i8")
+    elif layout == "unsorted":
+        for i in range(X.shape[0]):
+            row = slice(*given.indptr[i : i + 2])
+            given.indices[row] = given.indices[row][::-1]
+            given.data[row] = given.data[row][::-1]
+        given.has_sorted_indices = False
+    elif layout == "duplicates":
+        places = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        twice = (np.tile(X.data / 2, 2), (np.tile(places, 2), np.tile(X.indices, 2)))
+        given = sp.coo_matrix(twice, X.shape)
+    elif layout == "array":
+        given = sp.csr_array(given)
+    else:
+        given = given.asformat(layout)
+    before = given.copy()
+    data = write_dataset(tmp_path / "a.cut", [given])
+    assert same(data.rows(), X)
+    assert (before != given).nnz == 0
+    if layout == "unsorted":
+        assert np.array_equal(before.indices, given.indices)
+
+
+def test_columns_grow_and_indices_widen(tmp_path: Path):
+    """Indices take 16 bits until there is a column beyond."""
+    parts = [sp.random(50, n, 0.05, format="csr", random_state=n) for n in (300, 65_536, 70_000)]
+    wide = [sp.csr_matrix((p.data, p.indices, p.indptr), (50, 70_000)) for p in parts]
+    for count, kind in ((1, "<u2"), (2, "<u2"), (3, "<u4")):
+        data = write_dataset(tmp_path / "a.cut", parts[:count], overwrite=True)
+        assert data.n_features == parts[count - 1].shape[1]
+        assert np.load(tmp_path / "a.cut" / "indices.npy").dtype.str == kind
+        data.verify()
+        X = sp.vstack([w[:, : data.n_features] for w in wide[:count]])
+        assert same(data.rows(), X.tocsr())
+
+
+def test_names_of_columns(tmp_path: Path):
+    import pandas as pd
+
+    frame = pd.DataFrame(some_rows(), columns=list("abcdefg"))
+    data = write_dataset(tmp_path / "a.cut", [(frame, np.ones(90))])
+    assert data.feature_names == tuple("abcdefg")
+    assert same(data.rows(), frame.to_numpy())
+    with pytest.raises(ValueError, match="chunk 1 has other column names"):
+        write_dataset(tmp_path / "b.cut", [frame, frame[list("gfedcba")]])
+
+
+def test_a_data_set_from_a_data_set(tmp_path: Path):
+    X = some_rows(sparse=True)
+    data = write_dataset(tmp_path / "a.cut", [(X, np.ones(90), None, np.full(90, 2.0))])
+    copy = write_dataset(tmp_path / "b.cut", data.chunks(rows=17))
+    assert copy.digest() == data.digest()
+
+
+def test_pickle_is_a_path(tmp_path: Path):
+    data = write_dataset(tmp_path / "a.cut", [some_rows(2000, 50)])
+    data = open_dataset(data.path, memory_limit=1234)
+    text = pickle.dumps(data)
+    assert len(text) < 1000
+    assert same(pickle.loads(text).rows(), data.rows())
+    assert pickle.loads(text).memory_limit == 1234
+    matrix = data.blocks(outputs=3)
+    text = pickle.dumps(matrix.blocks)
+    assert len(text) < 1000
+    assert np.array_equal(pickle.loads(text)[0].x, matrix.blocks[0].x)
+    write_dataset(data.path, [some_rows(5)], overwrite=True)
+    with pytest.raises(ValueError, match="is another data set than the one that was pickled"):
+        pickle.loads(text)
+
+
+def test_a_closed_data_set(tmp_path: Path):
+    with write_dataset(tmp_path / "a.cut", [(some_rows(), np.ones(90))]) as data:
+        y = data.y
+    assert y.sum() == 90.0
+    with pytest.raises(ValueError, match="is closed; open the data set again"):
+        data.rows()
+
+
+def test_more_columns_for_sparse_test_data(tmp_path: Path):
+    X = some_rows(sparse=True)
+    write_dataset(tmp_path / "a.cut", [X])
+    data = open_dataset(tmp_path / "a.cut", n_features=20)
+    assert data.shape == (90, 20) and data.rows().shape == (90, 20)
+    with pytest.raises(ValueError, match="has 7 features, not 5"):
+        open_dataset(tmp_path / "a.cut", n_features=5)
+    write_dataset(tmp_path / "d.cut", [some_rows()])
+    with pytest.raises(ValueError, match="has 7 features, not 20"):
+        open_dataset(tmp_path / "d.cut", n_features=20)
+
+
+# -- blocks -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("limit", [0, 20_000, 10**9])
+def test_blocks_are_those_of_memory(tmp_path: Path, monkeypatch, sparse, limit):
+    """The same bounds and the same scores, while pages are asked for and dropped."""
+    monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS", 500)
+    monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS_PER_WEIGHT", 1)
+    monkeypatch.setattr(cutplane.data.mapped, "WINDOW", 10_000)
+    X = some_rows(3000, 9, sparse=sparse)
+    write_dataset(tmp_path / "a.cut", in_chunks(X, size=700))
+    data = open_dataset(tmp_path / "a.cut", memory_limit=limit)
+    w = np.arange(9.0)
+    for outputs in (1, 5):
+        there, here = as_blocks(data, outputs=outputs), as_blocks(X, outputs=outputs)
+        assert np.array_equal(there.bounds, here.bounds) and len(there.blocks) > 10
+        assert there.numbers == here.numbers
+        for _ in range(2):
+            answers = []
+            for matrix in (there, here):
+                out = np.full(3000, np.nan)
+                matrix.scores(w, out, SerialExecutor())
+                answers.append(out)
+            assert np.array_equal(*answers)
+        assert np.array_equal(
+            there.squared_norms(SerialExecutor()), here.squared_norms(SerialExecutor())
+        )
+        assert np.allclose(
+            here.squared_norms(SerialExecutor()),
+            np.asarray(X.multiply(X).sum(1)).ravel() if sparse else (X * X).sum(1),
+        )
+
+
+def test_pages_are_asked_for_once_and_dropped_beyond_the_limit(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS", 1000)
+    monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS_PER_WEIGHT", 1)
+    monkeypatch.setattr(cutplane.data.mapped, "WINDOW", 50_000)
+    size = 20_000 * 9 * 8
+    write_dataset(tmp_path / "a.cut", [some_rows(20_000, 9)])
+    data = open_dataset(tmp_path / "a.cut", memory_limit=size // 4)
+    asked, dropped = [], []
+    monkeypatch.setattr(
+        cutplane.data.mapped.MappedArray, "will_need", lambda _, a, b: asked.append((a, b))
+    )
+    monkeypatch.setattr(
+        cutplane.data.mapped.MappedArray, "drop", lambda _, a, b: dropped.append((a, b))
+    )
+    data.blocks().scores(np.ones(9), np.empty(20_000), SerialExecutor())
+    assert asked[0][0] == 0 and asked[-1][1] == size
+    assert [a for a, _ in asked[1:]] == [b for _, b in asked[:-1]]
+    assert all(b - a < 2 * 50_000 for a, b in asked)
+    assert dropped[-1][1] == size and size // 5 < dropped[0][0] <= size // 4
+    assert [a for a, _ in dropped[1:]] == [b for _, b in dropped[:-1]]
+
+
+# -- writing is all or nothing ----------------------------------------------------
+
+
+def test_an_existing_folder_is_kept(tmp_path: Path):
+    path = tmp_path / "a.cut"
+    write_dataset(path, [some_rows()])
+    with pytest.raises(ValueError, match="exists; choose another name, or pass overwrite=True"):
+        write_dataset(path, [some_rows(5)])
+    assert len(open_dataset(path)) == 90
+    assert len(write_dataset(path, [some_rows(5)], overwrite=True)) == 5
+    assert os.listdir(tmp_path) == ["a.cut"]
+
+
+def test_what_is_no_data_set_is_never_overwritten(tmp_path: Path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letter.txt").write_text("dear")
+    (tmp_path / "file.cut").write_text("text")
+    for name in ("home", "file.cut"):
+        with pytest.raises(ValueError, match="is not a data set, so it is not overwritten"):
+            write_dataset(tmp_path / name, [some_rows()], overwrite=True)
+    assert (tmp_path / "home" / "letter.txt").read_text() == "dear"
+
+
+def test_a_failure_leaves_nothing_and_the_old_one(tmp_path: Path):
+    path = tmp_path / "a.cut"
+    write_dataset(path, [some_rows()])
+
+    def chunks():
+        yield some_rows(50)
+        raise RuntimeError("the source broke")
+
+    with pytest.raises(RuntimeError, match="the source broke"):
+        write_dataset(path, chunks(), overwrite=True)
+    with pytest.raises(RuntimeError):
+        write_dataset(tmp_path / "new.cut", chunks())
+    assert os.listdir(tmp_path) == ["a.cut"]
+    assert len(open_dataset(path, verify=True)) == 90
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
+def test_a_killed_writer_leaves_no_folder_and_the_next_one_cleans_up(tmp_path: Path):
+    path = tmp_path / "a.cut"
+    write_dataset(path, [some_rows()])
+    code = """
+        import os, signal, sys
+        import numpy as np
+        from cutplane import write_dataset
+        def chunks():
+            yield np.ones((1000, 50))
+            os.kill(os.getpid(), signal.SIGKILL)
+        write_dataset(sys.argv[1], chunks(), overwrite=True)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), str(path)]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert done.returncode == -signal.SIGKILL
+    assert len(open_dataset(path, verify=True)) == 90
+    left = [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
+    assert len(left) == 1
+    write_dataset(path, [some_rows(5)], overwrite=True)
+    assert os.listdir(tmp_path) == ["a.cut"]
+
+
+def test_a_folder_that_is_being_written_is_not_cleaned_up(tmp_path: Path):
+    path = tmp_path / "a.cut"
+
+    def chunks():
+        yield some_rows(5)
+        write_dataset(path, [some_rows(7)])  # somebody else is faster
+        yield some_rows(5)
+
+    with pytest.raises(ValueError, match="exists"):
+        write_dataset(path, chunks())
+    assert len(open_dataset(path)) == 7
+    assert os.listdir(tmp_path) == ["a.cut"]
+
+
+# -- bad chunks -------------------------------------------------------------------
+
+ONES = np.ones((3, 2))
+BAD_CHUNKS = {
+    "no rows": ([], "there are no rows to write"),
+    "nan": ([(ONES,), (np.array([[1.0, 2.0], [np.nan, 1.0]]),)], r"got nan in row 4, column 0"),
+    "inf": ([sp.csr_matrix([[0.0, 1.0], [0.0, np.inf]])], r"got inf in row 1, column 1"),
+    "text": ([np.array([["a", "b"]])], "X must hold numbers"),
+    "flat": ([np.ones(5)], "two dimensions"),
+    "width": ([ONES, np.ones((3, 3))], "chunk 1 has 3 columns, the ones before 2"),
+    "kind": ([ONES, sp.csr_matrix(ONES)], "chunk 1 is sparse, unlike the first one"),
+    "short y": ([(ONES, [1, 2])], r"y must hold one label per row, 3; got shape \(2,\)"),
+    "nan y": ([(ONES, [1.0, np.nan, 0.0])], "label nan in row 1 of the chunk is not finite"),
+    "mixed y": ([(ONES, ["a", "b", "c"]), (ONES, [1, 2, 3])], "labels are integer, those before t"),
+    "object y": ([(ONES, np.array([None, 1, "a"], object))], "labels must be finite numbers or"),
+    "huge y": ([(ONES, np.array([1, 2, 2**60]))], "within ±2⁵³"),
+    "no y": ([(ONES, [1, 2, 3]), (ONES,)], "chunk 1 has X only, unlike the first one"),
+    "qid": ([(ONES, [1, 2, 3], [1, 1, -2])], "qid must hold integers ≥ 0"),
+    "half qid": ([(ONES, [1, 2, 3], [1.0, 1.5, 2.0])], "qid must hold integers ≥ 0"),
+    "cost": ([(ONES, [1, 2, 3], None, [1.0, -1.0, 1.0])], "cost must hold finite numbers ≥ 0"),
+    "parts": ([(ONES, 1, 2, 3, 4)], "it has 5 parts"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CHUNKS)
+def test_bad_chunks(tmp_path: Path, case):
+    chunks, message = BAD_CHUNKS[case]
+    with pytest.raises(ValueError, match=message):
+        write_dataset(tmp_path / "a.cut", chunks)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_features": 3}, "the data has 2 columns, but n_features=3"),
+        ({"n_features": 0}, "n_features must be an integer from 1"),
+        ({"dtype": "int32"}, "dtype must be float64 or float32"),
+        ({"feature_names": ["a"]}, "feature_names has 1 names for 2 columns"),
+        ({"overwrite": 3}, "overwrite must be True or False"),
+    ],
+)
+def test_bad_options(tmp_path: Path, options, message):
+    with pytest.raises(ValueError, match=message):
+        write_dataset(tmp_path / "a.cut", [ONES], **options)
+    assert os.listdir(tmp_path) == []
+
+
+def test_beyond_float32(tmp_path: Path):
+    with pytest.raises(ValueError, match="1e\\+39 is beyond float32; pass dtype='float64'"):
+        write_dataset(tmp_path / "a.cut", [np.float32(ONES), ONES * 1e39])
+
+
+# -- damaged data sets ------------------------------------------------------------
+
+
+def _edit(path: Path, change):
+    entries = json.loads((path / "manifest.json").read_text())
+    change(entries)
+    (path / "manifest.json").write_text(json.dumps(entries))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda e: e.update(rows=91), "is damaged or was edited"),
+        (lambda e: e["arrays"]["values"].update(shape=[2**50, 7]), "is damaged or was edited"),
+        (lambda e: e.pop("digest"), "is damaged or was edited"),
+        (lambda e: e.update(version=2), "newer version of cutplane.*upgrade"),
+        (lambda e: e.update(format="other"), "is not the manifest of a data set"),
+        (lambda e: e.pop("format"), "is not the manifest of a data set"),
+    ],
+)
+def test_a_manifest_that_was_edited(tmp_path: Path, change, message):
+    path = write_dataset(tmp_path / "a.cut", [some_rows()]).path
+    _edit(path, change)
+    with pytest.raises(ValueError, match=message):
+        open_dataset(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda e: e.update(rows=-1),
+        lambda e: e.update(numbers=5),
+        lambda e: e.update(layout="sparse"),
+        lambda e: e.update(label_kind="text"),
+        lambda e: e["arrays"]["values"].update(dtype="|O"),
+        lambda e: e["arrays"].update(evil={"dtype": "<f8", "shape": [1], "digest": ""}),
+        lambda e: e.update(labels=[1], label_counts=[1, 2]),
+        lambda e: e.update(feature_names=["a"]),
+        lambda e: e.pop("arrays"),
+    ],
+)
+def test_a_manifest_whose_entries_do_not_fit(tmp_path: Path, change):
+    """With a digest that does."""
+    from cutplane.data.manifest import _digest_of
+
+    path = write_dataset(tmp_path / "a.cut", [some_rows()]).path
+
+    def edit(entries):
+        entries.pop("digest")
+        change(entries)
+        entries["digest"] = _digest_of(entries)
+
+    _edit(path, edit)
+    with pytest.raises(ValueError, match="is damaged or was edited"):
+        open_dataset(path)
+
+
+def test_not_a_data_set(tmp_path: Path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("1 1:1")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "manifest.json").write_bytes(b"\x80\x04\x95")
+    for name, message in (
+        ("empty", "holds no manifest.json"),
+        ("nowhere", "does not exist"),
+        ("file", "is a file, not a data set; convert_dataset"),
+        ("broken", "is not the manifest of a data set"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            open_dataset(tmp_path / name)
+
+
+def test_files_cut_off_missing_or_changed(tmp_path: Path):
+    path = write_dataset(tmp_path / "a.cut", [(some_rows(sparse=True), np.ones(90))]).path
+    for name in ("values", "indices", "starts", "y"):
+        file = path / f"{name}.npy"
+        content = file.read_bytes()
+        file.write_bytes(content[:-8])
+        with pytest.raises(ValueError, match=f"{name}.npy has .* bytes instead of .* cut off"):
+            open_dataset(path)
+        file.unlink()
+        with pytest.raises(ValueError, match=f"{name}.npy is missing"):
+            open_dataset(path)
+        file.write_bytes(content[:20] + b"?" + content[21:])
+        with pytest.raises(ValueError, match="does not begin as the manifest says"):
+            open_dataset(path)
+        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        open_dataset(path)
+        with pytest.raises(ValueError, match=f"{name}.npy has been changed: its digest"):
+            open_dataset(path, verify=True)
+        file.write_bytes(content)
+    open_dataset(path, verify=True)
+
+
+def test_indices_out_of_range_do_not_reach_the_loops(tmp_path: Path):
+    path = write_dataset(tmp_path / "a.cut", [some_rows(sparse=True)]).path
+    content = bytearray((path / "indices.npy").read_bytes())
+    content[-2:] = b"\xff\xff"
+    (path / "indices.npy").write_bytes(content)
+    data = open_dataset(path)
+    for use in (data.rows, lambda: data.blocks().scores(np.ones(7), np.ones(90), SerialExecutor())):
+        with pytest.raises(ValueError, match="point beyond the 7 features"):
+            use()
