@@ -82,13 +82,15 @@ def test_ctrl_c_keeps_the_best_model(tmp_path):
 def test_ctrl_c_while_reading(tmp_path):
     os.mkfifo(tmp_path / "slow.svm")
     command = [sys.executable, "-m", "cutplane", "train", tmp_path / "slow.svm", tmp_path / "m"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as fit:
-        with open(tmp_path / "slow.svm", "wb") as pipe:  # waits until the command reads
-            pipe.write(b"1 1:1\n")
-            pipe.flush()
-            time.sleep(0.3)
-            fit.send_signal(signal.SIGINT)
-            _, err = fit.communicate(timeout=60)
+    with (
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as fit,
+        open(tmp_path / "slow.svm", "wb") as pipe,  # waits until the command reads
+    ):
+        pipe.write(b"1 1:1\n")
+        pipe.flush()
+        time.sleep(0.3)
+        fit.send_signal(signal.SIGINT)
+        _, err = fit.communicate(timeout=60)
     assert fit.returncode == 130 and err == "cutplane train: interrupted\n"
     assert not (tmp_path / "m").exists()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import subprocess
@@ -57,7 +58,7 @@ def test_path_keeps_the_best(files, validation, tmp_path, capsys):
     chosen = min(C for C, value in values.items() if value == best)
     assert told["best"] == {"C": chosen, "value": pytest.approx(best)}
     model = cutplane.load_model(tmp_path / "m")
-    assert model.C == chosen and f1_score(y, model.predict(X)) == pytest.approx(best)
+    assert chosen == model.C and f1_score(y, model.predict(X)) == pytest.approx(best)
     assert (tmp_path / "p.svg").read_text().startswith("<?xml")
     assert run(*words) == 0
     out = capsys.readouterr().out
@@ -148,7 +149,7 @@ def test_conversions_lose_nothing(files, tmp_path):
     source = tmp_path / "a.svm"
     cutplane.dump_svmlight(files.X, files.y["ranking"], source, qid=files.qid, cost=cost)
     steps = ["a.svm", "b.npz", "c.cut", "d.cut", "e.svm.gz", "f.cut", "g.npz", "h.svm"]
-    for before, after in zip(steps, steps[1:], strict=False):
+    for before, after in itertools.pairwise(steps):
         assert run("convert", tmp_path / before, tmp_path / after) == 0
     assert (tmp_path / "h.svm").read_bytes() == source.read_bytes()
     assert (scipy.sparse.load_npz(tmp_path / "g.npz") != files.X).nnz == 0

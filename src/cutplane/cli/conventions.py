@@ -86,6 +86,7 @@ def _chain(model: Any, table: Table) -> dict[str, float]:
 _CONVENTIONS = {
     "LinearSVC": _sum,
     "SVC": _kernel,
+    "SampledCutSVC": _kernel,
     "SVR": _kernel,
     "MeasureSVC": _measure,
     "RankSVM": _ranking,

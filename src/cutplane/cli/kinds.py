@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from .signatures import has_estimator
+
 
 class Task(Enum):
     """What a model's answers are, and so how they are written and measured."""
@@ -61,7 +63,7 @@ DEFAULT = Kind(
 )
 
 # The first flag that is given decides, so those that may go with others come last.
-KINDS = (
+_LISTED = (
     Kind(
         "ranking",
         "RankSVM",
@@ -82,6 +84,13 @@ KINDS = (
     Kind("regression", "SVR", "--regression", "predict numbers, with a kernel", Task.VALUES),
     Kind("one-class", "OneClassSVM", "--one-class", "find novelties, with a kernel", Task.NOVELTY),
     Kind(
+        "sampled",
+        "SampledCutSVC",
+        "--sampled",
+        "classes, with a kernel, for many rows: sampled cuts",
+        Task.CLASSES,
+    ),
+    Kind(
         "measure",
         "MeasureSVC",
         "--measure",
@@ -93,6 +102,8 @@ KINDS = (
     Kind("kernel", "SVC", "--kernel", "classes, with a kernel", Task.CLASSES, choice="kernel"),
     DEFAULT,
 )
+
+KINDS = tuple(kind for kind in _LISTED if has_estimator(kind.estimator))
 
 # Flags that are no parameters: which kinds exclude each other.
 SWITCHES = tuple(kind for kind in KINDS if kind.flag and not kind.choice)

@@ -158,7 +158,9 @@ def follow(
     args: argparse.Namespace, kind: Kind, table: Table, validation: Table, name: str
 ) -> list[Step]:
     """Fit with one C after the other; an interrupt ends the path early."""
-    parameters = {**parameters_given(args), "warm_start": True}
+    parameters = parameters_given(args)
+    if "warm_start" in {p.name for p in parameters_of(kind.estimator)}:
+        parameters["warm_start"] = True
     parameters["verbose"] = 0 if args.quiet else 1
     model = make_model(kind, parameters)
     steps: list[Step] = []
@@ -188,7 +190,10 @@ def _snapshot(model: Any) -> Any:
     kept = copy.copy(model)
     for memory in ("_memories", "_memory"):  # large, and bound to the data
         kept.__dict__.pop(memory, None)
-    return kept.set_params(warm_start=False, verbose=0)
+    kept.verbose = 0
+    if hasattr(kept, "warm_start"):
+        kept.warm_start = False
+    return kept
 
 
 def _as_interrupted(done: Fit) -> Fit:

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-REFERENCE = re.compile(r"As for :class:`(?:~?[\w.]+\.)?(\w+)`")
+REFERENCE = re.compile(r"\b[Aa]s for :class:`(?:~?[\w.]+\.)?(\w+)`")
 # Consoles that know ASCII only are still about.
 ASCII = {
     "≤": "<=",
@@ -102,10 +102,9 @@ def parameters_of(estimator: str) -> tuple[Parameter, ...]:
     return tuple(found)
 
 
-def summary_of(estimator: str) -> str:
-    """The first sentence of an estimator's documentation."""
-    text = ast.get_docstring(_class(estimator)) or ""
-    return _plain(text.partition("\n\n")[0])
+def has_estimator(name: str) -> bool:
+    """Whether there is an estimator of this name."""
+    return name in _modules()
 
 
 # -- source -------------------------------------------------------------------
@@ -158,7 +157,8 @@ def _entries(estimator: str) -> dict[str, _Entry]:
 
     def close() -> None:
         text = "\n".join(lines)
-        reference = REFERENCE.match(" ".join(text.split()))
+        find = REFERENCE.match if kind else REFERENCE.search
+        reference = find(" ".join(text.split()))
         for name in names:
             entry = _Entry(kind, text)
             if reference and reference[1] != estimator:
