@@ -50,8 +50,16 @@ OUTSIDE: dict[str, set[str]] = {
 }
 
 # Slow or optional: imported where they are used, never with the module.
-LAZY = {"dask", "distributed", "matplotlib", "rich", "pandas", "polars", "pyarrow", "joblib"} | {
-    "onnx"
+LAZY = {
+    "dask",
+    "distributed",
+    "matplotlib",
+    "rich",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "joblib",
+    "onnx",
 }
 LAZY_WHERE_ALLOWED = {"rich": {"report", "cli"}, "matplotlib": {"report", "cli"}}
 

@@ -13,6 +13,7 @@ import importlib.util
 import logging
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -30,6 +31,7 @@ BLOCK = re.compile(
     r"^(?:<!-- needs (?P<needs>[\w.]+) -->\n+)?```python\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+CONSOLE = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
@@ -90,6 +92,30 @@ def test_python_blocks(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         else:
             # Blank lines, so that a traceback shows the line of the page.
             exec(compile("\n" * line + code, str(page), "exec"), namespace)
+
+
+@pytest.mark.usefixtures("clean_up")
+def test_console_blocks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The commands on the page about them print what it shows; ``...`` stands for anything."""
+    from cutplane.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    commands = 0
+    for language, code in CONSOLE.findall(page):
+        if language == "python":
+            exec(code, {})
+            continue
+        for part in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
+            command, _, want = part.partition("\n")
+            assert main(shlex.split(command)[1:]) == 0, command
+            got = capsys.readouterr().out
+            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            assert CloseNumbers().check_output(want, got, flags), f"{command}\n{got}"
+            commands += 1
+    assert commands > 10
 
 
 @pytest.fixture

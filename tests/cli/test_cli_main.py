@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
 import cutplane
-from cutplane.cli import demo, main
+from cutplane.cli import demo, main, make_parser
 
 
 def cutplane_process(*args, **options):
@@ -26,19 +27,18 @@ def test_help_teaches_with_examples_that_parse(capsys):
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     assert "exit codes:" in text and "130  interrupted" in text
-    from cutplane.cli import _parser
-
-    assert main(["demo", "--help"]) == 0
-    text += capsys.readouterr().out
+    for command in ("demo", "train", "path", "predict", "evaluate", "info", "convert"):
+        assert main([command, "--help"]) == 0
+        text += capsys.readouterr().out
     examples = [
-        line.split("   ")[0].split()[1:]
+        re.split(r"   | \|", line)[0].split()[1:]
         for line in text.splitlines()
         if line.startswith("  cutplane ")
     ]
-    assert len(examples) >= 5
+    assert len(examples) >= 30
     for example in examples:
         if "--help" not in example:
-            _parser().parse_args(example)
+            make_parser().parse_args(example)
 
 
 def test_no_command_shows_the_help_and_is_wrong_usage(capsys):

@@ -10,17 +10,19 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from .. import __version__
-from . import demo
-from .common import ExitCode
+from . import completion, convert, demo, evaluate, info, path, predict, train
+from .common import ExitCode, UsageError
+from .parser import Parser
 
 __all__ = ["main"]
 
-COMMANDS = (demo,)
+COMMANDS = (train, predict, evaluate, path, info, convert, demo, completion)
 
 logger = logging.getLogger("cutplane")
 
@@ -31,9 +33,13 @@ answer is from the optimum.
 
 EPILOG = """\
 examples:
-  cutplane demo                      train on data that come with scikit-learn
-  cutplane demo --C 100 --output x   a harder problem, files into the folder x
-  cutplane demo --help               what a command takes
+  cutplane demo                                 see it work, with nothing to download
+  cutplane info train.svm                       what is in a file
+  cutplane train train.svm model                train a linear SVM, with its certificate
+  cutplane train --measure f1 train.svm model   train for the measure you report
+  cutplane evaluate test.svm model              accuracy, precision, recall, ROC area
+  cutplane predict test.svm model out.txt       one value per line
+  cutplane train --help                         what a command takes
 
 exit codes:
   0  done            2  wrong usage                   130  interrupted
@@ -54,15 +60,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     code : int
         The exit code, see ``ExitCode``.
     """
-    parser = _parser()
+    parser = make_parser()
     try:
-        args = parser.parse_args(argv)
+        args = parser.parse_args(sys.argv[1:] if argv is None else argv)
     except SystemExit as stop:  # --help, --version, wrong usage
         return stop.code if isinstance(stop.code, int) else ExitCode.USAGE
     if args.command is None:
         parser.print_help(sys.stderr)
         return ExitCode.USAGE
-    with _logging(args.verbose):
+    with _logging(args):
         return _run(args)
 
 
@@ -79,8 +85,8 @@ def _run(args: argparse.Namespace) -> int:
         return ExitCode.ERROR
     except (OSError, ValueError, MemoryError, ImportError) as error:  # CommandError is a ValueError
         logger.info("where the error came from", exc_info=True)
-        print(f"cutplane {args.command}: {_message(error)}", file=sys.stderr)
-        return ExitCode.ERROR
+        print(f"cutplane {args.command}: {in_flags(_message(error), args)}", file=sys.stderr)
+        return ExitCode.USAGE if isinstance(error, UsageError) else ExitCode.ERROR
 
 
 def _message(error: Exception) -> str:
@@ -91,31 +97,65 @@ def _message(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="cutplane",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def in_flags(message: str, args: argparse.Namespace) -> str:
+    """A message of the library in the words of the command line: sort=True is --sort."""
+    parser: Parser | None = getattr(args, "parser", None)
+    if parser is None:
+        return message
+
+    message = message.replace("with Checkpoint(..., resume=False)", "without --resume")
+
+    def flag(match: re.Match[str]) -> str:
+        name = parser.flag_of(match["name"])
+        if name is None:
+            return match[0]
+        match match["value"]:
+            case None | "True":
+                return name
+            case "False":
+                opposite = f"--no-{name[2:]}"
+                return opposite if opposite in parser.flags() else f"without {name}"
+        return f"{name} {match['value']}".replace("'", "")
+
+    # Single words only where a value follows: "sort=True", but not "of this sort".
+    names = r"\b(?P<name>[a-z]+(?:_[a-z]+)+|[A-Za-z]+(?==))(?:=(?P<value>[\w.']+))?(?!\w)"
+    return re.sub(names, flag, message)
+
+
+def make_parser() -> Parser:
+    """The parser of all commands."""
+    parser = Parser(prog="cutplane", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"cutplane {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="command", title="commands")
     for command in COMMANDS:
         command.add_parser(subparsers)
+    for subparser in subparsers.choices.values():
+        subparser.set_defaults(parser=subparser)
     return parser
 
 
+class _Format(logging.Formatter):
+    """Records for the log as they are, warnings with the name of the command."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        super().__init__("%(message)s")
+        self._args = args
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        message = in_flags(record.message, self._args)
+        if record.levelno >= logging.WARNING:
+            return f"cutplane {self._args.command}: {message}"
+        return message
+
+
 @contextmanager
-def _logging(verbose: bool) -> Iterator[None]:
-    """Show the library's log records on stderr, if wanted."""
-    if not verbose:
-        yield
-        return
+def _logging(args: argparse.Namespace) -> Iterator[None]:
+    """Show the library's warnings on stderr and, if wanted, its other records."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(message)s"))
+    handler.setFormatter(_Format(args))
     level = logger.level
     logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+    logger.setLevel(logging.INFO if args.verbose else logging.WARNING)
     try:
         yield
     finally:

@@ -25,6 +25,10 @@ class CommandError(ValueError):
     """An error whose message is meant for the user."""
 
 
+class UsageError(CommandError):
+    """Arguments that do not go together, or not with the data."""
+
+
 # -- arguments ----------------------------------------------------------------
 
 
@@ -44,6 +48,11 @@ def seed_number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) < 2**32):
         raise argparse.ArgumentTypeError(f"must be an integer from 0 to 2^32 - 1, got {text!r}")
     return int(text)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """For commands that other programs call."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
 
 
 def add_verbose(parser: argparse.ArgumentParser) -> None:

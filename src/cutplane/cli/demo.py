@@ -26,8 +26,9 @@ import numpy as np
 from .. import __version__
 from ..report import convergence_figure, print_table, waiting
 from ..report.line import format_percent
-from ..result import SolveResult, Status
-from .common import ExitCode, add_verbose, output_folder, positive_number, replacing, seed_number
+from ..result import SolveResult
+from .common import add_verbose, output_folder, positive_number, replacing, seed_number
+from .fitting import tell_ending
 
 TOL = 1e-3
 GREYS = 16.0  # pixels count from 0 to 16; the models get them from 0 to 1
@@ -53,7 +54,6 @@ def add_parser(subparsers: Any) -> None:
         help="train on data that come with scikit-learn, and look at the certificate",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--output",
@@ -254,17 +254,13 @@ def _print_files(folder: Path) -> None:
 
 
 def _exit_code(result: SolveResult) -> int:
-    if result.status is Status.CONVERGED:
-        return ExitCode.OK
-    gap = format_percent(result.certificate.relative_gap)
-    print(
-        f"cutplane demo: the solver {result.status.reason} at a gap of {gap}, above the "
-        f"{format_percent(TOL)} asked for; the files hold its best model",
-        file=sys.stderr,
+    return tell_ending(
+        "demo",
+        result.status,
+        result.certificate.relative_gap,
+        asked=TOL,
+        kept="the files hold its best model",
     )
-    if result.status is Status.INTERRUPTED:
-        return ExitCode.INTERRUPTED
-    return ExitCode.ABOVE_TOLERANCE
 
 
 # -- files --------------------------------------------------------------------

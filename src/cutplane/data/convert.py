@@ -268,6 +268,14 @@ def _four(chunk: tuple[Any, ...], has_qid: bool, has_cost: bool) -> tuple[Any, A
 
 
 def _archive_chunks(file: Any) -> Iterator[tuple[Any, ...]]:
+    X, *columns = read_archive(file)
+    for first in range(0, X.shape[0], _ARCHIVE_ROWS):
+        part = slice(first, first + _ARCHIVE_ROWS)
+        yield X[part], *(None if column is None else column[part] for column in columns)
+
+
+def read_archive(file: Any) -> tuple[Any, ...]:
+    """What a NumPy archive holds: ``X, y, qid, cost``, with None for what is not there."""
     name = _names([file])
     with ExitStack() as stack:
         if isinstance(file, str | os.PathLike):
@@ -291,9 +299,7 @@ def _archive_chunks(file: Any) -> Iterator[tuple[Any, ...]]:
     for key, column in zip(("y", "qid", "cost"), columns, strict=True):
         if column is not None and len(column) != X.shape[0]:
             raise ValueError(f"{name}: {key} has {len(column)} entries for {X.shape[0]} rows of X")
-    for first in range(0, X.shape[0], _ARCHIVE_ROWS):
-        part = slice(first, first + _ARCHIVE_ROWS)
-        yield X[part], *(None if column is None else column[part] for column in columns)
+    return X, *columns
 
 
 def _archive_matrix(archive: Any, name: str) -> Any:

@@ -47,8 +47,10 @@ def temporary(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
         try:
             yield name, file
         finally:
-            file.close()  # Windows deletes closed files only
-            name.unlink(missing_ok=True)
+            try:
+                file.close()  # Windows deletes closed files only
+            finally:  # closing writes what is left, for which a full disk has no room
+                name.unlink(missing_ok=True)
 
 
 @contextmanager

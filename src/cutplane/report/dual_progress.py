@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .line import Line, format_seconds
 from .progress import showing
@@ -29,8 +29,12 @@ class DualLine(Line):
     """
 
     def __init__(self, label: str, tol: float) -> None:
-        super().__init__(label, None)
-        self._tol = tol
+        super().__init__(label, tol)
+
+    @staticmethod
+    def distance(record: Any) -> float:
+        """What must fall to the target."""
+        return record.violation
 
     def columns(self) -> dict[str, str]:
         """The parts of the line, in order, by name."""
@@ -41,10 +45,12 @@ class DualLine(Line):
         columns["iteration"] = f"iteration {record.number:4d}"
         columns["gap"] = f"violation {record.violation:<8.2g}"
         if not self.finished:
-            columns["target"] = f"goal {self._tol:.2g}"
+            columns["target"] = f"goal {self.target:.2g}"
         columns["dual"] = f"dual {record.dual:<9.6g}"
         columns["cuts"] = f"{record.active:7,d} active"
         columns["seconds"] = f"{format_seconds(self.seconds):>6}"
+        if not self.finished:
+            columns["left"] = self.time_left()
         return columns
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,6 +68,11 @@ class Line:
                 self._samples = self._samples[1::2]
                 self._stride *= 2
 
+    @staticmethod
+    def distance(record: Iteration) -> float:
+        """What must fall to the target."""
+        return record.relative_gap
+
     @property
     def seconds(self) -> float:
         """Time of the fit; between two records the clock runs on."""
@@ -89,10 +94,13 @@ class Line:
         columns["cuts"] = f"{record.cuts:4d} cuts"
         columns["seconds"] = f"{format_seconds(self.seconds):>6}"
         if self.target is not None and not self.finished:
-            left = self.remaining()
-            told = "" if left is None else f"about {format_seconds(round_up(left))} left"
-            columns["left"] = f"{told:15}"  # keeps its place, lest other columns come and go
+            columns["left"] = self.time_left()
         return columns
+
+    def time_left(self) -> str:
+        """The estimate in words; blanks keep its place, lest other columns come and go."""
+        left = self.remaining()
+        return f"{'' if left is None else f'about {format_seconds(round_up(left))} left':15}"
 
     def fitting(self, width: int) -> dict[str, str]:
         """The columns for which there is room."""
@@ -132,21 +140,26 @@ class Line:
         if self.target is None or self.last is None or self.seconds < 1.0:
             return None
         since = self.seconds - self.last.seconds
-        left = seconds_left(self._samples[len(self._samples) // 2 :], self.target)
+        samples = self._samples[len(self._samples) // 2 :]
+        left = seconds_left(samples, self.target, self.distance)
         if left is None or left > FARTHEST * self.seconds:
             return None
         return max(0.0, left - since)
 
 
-def seconds_left(samples: Sequence[Iteration], target: float) -> float | None:
-    """Seconds from the last sample until the relative gap reaches ``target``.
+def seconds_left(
+    samples: Sequence[Iteration],
+    target: float,
+    distance: Callable[[Iteration], float] = Line.distance,
+) -> float | None:
+    """Seconds from the last sample until the distance, the relative gap, reaches ``target``.
 
     None if the samples show no trend, or none that can be told from two guesses
     of its shape.
     """
     if len(samples) < FEWEST_SAMPLES or target <= 0.0:
         return None
-    gaps = np.array([sample.relative_gap for sample in samples])
+    gaps = np.array([distance(sample) for sample in samples])
     times = np.array([sample.seconds for sample in samples])
     if not (np.all(np.isfinite(gaps)) and np.all(gaps > 0.0) and np.all(np.diff(times) > 0.0)):
         return None

@@ -8,6 +8,7 @@ that lie closer together than the gaps allow need not mean anything.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from .plots import BLUE, GREY, ORANGE, SIZE, _plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SMALL = (6.0, 4.0)  # inches
 
 # A gap of zero has no place on a logarithmic axis.
 SMALLEST_GAP = 1e-16
@@ -107,3 +111,30 @@ def _draw_scores(ax: Axes, Cs: np.ndarray, folds: np.ndarray, chosen: float | No
     if several or chosen is not None:
         ax.legend(frameon=False)
     ax.set_ylabel("score of held-out rows")
+
+
+def path_figure(C: Sequence[float], values: Sequence[float], best: float, name: str) -> Figure:
+    """A figure that pyplot does not know.
+
+    Parameters
+    ----------
+    C, values : sequences of float
+        The points; a value may be NaN.
+    best : float
+        The C that is marked.
+    name : str
+        Of the measure.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=SMALL, layout="constrained")
+    ax = figure.add_subplot()
+    ax.plot(C, values, "o-", color=BLUE)
+    chosen = list(C).index(best)
+    ax.plot(best, values[chosen], "o", color=ORANGE, markersize=9, label=f"best: C = {best:g}")
+    ax.set_xscale("log")
+    ax.set_xlabel("C")
+    ax.set_ylabel(f"{name} on the validation data")
+    ax.legend(frameon=False)
+    _plain(ax)
+    return figure

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import IO, Any
 
 from .places import is_terminal
 
 
-def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table to stdout, set off by empty lines: names at the left, then values.
+def print_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], stream: IO[str] | None = None
+) -> None:
+    """Print a table, set off by empty lines: names at the left, then values.
 
     Parameters
     ----------
@@ -18,9 +23,11 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         Titles of the columns.
     rows : sequence of sequences of str
         As long as the head.
+    stream : text file, optional
+        Where to; stdout if nothing is said.
     """
-    if not is_terminal(sys.stdout):
-        print("", *plain_table(head, rows), "", sep="\n")
+    if not is_terminal(stream or sys.stdout):
+        print("", *plain_table(head, rows), "", sep="\n", file=stream)
         return
     from rich import box
     from rich.console import Console
@@ -31,7 +38,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table.add_column(title, justify="left" if k == 0 else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False, markup=False).print(table)
+    Console(highlight=False, markup=False, file=stream).print(table)
 
 
 def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -45,6 +52,28 @@ def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]
         ).rstrip()
         for row in cells
     ]
+
+
+def print_facts(facts: Mapping[str, str], stream: IO[str] | None = None) -> None:
+    """Print names and what is to say about them, one line each."""
+    for name, text in facts.items():
+        print(f"{name:<12}{text}", file=stream)
+    (stream or sys.stdout).flush()
+
+
+def print_json(content: Mapping[str, Any], stream: IO[str] | None = None) -> None:
+    """Print one JSON object on one line; what JSON cannot say is null."""
+    print(json.dumps(_sayable(content), allow_nan=False), file=stream, flush=True)
+
+
+def _sayable(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _sayable(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_sayable(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 @contextmanager

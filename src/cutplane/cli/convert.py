@@ -1,0 +1,149 @@
+"""``cutplane convert``: the same data in another format."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .common import CommandError, ExitCode, UsageError, add_verbose
+from .inputs import TABLES, Table, add_reader_flags, format_of, read_chunks, reader_options
+from .streams import check_target, text_output
+
+FORMATS = ("svmlight", "npz", "cut")
+
+DESCRIPTION = """\
+Write data in another format: svmlight text, compressed by its suffix (.gz, .bz2, .xz);
+a NumPy archive (.npz); or a data set on disk (.cut), a folder from which models are
+trained that do not fit into memory. The format of OUT is that of its name. Several
+files follow each other as if they were one. Tables (.csv, .parquet, .arrow; they need
+pyarrow) become data sets on disk: --label names the column that is to be learnt.
+"""
+
+EPILOG = """\
+examples:
+  cutplane convert train.svm train.cut
+  cutplane convert part1.svm.gz part2.svm.gz train.cut
+  cutplane convert --label price --features area,rooms houses.csv houses.cut
+  cutplane convert train.svm.xz train.npz
+  cutplane convert train.npz train.svm.gz
+  cutplane convert --zero-based data.svm - | head
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Offer the command to argparse."""
+    parser = subparsers.add_parser(
+        "convert",
+        help="data in another format",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+    )
+    parser.add_argument(
+        "data", metavar="DATA", nargs="+", help="files to read; - is svmlight text from stdin"
+    )
+    parser.add_argument("out", metavar="OUT", help="file or folder to write; - is stdout")
+    parser.add_argument("--to", choices=FORMATS, help="format of OUT, if its name does not tell")
+    parser.add_argument(
+        "--dense", action="store_true", help="for .npz: store all values, also those that are 0"
+    )
+    group = parser.add_argument_group("columns of tables")
+    group.add_argument("--label", metavar="COLUMN", help="holds the labels")
+    group.add_argument(
+        "--features",
+        metavar="COLUMN,...",
+        type=lambda text: text.split(","),
+        help="hold the features (default: all others)",
+    )
+    group.add_argument("--query-id", metavar="COLUMN", help="holds the queries")
+    group.add_argument("--cost", metavar="COLUMN", help="holds the weights of the rows")
+    add_reader_flags(parser, width=True)
+    add_verbose(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Convert; returns the exit code."""
+    to = args.to or ("svmlight" if args.out == "-" else format_of(args.out))
+    if args.dense and to != "npz":
+        raise UsageError("--dense is for .npz")
+    if to == "cut":
+        _write_dataset(args)
+        return ExitCode.OK
+    if args.label or args.features or args.query_id or args.cost:
+        raise UsageError("tables become data sets on disk: give OUT a name that ends in .cut")
+    check_target(args.out, *args.data)
+    if to == "npz":
+        if args.out == "-" and sys.stdout.isatty():
+            raise CommandError("an archive is binary, it would spoil the terminal; redirect it")
+        _write_archive(args)
+    else:
+        _write_text(args)
+    return ExitCode.OK
+
+
+def _tables(args: argparse.Namespace) -> Iterator[Table]:
+    return itertools.chain.from_iterable(read_chunks(name, args) for name in args.data)
+
+
+def _write_dataset(args: argparse.Namespace) -> None:
+    from .. import convert_dataset, open_dataset, write_dataset
+
+    if args.out == "-":
+        raise UsageError("a data set is a folder; it cannot go to standard output")
+    if len(args.data) == 1 and Path(args.data[0]).is_dir():
+        if os.path.realpath(args.data[0]) == os.path.realpath(args.out):
+            raise CommandError(f"{args.out} is the input; the output needs another name")
+        chunks = open_dataset(args.data[0]).chunks()
+        write_dataset(args.out, chunks, n_features=args.n_features, overwrite=True)
+        return
+    table = Path(args.data[0]).suffix.lower() in TABLES
+    options: dict[str, Any] = {"label": args.label, "features": args.features}
+    options |= {"query_id": args.query_id or "auto", "cost": args.cost or "auto"}
+    if not table:
+        options |= reader_options(args)
+    convert_dataset(args.data, args.out, overwrite=True, **options)
+
+
+def _write_text(args: argparse.Namespace) -> None:
+    """Part by part, so that the data need not fit into memory."""
+    from ..data.svmlight import dump_svmlight
+
+    with text_output(args.out) as file:
+        for table in _tables(args):
+            if table.y.dtype.kind not in "fiub":
+                raise CommandError(f"{table.name}: svmlight labels are numbers, not text")
+            dump_svmlight(table.X, table.y, file, qid=table.qid, cost=table.cost)
+
+
+def _write_archive(args: argparse.Namespace) -> None:
+    import scipy.sparse
+
+    tables = list(_tables(args))
+    width = max(table.features for table in tables)
+    rows = [table.aligned(width)[0].X for table in tables]
+    if any(scipy.sparse.issparse(X) for X in rows) and not args.dense:
+        X = rows[0] if len(rows) == 1 else scipy.sparse.vstack(rows, "csr")
+        parts = {
+            "format": np.array(b"csr"),  # so that scipy.sparse.load_npz reads it, too
+            "shape": np.array(X.shape),
+            "data": X.data,
+            "indices": X.indices,
+            "indptr": X.indptr,
+        }
+    else:
+        dense = [X.toarray() if scipy.sparse.issparse(X) else np.asarray(X) for X in rows]
+        parts = {"X": np.concatenate(dense)}
+    parts["y"] = np.concatenate([table.y for table in tables])
+    if all(table.qid is not None for table in tables):
+        parts["qid"] = np.concatenate([table.qid for table in tables])
+    if any(table.cost is not None for table in tables):
+        parts["cost"] = np.concatenate([table.weights for table in tables])
+    with text_output(args.out) as file:
+        np.savez_compressed(file, **parts)
