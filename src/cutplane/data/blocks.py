@@ -330,7 +330,8 @@ class BlockSum:
             matrix.run(work, executor, group)
             begin = 0 if first else 1  # partials[0] is the sum of the groups before
             total = partials[begin : 1 + len(group)].sum(axis=0)
-            partials[0] = total
+            if group.stop < count:
+                partials[0] = total
         return total
 
 
