@@ -449,3 +449,24 @@ def test_chunks_by_hand(load) -> None:
         (1, 1, 2, "NP"),
         (1, 2, 3, "PP"),
     }
+
+
+def test_files_on_generated_data(load, tmp_path: Path, monkeypatch, capsys) -> None:
+    """Reading and training on disk, at a size that takes seconds."""
+    monkeypatch.setenv("CUTPLANE_BENCH_CACHE", str(tmp_path))
+    monkeypatch.setattr(load("sections.files.reader"), "QUICK", 50_000)
+    out = tmp_path / "out"
+    arguments = ["--section", "reader", "--section", "out-of-core", "--generated"]
+    status = load("files").main([*arguments, "--rows", "300", "--out", str(out)])
+    assert status == 0, capsys.readouterr().err
+    content = json.loads((out / "out-of-core.json").read_text("utf-8"))
+    (case,) = content["cases"]
+    assert case["rows"] == 300 and case["passes"] >= 2 * case["n_iter"]
+    assert case["checks"][0]["ok"] and case["relative_gap"] <= 1e-3
+    readers = json.loads((out / "reader.json").read_text("utf-8"))["cases"]
+    assert [c["qid"] for c in readers] == [False, True] * 2
+    assert all(r["mb_per_cpu_second"] > 0.0 for c in readers for r in c["readers"])
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out"]
+    assert load("tables").main([str(out)]) == 0
+    tables = (out / "tables.md").read_text("utf-8")
+    assert "peak RSS, GB" in tables and "MB per CPU second" in tables
