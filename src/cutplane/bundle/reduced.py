@@ -70,13 +70,13 @@ class Bundle:
     Parameters
     ----------
     space : VectorSpace
-    idle_solutions : int
+    idle_solutions : int, optional
         Cuts whose weight was zero in more solutions in a row than this are dropped.
     """
 
-    def __init__(self, space: VectorSpace, idle_solutions: int = IDLE_SOLUTIONS) -> None:
+    def __init__(self, space: VectorSpace, idle_solutions: int | None = None) -> None:
         self._space = space
-        self._idle_solutions = idle_solutions
+        self._idle_solutions = IDLE_SOLUTIONS if idle_solutions is None else idle_solutions
         self._from_gram = space.dimension > SHORT
         self._count = 1  # the zero cut
         self._gram = np.zeros((32, 32))
