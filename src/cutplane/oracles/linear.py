@@ -24,6 +24,9 @@ from .surface import Surface
 
 Slack = Callable[[float, float], float]
 
+# Stored numbers from which on it pays to bring cuts up to date. Below, sums that cancel exactly
+# should stay exactly zero.
+WORTH_UPDATES = 1 << 16
 # Times that a block's part of a cut is brought up to date before it is computed anew.
 MOST_UPDATES = 30
 
@@ -129,6 +132,8 @@ class LinearOracle:
         From one cut to the next the hinge's change in few rows. False if there are too many,
         or if it is time to start anew, so that rounding does not add up.
         """
+        if self.matrix.numbers < WORTH_UPDATES:
+            return False
         changes = self._changes[self._slices[k]]
         changed, active = vectors.take_changes(
             rows.reshape(-1), self._last_coef[self._slices[k]].reshape(-1), changes.reshape(-1)
