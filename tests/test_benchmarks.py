@@ -185,6 +185,43 @@ def test_repeated_rows_and_generated_sets(load) -> None:
         assert (twice.X[60:] != data.X).nnz == 0 and np.array_equal(twice.y[60:], data.y)
 
 
+# -- the engine -----------------------------------------------------------------------
+
+
+def test_engine_sections_on_generated_data(load, tmp_path: Path, capsys) -> None:
+    arguments = ["--generated", "--rows", "200", "--repeats", "1", "--out", str(tmp_path)]
+    arguments += ["--tight-seconds", "2.0", "--peer-seconds", "0.05"]
+    for section in ("a9a", "aclimdb", "summary"):
+        arguments += ["--section", section]
+    status = load("engine").main(arguments)
+    assert status == 0, capsys.readouterr().err
+    for section, cases in (("a9a", 3), ("aclimdb", 4), ("summary", 2)):
+        text = (tmp_path / f"{section}.json").read_text("utf-8")
+        content = json.loads(text)
+        assert content["complete"] and not content["failed"]
+        assert len(content["cases"]) in (cases, 1)  # one core: no second thread to sum up
+        assert str(tmp_path) not in text and str(ROOT) not in text
+    for case in json.loads((tmp_path / "aclimdb.json").read_text("utf-8"))["cases"]:
+        certificates = [c for c in case["checks"] if c["kind"] == "certificate"]
+        assert certificates and all(c["ok"] for c in certificates)
+        assert {peer["solver"] for peer in case["peers"]} >= {"scikit-learn", "SGDClassifier"}
+        for entry in case["ours"]:
+            within, certified = entry["within"]["0.01"], entry["certified"]["0.01"]
+            # The best known objective is at least the bound of any certificate.
+            assert within["median"] <= certified["median"]
+            assert entry["reads"] > 0.0
+    assert load("tables").main([str(tmp_path)]) == 0
+    assert "best peer / ours" in (tmp_path / "tables.md").read_text("utf-8")
+
+
+def test_engine_growth_is_measured_on_a_linear_rule(load) -> None:
+    growth = load("sections.engine.growth")
+    X, y = growth.generate(500)
+    assert X.shape == (500, growth.FEATURES) and X.has_sorted_indices
+    assert np.all(np.diff(X.indptr) == growth.PER_ROW)
+    assert 0.3 < np.mean(y > 0) < 0.7
+
+
 # -- the measures ---------------------------------------------------------------------
 
 

@@ -26,6 +26,10 @@ from .surface import Surface
 
 Slack = Callable[[float, float], float]
 
+# Stored numbers from which on it pays to bring cuts up to date. Below, sums that cancel exactly
+# should stay exactly zero.
+WORTH_UPDATES = 1 << 16
+
 
 class LinearOracle:
     """Cuts and lines for a linear model.
@@ -58,8 +62,8 @@ class LinearOracle:
         tail = () if surface.outputs is None else (surface.outputs,)
         self._w_shape = (matrix.shape[1] + (constant != 0.0), *tail)
         self._gradient = BlockSum(matrix, self._w_shape)
-        kept = self._gradient.kept
-        self._changes = ChangedRows(matrix, surface.shape) if kept else None
+        updates = self._gradient.kept and matrix.numbers >= WORTH_UPDATES
+        self._changes = ChangedRows(matrix, surface.shape) if updates else None
 
     @property
     def dimension(self) -> int:
