@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -78,10 +77,8 @@ def run(args: argparse.Namespace) -> int:
         return ExitCode.OK
     if args.label or args.features or args.query_id or args.cost:
         raise UsageError("tables become data sets on disk: give OUT a name that ends in .cut")
-    check_target(args.out, *args.data)
+    check_target(args.out, *args.data, binary=to == "npz")
     if to == "npz":
-        if args.out == "-" and sys.stdout.isatty():
-            raise CommandError("an archive is binary, it would spoil the terminal; redirect it")
         _write_archive(args)
     else:
         _write_text(args)

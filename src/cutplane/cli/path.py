@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
     """Follow the path; returns the exit code."""
     kind: Kind = args.kind
     name = _criterion(args, kind)
-    check_target(args.model, args.data, args.validation)
+    check_target(args.model, args.data, args.validation, binary=True)
     if args.plot is not None:
         check_target(args.plot, args.data, args.validation)
     table = read_table(args.data, args)

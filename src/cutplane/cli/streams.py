@@ -15,11 +15,13 @@ from typing import IO, Any, BinaryIO
 from .common import CommandError
 
 
-def check_target(target: str, *sources: str) -> None:
+def check_target(target: str, *sources: str, binary: bool = False) -> None:
     """Make sure that a file can be written, before work is spent on what goes into it."""
     from ..data.files import temporary  # loads numba: not for --help
 
     if target == "-":
+        if binary and sys.stdout.isatty():
+            raise CommandError("this is binary and would spoil the terminal; redirect it to a file")
         return
     path = Path(target)
     if path.is_dir():
@@ -61,8 +63,6 @@ def save(model: Any, target: str) -> None:
     """Write a model to a file or, for '-', to stdout."""
     from .. import save_model
 
-    if target == "-" and sys.stdout.isatty():
-        raise CommandError("a model is binary, it would spoil the terminal; redirect it to a file")
     try:
         save_model(model, target)
     except OSError as error:

@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     """Train; returns the exit code."""
     kind: Kind = args.kind
     parameters = fit_parameters(args, kind)
-    check_target(args.model, args.data)
+    check_target(args.model, args.data, binary=True)
     started = time.perf_counter()
     table = read_table(args.data, args)
     read_seconds = time.perf_counter() - started
