@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..oracles import Cut, Oracle
+from ..oracles import Cut, Oracle, Resumable
 from ..result import Status
 from .reduced import Bundle, ReducedSolution
 from .solver import (
@@ -104,6 +104,7 @@ class BundleSolver(IterativeSolver):
         Good until the end of the iteration, even if that is not reached.
         """
         best, point = self.best, self.point
+        assert isinstance(self.oracle, Resumable)
         return {
             "best": {"w": best.w, "bias": float(best.bias), "primal": float(best.primal)},
             "dual": float(self.dual),
@@ -134,6 +135,7 @@ class BundleSolver(IterativeSolver):
             raise ValueError("the point or the bound is not finite")
         shape = self.point.w.shape
         self.bundle.restore(state["bundle"])
+        assert isinstance(self.oracle, Resumable)
         self.oracle.restore(state["oracle"])
         for name in ("scores", "coef"):
             if getattr(self.point, name).shape != point[name].shape:

@@ -140,7 +140,7 @@ class CholeskyFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kernel
             basis = pivoted_cholesky(matrix, candidates, most, tol)
         if len(basis.rows) == 0:
             raise ValueError("k(x, x) is 0 for all rows: there is nothing to make features of")
-        self._store(X, basis.rows, np.zeros((0, len(basis.rows))))
+        self._store(self._model(X, basis.rows, np.zeros((0, len(basis.rows)))))
         self.component_indices_ = basis.rows
         self.components_ = self.support_vectors_
         self.n_components_ = len(basis.rows)

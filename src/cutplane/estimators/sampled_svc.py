@@ -354,7 +354,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         """Fitted attributes."""
         whole = np.vstack([r.w.T.reshape(-1, len(r.w)) for r in results])
         support = np.flatnonzero(np.any(whole != 0.0, axis=0))
-        self._store(X, support, whole[:, support])
+        self._store(self._model(X, support, whole[:, support]))
         self.n_basis_ = len(self.support_)
         self.intercept_ = np.zeros(len(whole))
         self.n_iter_ = max(result.n_iter for result in results)

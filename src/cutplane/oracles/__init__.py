@@ -1,9 +1,19 @@
 """Oracles: turn a point into a cut and a line into its minimum. They solve no QP."""
 
-from .base import Oracle
+from .base import Oracle, Resumable
 from .linear import LinearOracle, RowOracle
 from .point import Cut, Line, Point
 from .surface import Surface
 from .whole_surface import WholeSurface
 
-__all__ = ["Cut", "Line", "LinearOracle", "Oracle", "Point", "RowOracle", "Surface", "WholeSurface"]
+__all__ = [
+    "Cut",
+    "Line",
+    "LinearOracle",
+    "Oracle",
+    "Point",
+    "Resumable",
+    "RowOracle",
+    "Surface",
+    "WholeSurface",
+]

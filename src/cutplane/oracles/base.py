@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -46,18 +46,23 @@ class Oracle(Protocol):
         """The cut at start, or at start + k(end − start)."""
         ...
 
-    def state(self) -> dict[str, Any]:
-        """What answers depend on besides the question, such as guesses from earlier ones."""
-        ...
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to a state."""
-        ...
-
     def regularised(self, w: np.ndarray) -> np.ndarray:
         """The part of w whose square counts in the objective, flat."""
         ...
 
     def slack(self, primal: float, C: float) -> float:
         """What a lower bound must be taken down by to hold for the user's problem."""
+        ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """An oracle whose state can be written, so that a run goes on from it to the same bits."""
+
+    def state(self) -> dict[str, Any]:
+        """What answers depend on besides the question, such as guesses from earlier ones."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a state."""
         ...
