@@ -19,7 +19,8 @@ from ..result import Iteration, SolveResult
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._datasets import check_test_dataset, training_dataset
 from ._form import ModelForm
-from ._solve import Data, Memory, Problem, Session, divided
+from ._problems import Data, Problem
+from ._solve import Memory, Session, divided
 from .checkpoint import Checkpoint, CheckpointFile, check_checkpoint
 
 # Whose state can be written; auto then means ocas.

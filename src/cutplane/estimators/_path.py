@@ -16,7 +16,8 @@ from ..data import BlockedMatrix
 from ..exec import Executor
 from ..result import Iteration, SolveResult, Status
 from ._form import ModelForm
-from ._solve import Problem, Session
+from ._problems import Problem
+from ._solve import Session
 
 # What an integer Cs stands for: as many values from here to there, evenly in the logarithm.
 SMALLEST_C, LARGEST_C = 1e-3, 1e2

@@ -15,7 +15,7 @@ from ..lowrank import projected
 from ..oracles.sampled import ConstantOracle, SampledOracle
 from ..result import SolveResult
 from ..risks import Scores, Targets
-from ._solve import Problem
+from ._problems import Problem
 
 AnyOracle = SampledOracle | ConstantOracle
 

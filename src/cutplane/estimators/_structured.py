@@ -11,7 +11,7 @@ from ..oracles.structured import JointModel
 from ..result import SolveResult
 from ._base import LinearModel, SizedData
 from ._form import ModelForm
-from ._solve import JointProblem
+from ._problems import JointProblem
 
 ONE_FLAT_VECTOR = ModelForm(1, None, 0.0, False)
 

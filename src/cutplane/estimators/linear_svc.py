@@ -26,7 +26,8 @@ from ._base import LinearModel
 from ._callbacks import with_callbacks
 from ._datasets import own_columns
 from ._form import ModelForm, NearlyFreeBias
-from ._solve import SOLVERS, Problem, RowProblem, warn_unless_converged
+from ._problems import Problem, RowProblem
+from ._solve import SOLVERS, warn_unless_converged
 from .checkpoint import Checkpoint
 
 LOSSES: dict[str, Callable[[], Risk]] = {

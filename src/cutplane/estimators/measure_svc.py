@@ -26,7 +26,8 @@ from ..risks import (
 from ._base import LinearModel
 from ._callbacks import with_callbacks
 from ._datasets import own_columns
-from ._solve import Problem, RowProblem, WholeProblem, warn_unless_converged
+from ._problems import Problem, RowProblem, WholeProblem
+from ._solve import warn_unless_converged
 from .checkpoint import Checkpoint
 
 MEASURES = ("roc_auc", "f1", "precision_at_k", "recall_at_k", "prbep", "error_rate")

@@ -17,7 +17,8 @@ from ..risks import PairRisk, fit_thresholds
 from ._base import LinearModel
 from ._callbacks import with_callbacks
 from ._datasets import own_columns
-from ._solve import WholeProblem, warn_unless_converged
+from ._problems import WholeProblem
+from ._solve import warn_unless_converged
 from .checkpoint import Checkpoint
 
 CRITERIA = ("absolute", "zero_one")

@@ -18,7 +18,8 @@ from ..risks import PairRisk
 from ._base import LinearModel
 from ._callbacks import with_callbacks
 from ._datasets import own_columns
-from ._solve import WholeProblem, warn_unless_converged
+from ._problems import WholeProblem
+from ._solve import warn_unless_converged
 from .checkpoint import Checkpoint
 
 logger = logging.getLogger("cutplane")
