@@ -16,16 +16,18 @@ from cutplane import (
     SVC,
     SVR,
     ChainTagger,
+    CholeskyFeatures,
     LinearSVC,
     MeasureSVC,
     OneClassSVM,
     OrdinalSVC,
     RankSVM,
+    SampledCutSVC,
     StructuredSVM,
 )
 from cutplane.structured import BinaryProblem, MulticlassProblem
 
-METHODS = ("predict", "decision_function", "score_samples")
+METHODS = ("predict", "decision_function", "score_samples", "transform")
 
 
 @dataclass(eq=False)
@@ -78,6 +80,9 @@ CASES = {
     "precomputed": Case(lambda: SVC(kernel="precomputed"), X @ X.T, y),
     "regression": Case(lambda: SVR(C=3), X, X[:, 0] ** 2),
     "one class": Case(lambda: OneClassSVM(nu=0.2), X, None),
+    "sampled": Case(lambda: SampledCutSVC(sample_size=30, random_state=0), X, three),
+    "sampled, two classes": Case(lambda: SampledCutSVC(method="exact"), sparse, y),
+    "features": Case(lambda: CholeskyFeatures(n_components=9, random_state=0), X, None),
     "chain": Case(lambda: ChainTagger(C=5), sequences, tags),
     "chain order 2": Case(lambda: ChainTagger(C=5, order=2, boundaries=True), sequences, tags),
     "structured": Case(lambda: StructuredSVM(MulticlassProblem()), X, three),

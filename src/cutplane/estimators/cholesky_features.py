@@ -102,6 +102,14 @@ class CholeskyFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kernel
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    def _check_common(self) -> None:
+        self._check_kernel()
+        check_integer("n_components", self.n_components, at_least=1)
+        check_choice("selection", self.selection, SELECTIONS)
+        check_integer("max_candidates", self.max_candidates, at_least=1)
+        check_number("tol", self.tol, at_least=0.0)
+        check_n_jobs(self.n_jobs)
+
     def fit(self, X: Any, y: Any = None) -> CholeskyFeatures:
         """Choose the basis rows.
 
@@ -115,12 +123,8 @@ class CholeskyFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kernel
         -------
         self
         """
-        self._check_kernel()
-        most = check_integer("n_components", self.n_components, at_least=1)
-        check_choice("selection", self.selection, SELECTIONS)
-        among = check_integer("max_candidates", self.max_candidates, at_least=1)
-        check_number("tol", self.tol, at_least=0.0)
-        check_n_jobs(self.n_jobs)
+        self._check_common()
+        most, among = int(self.n_components), int(self.max_candidates)
         random = check_random_state(self.random_state)
         X = self._training_data(X)
         count = most if self.selection == "random" else max(most, among)

@@ -195,7 +195,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         -------
         self
         """
-        self._check_parameters()
+        self._check_common()
         X, encoded, bounds = self._classification_data(X, y, sample_weight)
         with single_threaded_blas(), self._executor(*X.shape) as executor:
             if callable(self.kernel):
@@ -225,7 +225,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         warn_unless_converged(type(self).__name__, results, level=3)
         return self
 
-    def _check_parameters(self) -> None:
+    def _check_common(self) -> None:
         self._check_shared()
         check_number("C", self.C, above=0.0)
         check_choice("method", self.method, METHODS)

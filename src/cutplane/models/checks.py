@@ -65,13 +65,17 @@ def _ordinal_svc(model: Any) -> None:
 
 
 def _kernel(model: Any, height: int, outputs: int) -> None:
+    _basis(model, height)
+    _check_array(model, "intercept_", (outputs,))
+
+
+def _basis(model: Any, height: int) -> None:
     features = _features(model)
     support = getattr(model, "support_", None)
     if not isinstance(support, np.ndarray) or support.ndim != 1 or support.dtype != np.int32:
         raise ValueError("support_ must hold row numbers")
     count = len(support)
     _check_array(model, "dual_coef_", (height, count))
-    _check_array(model, "intercept_", (outputs,))
     if model.kernel == "precomputed":
         if count and not 0 <= support.min() <= support.max() < features:
             raise ValueError("support_ must hold numbers of training rows")
@@ -112,6 +116,18 @@ def _one_class(model: Any) -> None:
     _check_array(model, "offset_", (1,))
 
 
+def _sampled(model: Any) -> None:
+    classes = _classes(model)
+    outputs = 1 if classes == 2 else classes
+    _kernel(model, outputs, outputs)
+
+
+def _cholesky(model: Any) -> None:
+    _basis(model, 0)
+    count = len(model.support_)
+    _check_array(model, "factor_", (count, count))
+
+
 # -- structured outputs -------------------------------------------------------
 
 
@@ -145,6 +161,8 @@ _CHECKS = {
     "SVC": _svc,
     "SVR": _one_output,
     "OneClassSVM": _one_class,
+    "SampledCutSVC": _sampled,
+    "CholeskyFeatures": _cholesky,
     "ChainTagger": _chain,
     "StructuredSVM": _structured,
 }

@@ -55,6 +55,8 @@ def save_model(model: Any, path: Any) -> None:
     >>> os.remove("small.model")
     """
     kind = type(model).__name__
+    if hasattr(model, "best_estimator_"):
+        raise ValueError(f"of a search save the model: best_estimator_ of this {kind}")
     if ESTIMATORS.get(kind) is not model.__class__:
         raise ValueError(f"only cutplane's own estimators can be saved, got {kind}")
     try:

@@ -25,6 +25,7 @@ from ..estimators import (
     OneClassSVM,
     OrdinalSVC,
     RankSVM,
+    SampledCutSVC,
 )
 
 OPSET = 17
@@ -38,7 +39,7 @@ def to_onnx(model: Any, *, input_type: str = "float64") -> Any:
 
     Parameters
     ----------
-    model : LinearSVC, MeasureSVC, SVC, RankSVM, OrdinalSVC, SVR or OneClassSVM
+    model : LinearSVC, MeasureSVC, SVC, SampledCutSVC, RankSVM, OrdinalSVC, SVR or OneClassSVM
         Fitted, with a linear, polynomial, RBF or sigmoid kernel.
     input_type : {'float64', 'float32'}, default='float64'
         Type of the input; the computation is in double precision either way.
@@ -166,8 +167,16 @@ class _Graph:
 
 
 def _linear_svc(graph: _Graph, model: LinearSVC | MeasureSVC) -> tuple[str, str]:
-    scores = graph.linear(graph.x, model.coef_.T, model.intercept_)
-    if len(model.coef_) > 1:
+    return _classes(graph, model, graph.linear(graph.x, model.coef_.T, model.intercept_))
+
+
+def _sampled(graph: _Graph, model: SampledCutSVC) -> tuple[str, str]:
+    return _classes(graph, model, _kernel_scores(graph, model))
+
+
+def _classes(graph: _Graph, model: Any, scores: str) -> tuple[str, str]:
+    """Scores, one per class or one for two, and the label with the largest."""
+    if len(model.classes_) > 2:
         return scores, graph.labels(model.classes_, graph.best(scores))
     scores = graph.column(scores)
     return scores, graph.labels(model.classes_, graph.whole(graph.above(scores)))
@@ -227,11 +236,8 @@ def _rbf(graph: _Graph, vectors: np.ndarray, gamma: str) -> str:
 def _svc(graph: _Graph, model: SVC) -> tuple[str, str]:
     scores = _kernel_scores(graph, model)
     classes = len(model.classes_)
-    if classes == 2:
-        scores = graph.column(scores)
-        return scores, graph.labels(model.classes_, graph.whole(graph.above(scores)))
-    if model._one_against_rest():
-        return scores, graph.labels(model.classes_, graph.best(scores))
+    if classes == 2 or model._one_against_rest():
+        return _classes(graph, model, scores)
     first, second = np.array(list(itertools.combinations(range(classes), 2))).T
     for_first, for_second = np.eye(classes)[first], np.eye(classes)[second]
 
@@ -266,6 +272,7 @@ _MAKERS: dict[str, Any] = {
     "RankSVM": _rank_svm,
     "OrdinalSVC": _ordinal_svc,
     "SVC": _svc,
+    "SampledCutSVC": _sampled,
     "SVR": _svr,
     "OneClassSVM": _one_class,
 }

@@ -31,6 +31,8 @@ ESTIMATORS: dict[str, Any] = {
         "OneClassSVM",
         "ChainTagger",
         "StructuredSVM",
+        "SampledCutSVC",
+        "CholeskyFeatures",
     )
 }
 RECORDS = (DualCertificate, DualIteration, ChainShape)
