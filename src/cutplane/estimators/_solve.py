@@ -28,7 +28,7 @@ from ..oracles import Cut, LinearOracle, Oracle, RowOracle, WholeSurface
 from ..oracles.structured import JointModel, StructuredOracle
 from ..report import progress
 from ..result import Certificate, Iteration, SolveResult, Status
-from ..risks import Risk, Targets, WholeRisk
+from ..risks import HingeRisk, Risk, Targets, WholeRisk
 from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
 from ._callbacks import WARN_LEVEL
 from ._form import NearlyFreeBias
@@ -117,6 +117,18 @@ class RowProblem(Problem):
         digest.update(self.targets.weights.data)
         return digest.digest()
 
+    def carried(self, dual_point: np.ndarray, factor: float) -> np.ndarray:
+        """A dual point divided by C, for another C: ``factor`` is the old one by the new one.
+
+        Rows of the hinge at their bound stay there. Where the others' margins are 1 their α
+        hardly depends on C, so that α/C changes by the factor.
+        """
+        if not isinstance(self.risk, HingeRisk):
+            return dual_point
+        weights = self.targets.weights
+        bound = dual_point >= weights * (1.0 - 1e-12)
+        return np.where(bound, weights, np.minimum(factor * dual_point, weights))
+
 
 @dataclass(frozen=True)
 class WholeProblem(Problem):
@@ -162,11 +174,14 @@ class Memory:
         Of that risk and data.
     dual_point : ndarray or None
         The solution's dual point per row, divided by C, from the solvers that keep one.
+    C : float
+        Of that solution.
     """
 
     cuts: tuple[Cut, ...]
     digest: bytes
-    dual_point: np.ndarray | None = None
+    dual_point: np.ndarray | None
+    C: float
 
 
 class Session:
@@ -277,6 +292,7 @@ class Session:
         on_iteration : callable, optional
             Gets the best point so far, (w, bias); a true answer stops the solver.
         """
+        C = self._C if C is None else C
         oracle = problem.oracle(self._matrix, self._executor)
         spent = sum(result.timings["total"] for result in self.results)
         limit = 0.0 if self.ended else max(0.0, self._stop.time_limit - spent)
@@ -301,8 +317,9 @@ class Session:
                 cuts = (oracle.dual_cut(-problem.targets.labels * dual_point),)
             if memory is not None and memory.digest == digest:
                 cuts = (*memory.cuts, *cuts)
-                dual_point = memory.dual_point if dual_point is None else dual_point
-            C = self._C if C is None else C
+                if dual_point is None and memory.dual_point is not None:
+                    assert isinstance(problem, RowProblem)
+                    dual_point = problem.carried(memory.dual_point, memory.C / C)
             solver = self._make_solver(oracle, C * problem.total, stop, observe, dual_point)
             if start is not None and not (
                 start.size == oracle.dimension and np.all(np.isfinite(start))
@@ -313,7 +330,7 @@ class Session:
         self._note_end(problem.label)
         if self._keep_cuts:
             self.memories[len(self.results) - 1] = Memory(
-                solver.active_cuts(), digest, solver.dual_point()
+                solver.active_cuts(), digest, solver.dual_point(), C
             )
 
     def _note_end(self, label: str) -> None:
