@@ -121,12 +121,11 @@ class AutoSolver(IterativeSolver):
     def _take(self, stage: IterativeSolver) -> None:
         """Take over what a stage has reached so far."""
         self.dual = max(self.dual, stage.dual)
-        best = stage._best
-        if best is not None and (self._best is None or best.primal <= self._best.primal):
-            self._best = best
+        if stage._best is not None:  # also if it was corrected: its objective is the true one
+            self._best = stage._best
 
     def _observe(self, record: Iteration) -> bool:
-        """Count on from the stage before, and never report a bound or a point that got worse."""
+        """Count on from the stage before, with its bound."""
         assert self._stage is not None
         self._take(self._stage)
         record = replace(
