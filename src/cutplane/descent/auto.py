@@ -133,7 +133,7 @@ class AutoSolver(IterativeSolver):
         self._best = now
 
     def _observe(self, record: Iteration) -> bool:
-        """Count on from the stage before, and never report a bound or a point that got worse."""
+        """Count on from the stage before, with its bound."""
         assert self._stage is not None
         self._take(self._stage)
         record = replace(

@@ -7,11 +7,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from ..data import BlockedMatrix
 from ..exec import Executor
 from ..oracles import LinearOracle, Oracle, RowOracle, WholeSurface
 from ..oracles.structured import JointModel, StructuredOracle
-from ..risks import Risk, Targets, WholeRisk
+from ..risks import HingeRisk, Risk, Targets, WholeRisk
 from ._form import NearlyFreeBias
 
 
@@ -92,6 +94,18 @@ class RowProblem(Problem):
         digest.update(self.targets.labels.data)
         digest.update(self.targets.weights.data)
         return digest.digest()
+
+    def carried(self, dual_point: np.ndarray, factor: float) -> np.ndarray:
+        """A dual point divided by C, for another C: ``factor`` is the old one by the new one.
+
+        Rows of the hinge at their bound stay there. Where the others' margins are 1 their α
+        hardly depends on C, so that α/C changes by the factor.
+        """
+        if not isinstance(self.risk, HingeRisk):
+            return dual_point
+        weights = self.targets.weights
+        bound = dual_point >= weights * (1.0 - 1e-12)
+        return np.where(bound, weights, np.minimum(factor * dual_point, weights))
 
 
 @dataclass(frozen=True)

@@ -61,11 +61,14 @@ class Memory:
         Of that risk and data.
     dual_point : ndarray or None
         The solution's dual point per row, divided by C, from the solvers that keep one.
+    C : float
+        Of that solution.
     """
 
     cuts: tuple[Cut, ...]
     digest: bytes
-    dual_point: np.ndarray | None = None
+    dual_point: np.ndarray | None
+    C: float
 
 
 class Session:
@@ -188,10 +191,10 @@ class Session:
         last : bool, default=True
             Whether no other problem follows.
         """
-        C = (self._C if C is None else C) * problem.total
+        C = self._C if C is None else C
         known = Known()
         if self._checkpoint is not None:
-            known = self._checkpoint.begin(problem.digest(), self._stop, C)
+            known = self._checkpoint.begin(problem.digest(), self._stop, C * problem.total)
         if known.result is not None:
             self.results.append(known.result)
             return
@@ -218,8 +221,10 @@ class Session:
                 cuts = (oracle.dual_cut(-problem.targets.labels * dual_point),)
             if memory is not None and memory.digest == digest:
                 cuts = (*memory.cuts, *cuts)
-                dual_point = memory.dual_point if dual_point is None else dual_point
-            solver = self._make_solver(oracle, C, stop, observe, dual_point)
+                if dual_point is None and memory.dual_point is not None:
+                    assert isinstance(problem, RowProblem)
+                    dual_point = problem.carried(memory.dual_point, memory.C / C)
+            solver = self._make_solver(oracle, C * problem.total, stop, observe, dual_point)
             self._connect(solver, known)
             start = start if known.start is None else known.start
             if start is not None and not (
@@ -234,7 +239,7 @@ class Session:
             self._checkpoint.end(self.results[-1], last)
         if self._keep_cuts:
             self.memories[len(self.results) - 1] = Memory(
-                solver.active_cuts(), digest, solver.dual_point()
+                solver.active_cuts(), digest, solver.dual_point(), C
             )
 
     def _connect(self, solver: IterativeSolver, known: Known) -> None:
