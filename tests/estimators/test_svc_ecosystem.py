@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from svc_reference import assert_certified
 
-from cutplane import LinearSVC
+from cutplane import Checkpoint, LinearSVC
 
 PARAMETERS = {
     "C": 0.3,
@@ -37,6 +37,7 @@ PARAMETERS = {
     "random_state": 5,
     "verbose": 1,
     "callback": print,
+    "checkpoint": Checkpoint("fit.checkpoint", every=5.0),
 }
 
 
