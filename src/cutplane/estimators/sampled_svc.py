@@ -214,6 +214,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
                     self._precise(X, matrix, executor), problems, results, C, most
                 )
                 results, self.basis_error_ = reduced.results, reduced.error
+        del self._kernel  # of use during the fit only
         self._assemble(X, results)
         if indefinite or any(r.certificate.kind == "withheld" for r in results):
             warnings.warn(

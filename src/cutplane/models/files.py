@@ -77,7 +77,7 @@ def save_model(model: Any, path: Any) -> None:
     store.write(path, kind, content, encoder.arrays)
 
 
-_PRIVATE = ("_gamma", "_shape")
+_PRIVATE = ("_gamma", "_shape", "_samplings", "_n_features_out")
 
 
 def _encoded(encoder: Encoder, kind: str, name: str, value: Any) -> Any:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import types
 from typing import Any, TypeVar
 
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, csr_matrix
 
 from .. import estimators
 from ..dual.records import DualCertificate, DualIteration
+from ..estimators._sampled import Sampling
 from ..result import Certificate, Iteration, SolveResult
 from ..store.values import Registry
 from ..structured import BinaryProblem, MulticlassProblem
@@ -35,7 +36,7 @@ ESTIMATORS: dict[str, Any] = {
         "CholeskyFeatures",
     )
 }
-RECORDS = (DualCertificate, DualIteration, ChainShape)
+RECORDS = (DualCertificate, DualIteration, ChainShape, Sampling)
 PROBLEMS = (BinaryProblem, MulticlassProblem)
 
 REGISTRY = Registry({kind.__name__: kind for kind in RECORDS})
@@ -87,7 +88,7 @@ for _problem in PROBLEMS:
 
 # For skops.io.load(..., trusted=SKOPS_TRUSTED): all types of ours that a fitted estimator has.
 SKOPS_TRUSTED: list[str] = sorted(
-    f"{kind.__module__}.{kind.__qualname__}"  # csr_array: skops trusts matrices only
+    f"{kind.__module__}.{kind.__qualname__}"
     for kind in (
         *ESTIMATORS.values(),
         *RECORDS,
@@ -96,5 +97,6 @@ SKOPS_TRUSTED: list[str] = sorted(
         Iteration,
         SolveResult,
         csr_array,
+        csr_matrix,
     )
 )
