@@ -252,7 +252,7 @@ OTHER_X[70, 3] += 1e-9
         (LinearSVC(), (X, ~y), {}, r"other data \(y or sample_weight\)"),
         (LinearSVC(), (X, y), {"sample_weight": np.arange(150)}, r"other data \(y or sample_w"),
         (LinearSVC(C=2.0), (X, y), {}, r"other parameters \(C was 1.0, is 2.0\)"),
-        (LinearSVC(solver="cpa"), (X, y), {}, r"other parameters \(solver was 'ocas', is 'cpa'\)"),
+        (LinearSVC(solver="cpa"), (X, y), {}, r"other parameters \(solver was 'auto', is 'cpa'\)"),
         (LinearSVC(loss="logistic"), (X, y), {}, r"other parameters \(loss was 'hinge', is"),
         (LinearSVC(fit_intercept=False), (X, y), {}, r"\(fit_intercept was True, is False\)"),
         (LinearSVC(class_weight="balanced"), (X, y), {}, r"class_weight was None, is 'balanced'"),

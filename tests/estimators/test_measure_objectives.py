@@ -219,7 +219,7 @@ class Watched(WholeSurface):
 @pytest.fixture
 def surfaces(monkeypatch):
     monkeypatch.setattr(Watched, "surfaces", [])
-    monkeypatch.setattr(cutplane.estimators._solve, "WholeSurface", Watched)
+    monkeypatch.setattr(cutplane.estimators._problems, "WholeSurface", Watched)
     return Watched.surfaces
 
 

@@ -24,6 +24,8 @@ from ..risks import HingeRisk, SquaredHingeRisk
 # converge visibly worse.
 TILE_ROWS, MOST_TILE_ROWS = 32, 256
 TILE_NUMBERS = 1024
+# Few tiles in random order are hardly a random order.
+LEAST_TILES = 64
 # Times that a pass goes around the blocks. With 16 text data (C = 10) took 20 % more passes, and
 # twice as many if sorted by class; with 4 five times as many.
 ROUNDS = 64
@@ -116,7 +118,7 @@ class Passes:
         self._bias = 0.0
         self._idle_above = np.inf
         tile_rows = TILE_NUMBERS * rows // max(1, matrix.numbers)
-        tile_rows = min(max(TILE_ROWS, tile_rows), MOST_TILE_ROWS)
+        tile_rows = min(max(TILE_ROWS, tile_rows), MOST_TILE_ROWS, max(1, rows // LEAST_TILES))
         self._parts = []
         for block, part in flat:
             counting = np.flatnonzero(weights[part] > 0.0)

@@ -126,8 +126,8 @@ def linear_svc_path(
     svc = LinearSVC(C=float(path.max()), **settings)
     svc._check_parameters()
     checked, encoded, weights = svc._check_data(X, y, sample_weight)
-    form = svc._form(checked, encoded, weights)
-    matrix = as_blocks(checked, outputs=form.outputs or 1)
+    matrix = as_blocks(checked, outputs=len(svc.classes_) if svc._joint() else 1)
+    form = svc._form(matrix, encoded, weights)
     with make_executor(svc.n_jobs, matrix.numbers) as executor:
         results = solve_path(
             svc,

@@ -200,7 +200,7 @@ max_iter
         folds = list(check_cv(self.cv, y, classifier=True).split(X, y, groups))
         seeds = self._seeds(len(folds) + 1)
 
-        paths, scores = self._run_folds(X, rows, Cs, folds, seeds, scorer)
+        paths, scores = self._run_folds(rows, Cs, folds, seeds, scorer)
         self.Cs_ = Cs
         self.scores_ = np.array(scores)
         self.certificates_: list[list[list[Certificate]]] = [path.certificates for path in paths]
@@ -209,7 +209,7 @@ max_iter
         self.C_, self.best_score_ = float(Cs[best]), float(np.mean(self.scores_[:, best]))
         results = [r for path in paths for fits in path.results for r in fits]
         if self.refit:
-            results += self._refit((given, y), X, rows, paths, best, seeds[-1])
+            results += self._refit((given, y), rows, paths, best, seeds[-1])
         warn_unless_converged(type(self).__name__, results, level=3)
         return self
 
@@ -241,7 +241,6 @@ max_iter
 
     def _run_folds(
         self,
-        X: Any,
         rows: _Rows,
         Cs: np.ndarray,
         folds: list[tuple[np.ndarray, np.ndarray]],
@@ -256,7 +255,7 @@ max_iter
 
             def run(fold: int) -> tuple[LinearSVCPath, np.ndarray]:
                 try:
-                    path = self._path(X, rows, Cs, folds, fold, seeds[fold], threads, cancelled)
+                    path = self._path(rows, Cs, folds, fold, seeds[fold], threads, cancelled)
                     held_out = folds[fold][1]
                     return path, self._held_out_scores(path, rows, held_out, scorer, threads)
                 except BaseException:
@@ -268,7 +267,6 @@ max_iter
 
     def _path(
         self,
-        X: Any,
         rows: _Rows,
         Cs: np.ndarray,
         folds: list[tuple[np.ndarray, np.ndarray]],
@@ -285,7 +283,7 @@ max_iter
             weights = svc._weigh_classes(rows.encoded, rows.weights * counts)
         except ValueError as error:
             raise ValueError(f"fold {fold}: {error}") from error
-        form = svc._form(X, rows.encoded, weights)
+        form = svc._form(rows.matrix, rows.encoded, weights)
 
         def stopped(record: Iteration) -> None:
             if cancelled.is_set():
@@ -343,7 +341,6 @@ max_iter
     def _refit(
         self,
         data: tuple[Any, Any],
-        X: Any,
         rows: _Rows,
         paths: list[LinearSVCPath],
         best: int,
@@ -356,7 +353,7 @@ max_iter
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
         weights = model._weigh_classes(rows.encoded, rows.weights)
-        form: ModelForm = model._form(X, rows.encoded, weights)
+        form: ModelForm = model._form(rows.matrix, rows.encoded, weights)
         start = (
             np.mean([path.coefs[best] for path in paths], axis=0),
             np.mean([path.intercepts[best] for path in paths], axis=0),
