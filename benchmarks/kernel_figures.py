@@ -57,6 +57,8 @@ def _growth(cases: Sequence[Case]) -> Any:
             label = f"{name} (rows^{exponent:.2g})"
             ax.plot(rows, seconds, style, color=colour, markersize=4, label=label)
         ax.set_xscale("log")
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.xaxis.set_minor_formatter("")
         ax.set_yscale("log")
         ax.set_title(f"{case['what']}: {case['data']}, C = {case['C']:g}", loc="left", fontsize=10)
         ax.set_xlabel("rows")
@@ -89,6 +91,8 @@ def _parts(cases: Sequence[Case]) -> Any:
         for ax in (left, right):
             ax.axhline(case["limit"], color=GREY, linewidth=0.8, linestyle="--")
             ax.set_xscale("log")
+            ax.xaxis.set_major_formatter("{x:g}")
+            ax.xaxis.set_minor_formatter("")
             ax.set_yscale("log")
             ax.set_ylabel("seconds")
             ax.grid(alpha=0.25, which="both")
