@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 from ...kernel_solvers import KernelProblem, beta_of, fit_ours, sample
 from ...report import Report, at_most
 
-ROWS = 1500
+ROWS = 5000
 TOL = 1e-6
 CLOSE = 1e-6  # relative difference of the dual objectives
 ON_MARGIN = 1e-3  # |y·f(x) − 1| of rows on which the support vectors may differ
