@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ..data.points import Points
 from ..dual import (
@@ -36,6 +35,7 @@ from ..kernels import (
 from ..report.dual_progress import dual_progress
 from ..result import Iteration, SolveResult, Status
 from ._callbacks import WARN_LEVEL
+from ._warnings import warn_unless_converged
 
 logger = logging.getLogger("cutplane")
 
@@ -222,28 +222,4 @@ def warn_of_results(name: str, session: KernelSession, level: int = WARN_LEVEL) 
             UserWarning,
             stacklevel=level,
         )
-    worst = max(
-        (r for r in session.results if r.status not in (Status.CONVERGED, Status.STOPPED)),
-        key=lambda r: r.certificate.relative_gap,
-        default=None,
-    )
-    if worst is None:
-        return
-    advice = {
-        Status.MAX_ITER: " Raise max_iter, or tol if this is close enough.",
-        Status.TIME_LIMIT: " Raise time_limit, or tol if this is close enough.",
-        Status.NUMERICALLY_LIMITED: " Bring the features to similar scales, or lower C.",
-    }.get(worst.status, "")
-    certificate = worst.certificate
-    distance = "how far the model is from the optimum is not known"
-    if certificate.gap < np.inf:
-        distance = (
-            f"the objective {certificate.primal:.6g} is at most {certificate.gap:.3g} above the "
-            f"optimum (relative gap {certificate.relative_gap:.2g})"
-        )
-    warnings.warn(
-        f"{name} {worst.status.reason} after {worst.n_iter} iterations, above tol: "
-        f"{distance}.{advice}",
-        ConvergenceWarning,
-        stacklevel=level,
-    )
+    warn_unless_converged(name, session.results, level + 1)

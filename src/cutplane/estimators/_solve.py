@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from ..bundle import (
@@ -36,7 +34,6 @@ from ..oracles.structured import StructuredOracle
 from ..report import progress
 from ..result import Certificate, Iteration, SolveResult, Status
 from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
-from ._callbacks import WARN_LEVEL
 from ._problems import Data, Problem, RowProblem
 from .checkpoint import WRONG, CheckpointFile, Known
 
@@ -311,33 +308,4 @@ def divided(certificate: Certificate, by: float) -> Certificate:
     """The certificate of the objective divided by a number."""
     return dataclasses.replace(
         certificate, primal=certificate.primal / by, dual=certificate.dual / by
-    )
-
-
-def warn_unless_converged(name: str, results: list[SolveResult], level: int = WARN_LEVEL) -> None:
-    """Warn of the worst result above the tolerance, unless the user's callback ended it.
-
-    To be called by ``fit`` itself, so that the warning shows the caller's line; ``level`` is
-    that of the caller, from here, where ``fit`` is not wrapped.
-    """
-    worst = max(
-        (r for r in results if r.status not in (Status.CONVERGED, Status.STOPPED)),
-        key=lambda r: r.certificate.relative_gap,
-        default=None,
-    )
-    if worst is None:
-        return
-    advice = {
-        Status.MAX_ITER: " Raise max_iter, or tol if this is close enough.",
-        Status.TIME_LIMIT: " Raise time_limit, or tol if this is close enough.",
-        Status.NUMERICALLY_LIMITED: " Bring the features to similar scales, or lower C.",
-    }.get(worst.status, "")
-    certificate = worst.certificate
-    distance = "is at most" if certificate.kind == "exact" else "is estimated to be"
-    warnings.warn(
-        f"{name} {worst.status.reason} after {worst.n_iter} iterations, above tol: the "
-        f"objective {certificate.primal:.6g} {distance} {certificate.gap:.3g} above the "
-        f"optimum (relative gap {certificate.relative_gap:.2g}).{advice}",
-        ConvergenceWarning,
-        stacklevel=level,
     )

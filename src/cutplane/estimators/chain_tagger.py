@@ -18,8 +18,8 @@ from ..structured import chain
 from ..structured.sequences import split, stack_labels, stack_rows, starts_of
 from ._base import FLOATS
 from ._callbacks import with_callbacks
-from ._solve import warn_unless_converged
 from ._structured import StructuredModel
+from ._warnings import warn_unless_converged
 from .checkpoint import Checkpoint
 
 

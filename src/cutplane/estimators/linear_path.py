@@ -12,7 +12,7 @@ from ..exec import make_executor
 from ..result import Certificate, SolveResult, Status
 from ._form import ModelForm
 from ._path import check_path, solve_path
-from ._solve import warn_unless_converged
+from ._warnings import warn_unless_converged
 from .linear_svc import LinearSVC
 
 

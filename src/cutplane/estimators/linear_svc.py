@@ -27,7 +27,8 @@ from ._callbacks import with_callbacks
 from ._datasets import own_columns
 from ._form import ModelForm, NearlyFreeBias
 from ._problems import Problem, RowProblem
-from ._solve import SOLVERS, warn_unless_converged
+from ._solve import SOLVERS
+from ._warnings import warn_unless_converged
 from .checkpoint import Checkpoint
 
 LOSSES: dict[str, Callable[[], Risk]] = {

@@ -28,7 +28,7 @@ from ..result import Certificate, Iteration, SolveResult
 from ._base import FLOATS
 from ._form import ModelForm
 from ._path import check_path, solve_path
-from ._solve import warn_unless_converged
+from ._warnings import warn_unless_converged
 from .linear_path import LinearSVCPath, path_of
 from .linear_svc import LinearSVC
 

@@ -27,7 +27,7 @@ from ._base import LinearModel
 from ._callbacks import with_callbacks
 from ._datasets import own_columns
 from ._problems import Problem, RowProblem, WholeProblem
-from ._solve import warn_unless_converged
+from ._warnings import warn_unless_converged
 from .checkpoint import Checkpoint
 
 MEASURES = ("roc_auc", "f1", "precision_at_k", "recall_at_k", "prbep", "error_rate")

@@ -18,7 +18,7 @@ from ._base import LinearModel
 from ._callbacks import with_callbacks
 from ._datasets import own_columns
 from ._problems import WholeProblem
-from ._solve import warn_unless_converged
+from ._warnings import warn_unless_converged
 from .checkpoint import Checkpoint
 
 CRITERIA = ("absolute", "zero_one")

@@ -30,7 +30,8 @@ from ._base import STOPPING
 from ._kernel_base import KernelMachine
 from ._kernel_solve import SINGLE_BOUND, SINGLE_TOL
 from ._sampled import AnyOracle, OracleProblem, Sampling, reduce_basis, withheld
-from ._solve import Session, warn_unless_converged
+from ._solve import Session
+from ._warnings import warn_unless_converged
 
 METHODS = ("linear", "constant", "exact")
 # Rows on which a kernel is tested for a negative eigenvalue.

@@ -25,8 +25,8 @@ from ..structured.problem import (
     try_problem,
 )
 from ._callbacks import WARN_LEVEL, with_callbacks
-from ._solve import warn_unless_converged
 from ._structured import StructuredModel
+from ._warnings import warn_unless_converged
 from .checkpoint import Checkpoint
 
 # A risk this much, relatively, below a bound on it is no rounding.
