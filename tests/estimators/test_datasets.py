@@ -196,6 +196,7 @@ def test_a_read_only_folder_is_enough(tmp_path):
         file.chmod(0o444)
     data.path.chmod(0o555)
     try:
-        LinearSVC(C=0.1).fit(open_dataset(data.path))
+        model = LinearSVC(C=0.1).fit(open_dataset(data.path))
+        assert np.array_equal(model.coef_, LinearSVC(C=0.1).fit(X, y).coef_)
     finally:
         data.path.chmod(0o755)

@@ -318,7 +318,8 @@ class ConstantOracle(SpanOracle):
         into.copy(end)
 
     def descend(self, line: Line) -> float:
-        raise NotImplementedError("the constant-time method takes the plain step")
+        """Not called: nothing is known along a line, so that the step is the plain one."""
+        raise AssertionError("the constant-time method takes the plain step")
 
     def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
         """The cut at the point evaluated last, of its sample: r² kernel values."""
