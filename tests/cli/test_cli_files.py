@@ -177,6 +177,20 @@ def test_training_from_a_data_set_gives_the_same_model(files, tmp_path, capsys):
         assert capsys.readouterr().out == one
 
 
+def test_the_type_on_disk(files, tmp_path, capsys):
+    from cutplane.cli.convert import TYPES
+
+    text = tmp_path / "counts.svm"
+    text.write_text("1 1:3 2:1\n-1 1:1 3:127\n")
+    for dtype in TYPES:
+        assert run("convert", "--dtype", dtype, text, tmp_path / f"{dtype}.cut") == 0
+        assert run("convert", tmp_path / f"{dtype}.cut", tmp_path / "copy.cut") == 0
+        assert cutplane.open_dataset(tmp_path / "copy.cut").dtype == dtype
+    assert run("convert", "--dtype", "int8", files.binary, tmp_path / "x.cut") == 1
+    assert "is not an integer from -128 to 127" in capsys.readouterr().err
+    assert run("convert", "--dtype", "int8", files.binary, tmp_path / "x.svm") == 2
+
+
 def test_what_cannot_be_converted(files, tmp_path, capsys):
     assert run("convert", files.binary, "-", "--to", "cut") == 2
     assert run("convert", "--dense", files.binary, tmp_path / "x.svm") == 2

@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 import cutplane.data.mapped
-from cutplane import open_dataset, write_dataset
+from cutplane import LinearSVC, open_dataset, write_dataset
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor
 
@@ -39,6 +40,40 @@ def same(A, B) -> bool:
 
 
 # -- what is written is what is read ----------------------------------------------
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_integers_in_few_bits_give_the_same_model(tmp_path: Path, sparse, dtype):
+    limits = np.iinfo(dtype)
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 3, (400, 6)).astype(float)
+    X[7, 2], X[8, 3] = limits.max, limits.min
+    y = np.sign(X[:, 1] - X[:, 4] + 0.5)
+    rows = sp.csr_matrix(X) if sparse else X
+    small = write_dataset(tmp_path / "small.cut", in_chunks(rows, y), dtype=dtype)
+    plain = write_dataset(tmp_path / "plain.cut", in_chunks(rows, y), dtype=np.float32)
+    values = small.n_numbers
+    assert small.dtype == dtype
+    assert plain.nbytes - small.nbytes == values * (4 - np.dtype(dtype).itemsize)
+    assert same(small.rows(3, 60), plain.rows(3, 60))
+    # Vectorised loops add up in an order that depends on the width of the numbers.
+    for solver in ("ocas", "dcd"):
+        model = LinearSVC(solver=solver, max_iter=5, random_state=0)
+        a, b = (clone(model).fit(data) for data in (small, plain))
+        np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(a.decision_function(small), a.decision_function(plain))
+
+
+@pytest.mark.parametrize("value", [0.5, 128.0, -129.0, np.nan, np.inf])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_an_integer_type_refuses_what_it_does_not_hold(tmp_path: Path, value, sparse):
+    X = np.ones((5, 3))
+    X[2, 1] = value
+    with pytest.raises(ValueError, match=r"not an integer from -128 to 127.*float32"):
+        write_dataset(tmp_path / "a.cut", [sp.csr_matrix(X) if sparse else X], dtype="int8")
+    assert not os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -383,7 +418,7 @@ def test_bad_chunks(tmp_path: Path, case):
     [
         ({"n_features": 3}, "the data has 2 columns, but n_features=3"),
         ({"n_features": 0}, "n_features must be an integer from 1"),
-        ({"dtype": "int32"}, "dtype must be float64 or float32"),
+        ({"dtype": "int32"}, "dtype must be one of float64, float32, int16, int8, uint8"),
         ({"feature_names": ["a"]}, "feature_names has 1 names for 2 columns"),
         ({"overwrite": 3}, "overwrite must be True or False"),
     ],

@@ -7,7 +7,6 @@ array at a time.
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -20,13 +19,11 @@ import scipy.sparse
 
 from .arguments import Flag, flag, integer
 from .dataset import Dataset, open_dataset
-from .dataset_write import DatasetWriter, is_dataset, save_manifest
+from .dataset_write import DatasetWriter, is_dataset, save_manifest, value_type
 from .folders import replacing_folder
 from .svmlight import iter_svmlight
-from .svmlight_limits import MOST_FEATURES
+from .svmlight_limits import MOST_FEATURES, state_first_index
 from .tables import TABLE_SUFFIXES, Columns, table_chunks
-
-logger = logging.getLogger("cutplane")
 
 FORMATS = ("auto", "svmlight", "npz", "parquet", "arrow", "csv")
 _ARCHIVE_ROWS = 1 << 16  # per chunk
@@ -63,8 +60,9 @@ def convert_dataset(
         svmlight text.
     overwrite : bool, default=False
         Whether a data set of that name is replaced.
-    dtype : float32 or float64, optional
-        Type of the values. By default float64 for text, and for others what they have.
+    dtype : float64, float32, int16, int8 or uint8, optional
+        Type of the values on disk. By default float64 for text, and for others what they have.
+        Integers are for data that consist of nothing else; see :func:`write_dataset`.
     n_features : int, optional
         Columns, for sparse data; by default as many as there are.
     zero_based : bool or 'auto', default='auto'
@@ -214,13 +212,15 @@ class _Text:
         # What is counted from 1 has an empty column 0, if it is read as counted from 0.
         extra = 1 if find_out else 0
         wide = None if n_features is None else integer("n_features", n_features, 1, MOST_FEATURES)
-        with DatasetWriter(folder, dtype=dtype or np.float64) as writer:
+        stored = value_type(np.float64 if dtype is None else dtype)
+        parsed = stored if stored.kind == "f" else np.float64
+        with DatasetWriter(folder, dtype=stored) as writer:
             for file in files:
                 for chunk in iter_svmlight(
                     file,
                     n_features=None if wide is None else min(wide + extra, MOST_FEATURES),
                     zero_based=bool(self._zero_based),
-                    dtype=dtype or np.float64,
+                    dtype=parsed,
                     query_id=self._query_id,
                     cost=bool(self._cost),
                     unseen=self._unseen,
@@ -237,8 +237,7 @@ class _Text:
 
     def _settle_first_index(self, writer: DatasetWriter, name: str, wide: int | None) -> None:
         """Index 0 occurs, or all indices are one less."""
-        lowest = writer.lowest_index
-        first = 0 if lowest == 0 else 1
+        first = state_first_index(name, writer.lowest_index)
         if first == 1:
             writer.shift_indices()
         most = min(wide or MOST_FEATURES, self._max_features)
@@ -248,14 +247,6 @@ class _Text:
                 f"beyond {most} features; raise n_features or max_features"
             )
         writer.set_features(wide or writer.highest_index + 1)
-        logger.info(
-            "%s: the smallest index is %s, so indices are counted from %d; pass zero_based=%s to "
-            "say so",
-            name,
-            lowest if lowest < MOST_FEATURES else "missing",
-            first,
-            first == 0,
-        )
 
 
 def _four(chunk: tuple[Any, ...], has_qid: bool, has_cost: bool) -> tuple[Any, Any, Any, Any]:

@@ -21,7 +21,7 @@ VERSION = 1
 
 # What files there may be, and of which types.
 TYPES: dict[str, tuple[str, ...]] = {
-    "values": ("<f4", "<f8"),
+    "values": ("<f4", "<f8", "|i1", "|u1", "<i2"),
     "indices": ("<u2", "<u4"),
     "starts": ("<i8",),
     "y": ("<f8", "<i4"),

@@ -68,13 +68,13 @@ class MappedRows:
         self.check_sizes()
         block = self.block(first, last)
         if isinstance(block, RowMajorBlock):
-            return block.x.copy()
+            return _floats(block.x)
         assert isinstance(block, CSRBlock)
         self.check(block, first)
         wide = len(block.values) > np.iinfo(np.int32).max
         kind = np.int64 if wide else np.int32
         X = scipy.sparse.csr_matrix(
-            (block.values.copy(), block.indices.astype(kind), block.starts.astype(kind)),
+            (_floats(block.values), block.indices.astype(kind), block.starts.astype(kind)),
             shape=(last - first, features),
         )
         X.has_sorted_indices = X.has_canonical_format = True
@@ -111,6 +111,11 @@ class MappedRows:
             (self.values, begin * size, end * size),
             (self.indices, begin * short, end * short),
         ]
+
+
+def _floats(values: np.ndarray) -> np.ndarray:
+    """A copy that everybody can compute with: integers of 8 or 16 bits are exact in float32."""
+    return values.astype(np.float32 if values.dtype.kind in "iu" else values.dtype)
 
 
 class MappedBlocks(BlockSource):

@@ -21,7 +21,7 @@ import numpy as np
 from ..loops import svmlight as loops
 from .arguments import Flag, flag, integer
 from .files import Input, opened
-from .svmlight_limits import LARGEST_VALUE, MOST_FEATURES, Limits
+from .svmlight_limits import LARGEST_VALUE, MOST_FEATURES, Limits, state_first_index
 from .svmlight_pieces import PIECE, Piece, mistake, read_pieces
 from .svmlight_rows import Rows, Wanted
 from .svmlight_write import dump_svmlight
@@ -142,18 +142,9 @@ class _Seen:
             return first
         if self.lowest > MOST_FEATURES:
             return 1
-        first = 0 if self.lowest == 0 else 1
-        if first == 0 and self._edge is not None and not self._request.limits.ignore_unseen:
+        if self.lowest == 0 and self._edge is not None and not self._request.limits.ignore_unseen:
             raise self._edge
-        logger.info(
-            "%s: the smallest index is %d, so indices are counted from %d; pass zero_based=%s to "
-            "say so",
-            self._source.name,
-            self.lowest,
-            first,
-            first == 0,
-        )
-        return first
+        return state_first_index(self._source.name, self.lowest)
 
     def check(self) -> None:
         """At the end of the file: is anything missing?"""

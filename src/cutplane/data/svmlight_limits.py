@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..loops import svmlight as loops
+
+logger = logging.getLogger("cutplane")
 
 MOST_FEATURES = 2**31 - 1  # indices are kept in 32 bits
 
@@ -73,3 +76,21 @@ class Limits:
         settings[loops.KEPT] = self.largest_kept
         settings[loops.ANY_ORDER] = self.any_order
         return settings
+
+
+def state_first_index(name: str, lowest: int) -> int:
+    """What indices are counted from, 0 or 1, by the smallest one; says so.
+
+    Counting from 1 is the custom; 0 is worth a message that is seen without being asked for.
+    """
+    first = 0 if lowest == 0 else 1
+    logger.log(
+        logging.WARNING if first == 0 else logging.INFO,
+        "%s: the smallest index is %s, so indices are counted from %d; pass zero_based=%s to "
+        "say so",
+        name,
+        lowest if lowest < MOST_FEATURES else "missing",
+        first,
+        first == 0,
+    )
+    return first
