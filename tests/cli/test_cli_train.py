@@ -224,8 +224,18 @@ def test_checkpoint_and_resume(files, tmp_path, capsys):
     assert run(*words, "--resume", "--C", 5) == 1
     assert "without --resume" in capsys.readouterr().err
     assert run("train", "--resume", files.binary, tmp_path / "m") == 2
-    assert run("train", "--checkpoint", state, "--regression", files.numbers, tmp_path / "m") == 2
-    assert "not available for SVR" in capsys.readouterr().err
+
+
+def test_checkpoint_and_resume_with_a_kernel(files, tmp_path, capsys):
+    state = tmp_path / "state"
+    words = ["train", "--checkpoint", state, "--regression", files.numbers, tmp_path / "m"]
+    assert run(*words, "--max-iter", 1, "--working-set-size", 2) == 3
+    capsys.readouterr()
+    code, told = run_json(capsys, "info", state)
+    assert code == 0 and told["estimator"] == "SVR" and told["n_iter"] == 1
+    assert run(*words, "--resume") == 0
+    assert run("train", "--checkpoint", state, "--sampled", files.binary, tmp_path / "m") == 2
+    assert "not available for SampledCutSVC" in capsys.readouterr().err
 
 
 def test_quiet_says_nothing(files, tmp_path, capsys):

@@ -19,6 +19,7 @@ of terms none of which is negative.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +53,13 @@ class DualProblem:
     def rows(self) -> np.ndarray:
         """The row of each variable."""
         return np.arange(len(self)) if self.row_of is None else self.row_of
+
+    def digest(self) -> bytes:
+        """A fingerprint of the problem but for the kernel."""
+        digest = hashlib.blake2b(repr((len(self), self.total)).encode(), digest_size=16)
+        for array in (self.linear, self.lower, self.upper, self.rows):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.digest()
 
     def start(self) -> np.ndarray:
         """A feasible point: zero, or the first variables at their upper bounds."""

@@ -99,7 +99,8 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         if checkpoint is None:
             return None
         name, parameters = type(self).__name__, self.get_params(deep=False)
-        return CheckpointFile(checkpoint, name, parameters, matrix.digest())
+        course = f"{self.solver}, C = {float(self.C)!r}"
+        return CheckpointFile(checkpoint, name, parameters, course, matrix.digest())
 
     def _start(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The previous model, if a fit may start there."""

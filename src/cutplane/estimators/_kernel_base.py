@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from .._checks import (
     check_weights,
     class_factors,
 )
+from ..data import as_blocks
 from ..data.blas import single_threaded_blas
 from ..dual import DualSettings
 from ..exec import Executor, SerialExecutor, make_executor
@@ -34,6 +36,7 @@ from ..kernels import (
 from ..result import Iteration, SolveResult, Status
 from ._callbacks import CallbackSupportMixin
 from ._kernel_solve import KernelSession
+from .checkpoint import Checkpoint, CheckpointFile, check_checkpoint
 
 FLOATS = (np.float64, np.float32)
 # Kernel values that a thread holds at a time in prediction.
@@ -57,6 +60,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     warm_start: bool
     verbose: int
     callback: Callable[[Iteration], bool | None] | None
+    checkpoint: Checkpoint | str | PathLike[str] | None
     C: float
     class_weight: dict[Any, float] | str | None
 
@@ -77,6 +81,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             if size % 2:
                 raise ValueError(f"working_set_size must be even, got {size}")
         check_flag("warm_start", self.warm_start)
+        check_checkpoint(self.checkpoint)
 
     def _check_shared(self) -> None:
         """Check the parameters that all kernel machines have."""
@@ -190,15 +195,27 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         return make_executor(self.n_jobs, rows * max(1, width) * 16)
 
     def _session(self, X: Any, executor: Executor, bound: float) -> KernelSession:
+        kernel = self._make_kernel(X)
         return KernelSession(
-            self._make_kernel(X),
+            kernel,
             X,
             executor,
             settings=self._settings(),
             bound=bound,
             verbose=int(self.verbose),
             callback=self.callback,
+            checkpoint=self._checkpoint_file(kernel, X),
         )
+
+    def _checkpoint_file(self, kernel: Kernel, X: Any) -> CheckpointFile | None:
+        checkpoint = check_checkpoint(self.checkpoint)
+        if checkpoint is None:
+            return None
+        name, parameters = type(self).__name__, self.get_params(deep=False)
+        function = getattr(kernel.function, "__qualname__", None)
+        course = f"{kernel.name}, {self.gamma!r}, {kernel.coef0!r}, {kernel.degree}, {function}"
+        digest = as_blocks(X, compact=False).digest()
+        return CheckpointFile(checkpoint, name, parameters, course, digest)
 
     def _model(self, X: Any, support: np.ndarray, dual_coef: np.ndarray) -> dict[str, Any]:
         """Fitted attributes of support vectors with coefficients, (outputs, support vectors)."""

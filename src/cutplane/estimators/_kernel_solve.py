@@ -36,6 +36,7 @@ from ..report.dual_progress import dual_progress
 from ..result import Iteration, SolveResult, Status
 from ._callbacks import WARN_LEVEL
 from ._warnings import warn_unless_converged
+from .checkpoint import CheckpointFile, Known
 
 logger = logging.getLogger("cutplane")
 
@@ -68,6 +69,7 @@ class KernelSession:
         The largest |β| that may occur.
     verbose : int
     callback : callable or None
+    checkpoint : CheckpointFile or None
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class KernelSession:
         bound: float,
         verbose: int,
         callback: Callable[[Iteration], bool | None] | None,
+        checkpoint: CheckpointFile | None = None,
     ) -> None:
         self._kernel = kernel
         self._X = X
@@ -87,6 +90,7 @@ class KernelSession:
         self._settings = settings
         self._verbose = verbose
         self._callback = callback
+        self._checkpoint = checkpoint
         self._points: Points | None = None
         self._values: np.ndarray | None = None
         self._room: np.ndarray | None = None
@@ -170,14 +174,22 @@ class KernelSession:
         which: tuple[int, ...] | None = None,
         start: np.ndarray | None = None,
         on_iteration: Callable[[Callable[[], DualPoint]], bool] | None = None,
+        last: bool = True,
     ) -> SolveResult:
         """Solve a problem on the rows of some groups, in this order, or on all rows.
 
         After an interrupt or a callback's stop, or beyond the time limit, the remaining
         problems get a single iteration each, so that the model is complete. ``on_iteration`` is
-        called with a function that gives the point reached; a true answer stops.
+        called with a function that gives the point reached; a true answer stops. ``last`` says
+        whether no other problem follows.
         """
-        settings = self._settings
+        settings, checkpoint = self._settings, self._checkpoint
+        if checkpoint is not None:
+            known = checkpoint.begin(problem.digest(), self._done)
+            if known.result is not None:
+                self.results.append(known.result)
+                return known.result
+            start = self._known_start(known, len(problem), start)
         if self.ended or settings.time_limit < np.inf:
             limit = 0.0 if self.ended else max(0.0, settings.time_limit - self._spent)
             settings = dataclasses.replace(settings, time_limit=limit)
@@ -186,6 +198,8 @@ class KernelSession:
             def observe(record: DualIteration) -> bool:
                 show(record)
                 stop = False
+                if checkpoint is not None and checkpoint.due():
+                    checkpoint.record(_state(solver.point().beta, record))
                 if self._callback is not None:
                     stop = bool(self._callback(dataclasses.replace(record, problem=label)))
                 return stop | (on_iteration is not None and on_iteration(solver.point))
@@ -199,6 +213,9 @@ class KernelSession:
         elif self.ended is not None and result.status is not Status.CONVERGED:
             result = dataclasses.replace(result, status=self.ended)
         self.results.append(result)
+        if checkpoint is not None:
+            checkpoint.record(_state(result.w, result.trace[-1]))
+            checkpoint.end(result, last)
         logger.info(
             "%s: %s after %d iterations and %.2f s, %s",
             label,
@@ -208,6 +225,39 @@ class KernelSession:
             result.certificate,
         )
         return result
+
+    def _done(self, result: SolveResult) -> bool:
+        """Whether a result of another run is good enough for this one, or cannot become better."""
+        assert self._checkpoint is not None
+        settings = self._settings
+        if result.status is Status.MAX_ITER:
+            return settings.max_iter is not None and result.n_iter >= settings.max_iter
+        if result.status is Status.NUMERICALLY_LIMITED:
+            return True
+        return float(self._checkpoint.before["tol"]) <= settings.tol
+
+    def _known_start(
+        self, known: Known, variables: int, start: np.ndarray | None
+    ) -> np.ndarray | None:
+        """The point that a checkpoint knows, else ``start``."""
+        assert self._checkpoint is not None
+        if known.state is None:
+            return start if known.start is None else known.start
+        beta = known.state.get("beta")
+        if not (
+            isinstance(beta, np.ndarray)
+            and beta.shape == (variables,)
+            and beta.dtype == np.float64
+            and np.all(np.isfinite(beta))
+        ):
+            raise self._checkpoint.damaged(ValueError("the dual point is missing"))
+        return beta
+
+
+def _state(beta: np.ndarray, record: Iteration) -> dict[str, Any]:
+    """What a checkpoint keeps: where the solver is, and what is known of it."""
+    known = {name: float(getattr(record, name)) for name in ("primal", "dual")}
+    return {"beta": beta, "n_iter": record.number, **known}
 
 
 def warn_of_results(name: str, session: KernelSession, level: int = WARN_LEVEL) -> None:

@@ -35,7 +35,7 @@ from ..report import progress
 from ..result import Certificate, Iteration, SolveResult, Status
 from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
 from ._problems import Data, Problem, RowProblem
-from .checkpoint import WRONG, CheckpointFile, Known
+from .checkpoint import WRONG, CheckpointFile, Known, done_by
 
 logger = logging.getLogger("cutplane")
 
@@ -191,7 +191,7 @@ class Session:
         C = self._C if C is None else C
         known = Known()
         if self._checkpoint is not None:
-            known = self._checkpoint.begin(problem.digest(), self._stop, C * problem.total)
+            known = self._checkpoint.begin(problem.digest(), done_by(self._stop, C * problem.total))
         if known.result is not None:
             self.results.append(known.result)
             return

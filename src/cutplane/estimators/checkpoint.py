@@ -2,9 +2,9 @@
 
 The file holds the results of the problems that are solved (classes in one-vs-rest) and the state
 of the one at hand: its cuts with their Gram matrix and factor, the best point, the scores of the
-data there, the trace. A fit that resumes repeats the iterations after it to the last bit. The
-digests of the data, of each problem and of the parameters that determine the course are in
-the file, and one of anything else is refused.
+data there, the trace. A fit that resumes repeats the iterations after it to the last bit. The state
+of a kernel machine is its dual point. The digests of the data, of each problem and of the
+parameters that determine the course are in the file, and one of anything else is refused.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import math
 import os
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,19 @@ import numpy as np
 
 from .._checks import check_flag, check_number
 from ..bundle import StopRule
+from ..dual.records import DualCertificate, DualIteration
 from ..result import SolveResult, Status
 from ..store import container
-from ..store.values import Decoder, Encoder
+from ..store.values import Decoder, Encoder, Registry
 
 logger = logging.getLogger("cutplane")
 
 KIND = "checkpoint"
+RECORDS = Registry({kind.__name__: kind for kind in (DualCertificate, DualIteration)})
 # Parameters that may be others when a fit resumes: they say when it ends, not which way it goes.
 FREE = (
     *("tol", "stopping", "max_iter", "time_limit", "n_jobs", "verbose", "callback"),
-    *("checkpoint", "warm_start", "random_state", "cache_size"),
+    *("checkpoint", "warm_start", "random_state", "cache_size", "shrinking", "working_set_size"),
 )
 REMEDY = "give another path, or start anew with Checkpoint(..., resume=False)"
 # What decoding a file that is not as it should be may raise.
@@ -59,8 +62,10 @@ class Checkpoint:
     Notes
     -----
     A fit that resumes goes the same way to the last bit as one that was never ended, and ends with
-    the same certificate. ``tol``, ``stopping``, ``max_iter``, ``time_limit`` and ``n_jobs`` may be
-    others than before: ``time_limit`` starts anew, ``max_iter`` counts all iterations. The file
+    the same certificate. Kernel machines go on from the dual point they had reached: kernel values
+    are computed anew, iterations counted anew, and the model is the same up to ``tol``. ``tol``,
+    ``stopping``, ``max_iter``, ``time_limit`` and ``n_jobs`` may be others than before:
+    ``time_limit`` starts anew, ``max_iter`` counts all iterations. The file
     stays when the fit is done; remove it when the model is safe. One fit, one file: do not share a
     path between fits that run in parallel.
 
@@ -116,6 +121,11 @@ class Known:
 class CheckpointFile:
     """The file of one fit, and what is in it.
 
+    Attributes
+    ----------
+    before : dict of str to str
+        The parameters of the fit that wrote the file, as text; empty if there was none.
+
     Parameters
     ----------
     checkpoint : Checkpoint
@@ -123,17 +133,24 @@ class CheckpointFile:
         Name of the class.
     parameters : dict
         Of the estimator.
+    course : str
+        What determines which way the fit goes, besides the data and the problems.
     data : bytes
         Digest of the data.
     """
 
     def __init__(
-        self, checkpoint: Checkpoint, estimator: str, parameters: dict[str, Any], data: bytes
+        self,
+        checkpoint: Checkpoint,
+        estimator: str,
+        parameters: dict[str, Any],
+        course: str,
+        data: bytes,
     ) -> None:
         self._path = Path(checkpoint.path)
         self._every = float(checkpoint.every)
         self._estimator = estimator
-        self._course = f"{parameters['solver']}, C = {float(parameters['C'])!r}"
+        self._course = course
         self._parameters = {name: f"{value!r:.100}" for name, value in parameters.items()}
         self._data = data
         self._solved: list[Solved] = []
@@ -145,6 +162,7 @@ class CheckpointFile:
         self._last_digest = b""
         self._written = -math.inf
         self._closed = False
+        self.before: dict[str, str] = {}
         if checkpoint.resume and self._path.exists():
             self._open()
 
@@ -156,7 +174,7 @@ class CheckpointFile:
         if file.header.kind != KIND:
             raise ValueError(f"{name} is not a checkpoint but a model file of {file.header.kind}")
         try:
-            content = Decoder(file.arrays).decode(file.header.content)
+            content = Decoder(file.arrays, RECORDS).decode(file.header.content)
             facts = (content["estimator"], content["parameters"], content["course"])
             data, state, digest = content["data"], content["state"], content["problem"]
             solved = [Solved(*pair) for pair in content["solved"]]
@@ -167,6 +185,7 @@ class CheckpointFile:
         except WRONG as error:
             raise container.damaged(name, f"its content is wrong ({error!r})") from None
         self._check(*facts, data)
+        self.before = facts[1]
         self._waiting, self._state, self._state_digest = solved, state, digest
         logger.info("going on from the checkpoint %s", name)
 
@@ -194,23 +213,22 @@ class CheckpointFile:
         cause = f"parameters ({self._others})" if self._others else f"data ({data})"
         return ValueError(f"{self._path} is a checkpoint of a fit with other {cause}; {REMEDY}")
 
-    def begin(self, digest: bytes, stop: StopRule, C: float) -> Known:
+    def begin(self, digest: bytes, done: Callable[[SolveResult], bool]) -> Known:
         """What the file knows of the next problem.
 
         Parameters
         ----------
         digest : bytes
             Of the problem.
-        stop : StopRule
-        C : float
-            That multiplies the mean risk of the problem.
+        done : callable
+            Whether a result is good enough, or cannot become better.
         """
         self._last, self._last_digest = None, digest
         if self._waiting:
             solved = self._waiting.pop(0)
             if solved.digest != digest:
                 raise self._refusal("y or sample_weight")
-            if not _done(solved.result, stop, C):  # the rule is stricter than it was
+            if not done(solved.result):  # the rule is stricter than it was
                 return Known(start=solved.result.w)
             self._solved.append(solved)
             return Known(result=solved.result)
@@ -230,8 +248,12 @@ class CheckpointFile:
     def record(self, state: dict[str, Any]) -> None:
         """Note the state of the problem at hand, and write it if it is time to."""
         self._last = state
-        if time.monotonic() - self._written >= self._every:
+        if self.due():
             self._write(strict=self._written == -math.inf)
+
+    def due(self) -> bool:
+        """Whether it is time to write."""
+        return time.monotonic() - self._written >= self._every
 
     def end(self, result: SolveResult, last: bool) -> None:
         """The problem at hand has ended, and whether it was the last one of the fit."""
@@ -248,7 +270,7 @@ class CheckpointFile:
         """Write the file; a failure in the midst of a fit is no reason to lose that, too."""
         if self._closed:
             return
-        encoder = Encoder()
+        encoder = Encoder(RECORDS)
         content = encoder.encode(
             {
                 "estimator": self._estimator,
@@ -271,11 +293,18 @@ class CheckpointFile:
         self._written = time.monotonic()
 
 
-def _done(result: SolveResult, stop: StopRule, C: float) -> bool:
-    """Whether a result is good enough for this rule, or cannot become better."""
-    certificate = result.certificate
-    if stop.converged(certificate.primal, certificate.dual, C):
-        return True
-    if result.status is Status.NUMERICALLY_LIMITED:
-        return True
-    return stop.max_iter is not None and result.n_iter >= stop.max_iter
+def done_by(stop: StopRule, C: float) -> Callable[[SolveResult], bool]:
+    """Whether a result is good enough for a rule, or cannot become better.
+
+    C multiplies the mean risk of the problem.
+    """
+
+    def done(result: SolveResult) -> bool:
+        certificate = result.certificate
+        if stop.converged(certificate.primal, certificate.dual, C):
+            return True
+        if result.status is Status.NUMERICALLY_LIMITED:
+            return True
+        return stop.max_iter is not None and result.n_iter >= stop.max_iter
+
+    return done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..result import Iteration
 from ._callbacks import FitTasks, with_callbacks
 from ._kernel_base import KernelMachine
 from ._kernel_solve import KernelSession, warn_of_results
+from .checkpoint import Checkpoint
 
 
 class SVC(ClassifierMixin, KernelMachine):
@@ -75,6 +77,9 @@ class SVC(ClassifierMixin, KernelMachine):
     callback : callable or None, default=None
         Called with an :class:`~cutplane.Iteration` that also has ``violation`` and ``active``;
         a true answer stops the fit.
+    checkpoint : Checkpoint, path or None, default=None
+        Write the dual point there, every minute or as :class:`~cutplane.Checkpoint` says, and go on
+        from it if it exists.
 
     Attributes
     ----------
@@ -134,6 +139,7 @@ class SVC(ClassifierMixin, KernelMachine):
         warm_start: bool = False,
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
+        checkpoint: Checkpoint | str | PathLike[str] | None = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -154,6 +160,7 @@ class SVC(ClassifierMixin, KernelMachine):
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     # -- fitting ----------------------------------------------------------------------
 
@@ -268,7 +275,14 @@ class SVC(ClassifierMixin, KernelMachine):
                 start = points[k]
             label = self._label(tasks[k])
             watchers.begin_problem(label)
-            session.solve(label, problem, which=which, start=start, on_iteration=observe)
+            session.solve(
+                label,
+                problem,
+                which=which,
+                start=start,
+                on_iteration=observe,
+                last=k == len(tasks) - 1,
+            )
             watchers.end_problem()
 
         while len(session.results) < len(tasks):

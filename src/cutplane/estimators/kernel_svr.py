@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..result import Iteration
 from ._callbacks import WARN_LEVEL, FitTasks, with_callbacks
 from ._kernel_base import KernelMachine
 from ._kernel_solve import warn_of_results
+from .checkpoint import Checkpoint
 
 ON_BORDER = 1e-9  # of the offset
 
@@ -79,7 +81,7 @@ class SVR(RegressorMixin, _SingleProblem):
         As for :class:`SVC`.
     tol : float, default=1e-3
         Violation of the optimality conditions at which to stop, in the unit of y.
-    n_jobs, time_limit, warm_start, verbose, callback
+    n_jobs, time_limit, warm_start, verbose, callback, checkpoint
         As for :class:`SVC`.
 
     Attributes
@@ -127,6 +129,7 @@ class SVR(RegressorMixin, _SingleProblem):
         warm_start: bool = False,
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
+        checkpoint: Checkpoint | str | PathLike[str] | None = None,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -144,6 +147,7 @@ class SVR(RegressorMixin, _SingleProblem):
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
@@ -206,7 +210,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         in (0, 1].
     kernel, degree, gamma, coef0, tol, shrinking, cache_size, max_iter, working_set_size
         As for :class:`SVC`.
-    n_jobs, time_limit, warm_start, verbose, callback
+    n_jobs, time_limit, warm_start, verbose, callback, checkpoint
         As for :class:`SVC`.
 
     Attributes
@@ -252,6 +256,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         warm_start: bool = False,
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
+        checkpoint: Checkpoint | str | PathLike[str] | None = None,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -268,6 +273,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:

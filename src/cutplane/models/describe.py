@@ -82,23 +82,25 @@ def _model(header: store.Header) -> dict[str, Any]:
 def _checkpoint(header: store.Header) -> dict[str, Any]:
     content = {key: value for key, value in header.content["dict"]}
     state = dict(content["state"]["dict"])
-    best = dict(state["best"]["dict"])
-    bundle = dict(state["bundle"]["dict"])
-    primal, dual = _plain(best["primal"]), _plain(state["dual"])
-    trace = state["trace"]
+    sizes: dict[str, Any]
+    if "beta" in state:  # a kernel machine
+        primal, n_iter = _plain(state["primal"]), state["n_iter"]
+        sizes = {"dual point": state["beta"]["shape"]}
+    else:
+        best, trace = dict(state["best"]["dict"]), state["trace"]
+        primal = _plain(best["primal"])
+        n_iter = len(trace["number"]) if "number" in trace else 0
+        cuts = dict(state["bundle"]["dict"])["offsets"]["shape"][0] - 1
+        sizes = {"w": best["w"]["shape"], "cuts": cuts}
     return {
         **_common(header),
         "estimator": content["estimator"],
         "parameters": {key: value for key, value in content["parameters"]["dict"]},
-        "certificate": _certificate(Certificate(primal, min(primal, dual))),
+        "certificate": _certificate(Certificate(primal, min(primal, _plain(state["dual"])))),
         "status": None,
-        "n_iter": len(trace["number"]) if "number" in trace else 0,
+        "n_iter": n_iter,
         "solved": len(content["solved"]),
-        "sizes": {
-            "w": best["w"]["shape"],
-            "cuts": bundle["offsets"]["shape"][0] - 1,
-            "bytes": header.size,
-        },
+        "sizes": {**sizes, "bytes": header.size},
     }
 
 
