@@ -39,8 +39,9 @@ class KernelChainSettings:
     stop : StopRule
     tol : float
         Of the stop rule, whatever its unit.
-    size : int or None
-        Tokens of a sample; None for exact cuts.
+    method : {'auto', 'linear', 'exact'}
+    sample_size : int
+        Tokens of a sample.
     max_basis : int or None
     seed : int
         Of the samples.
@@ -53,7 +54,8 @@ class KernelChainSettings:
     solver: str
     stop: StopRule
     tol: float
-    size: int | None
+    method: str
+    sample_size: int
     max_basis: int | None
     seed: int
     n_jobs: int | None
@@ -120,12 +122,13 @@ def fit_kernel_chain(
         indefinite = is_indefinite(kernel, matrix)
         used = _stored(matrix, executor)
         surface = KernelChainSurface(chains, executor)
+        exact = {"auto": used.values is not None, "exact": True}.get(settings.method, False)
         oracle = KernelChainOracle(
             used,
             surface,
             executor,
             np.random.default_rng(settings.seed),
-            size=settings.size,
+            size=None if exact else settings.sample_size,
             centred=settings.solver == "ocas",
         )
         oracle.definite = bool(kernel.definite)
@@ -183,7 +186,7 @@ def _sampling(oracle: KernelChainOracle, settings: KernelChainSettings) -> Sampl
         exact=oracle.exact,
         constant=False,
         centred=settings.solver == "ocas",
-        size=settings.size or oracle.surface.tokens,
+        size=settings.sample_size,
         radius=mean_length * float(np.sqrt(2.0 * max(0.0, np.max(diagonal)))),
         C=settings.C,
     )

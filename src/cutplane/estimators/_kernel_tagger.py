@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.utils import check_random_state
 
 from ..result import SolveResult
@@ -45,7 +46,8 @@ class KernelTagger(WithKernel, StructuredModel):
             solver=self.solver,
             stop=self._stop_rule(),
             tol=float(self.tol),
-            size=None if self.method == "exact" else int(self.sample_size),
+            method=self.method,
+            sample_size=int(self.sample_size),
             max_basis=None if self.max_basis is None else int(self.max_basis),
             seed=seed,
             n_jobs=self.n_jobs,
@@ -105,6 +107,8 @@ class KernelTagger(WithKernel, StructuredModel):
 
     def _kernel_emissions(self, rows: Any, scores: np.ndarray) -> None:
         """Scores of all tokens and labels."""
+        if self.kernel == "precomputed" and scipy.sparse.issparse(rows):
+            rows = rows.toarray()
         coef = np.ascontiguousarray(self.dual_coef_.T)
 
         def write(which: np.ndarray, values: np.ndarray) -> None:

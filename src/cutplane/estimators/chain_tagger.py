@@ -23,7 +23,7 @@ from ._sampled import NOT_SAMPLED, sampling_bounds
 from ._warnings import warn_unless_converged
 from .checkpoint import Checkpoint
 
-METHODS = ("linear", "exact")
+METHODS = ("auto", "linear", "exact")
 # Fitted attributes of one form only.
 OF_LINEAR = ("coef_", "second_transitions_")
 OF_KERNELS = (
@@ -80,10 +80,12 @@ class ChainTagger(KernelTagger):
         kernel tokens are the rows of the matrix of its values.
     degree, gamma, coef0
         Of the kernel, as for :class:`SVC`.
-    method : {'linear', 'exact'}, default='linear'
-        With a kernel. ``linear``: a cut is a sample of the tokens that the most violated
-        labelling has wrong; the objective is known exactly and the lower bound estimated.
-        ``exact``: all of these tokens, and an exact certificate.
+    method : {'auto', 'linear', 'exact'}, default='auto'
+        With a kernel. ``exact``: a cut is made of all tokens that the most violated labellings
+        have wrong; the certificate is exact. ``linear``: of a sample of these tokens; the time is
+        linear in the number of tokens, the objective known exactly and the lower bound
+        estimated. ``auto``: exact if the kernel values of all pairs of tokens can be stored in
+        half a gigabyte, up to some 11,000 tokens.
     sample_size : int, default=1000
         Tokens of a sample. Cuts with no more wrong tokens are exact.
     max_basis : int or None, default=None
@@ -158,7 +160,7 @@ class ChainTagger(KernelTagger):
         degree: int = 3,
         gamma: float | str = "scale",
         coef0: float = 0.0,
-        method: str = "linear",
+        method: str = "auto",
         sample_size: int = 1000,
         max_basis: int | None = None,
         random_state: Any = None,
