@@ -1,7 +1,8 @@
-"""OCR letters: error per letter over ten folds, linear emissions.
+"""OCR letters: error per letter over ten folds, with linear emissions and with an RBF kernel.
 
 Trained on one fold and tested on nine, and the other way round. The published error of linear
-structural SVMs is 15 to 20 %.
+structural SVMs is 15 to 20 %, of kernels well below. The kernel's parameters were chosen on
+folds 0 and 1 and are the same for all.
 """
 
 from __future__ import annotations
