@@ -133,6 +133,9 @@ def test_chain_with_a_kernel(files, tmp_path, capsys):
     np.testing.assert_array_equal(np.loadtxt(tmp_path / "out"), expected)
     assert model.n_basis_ <= 60
     assert run("train", "--chain", "--kernel", "gauss", files.binary, tmp_path / "n") == 2
+    path = ["path", *flags, "--C", "1,10,100", "--validation", tmp_path / "tags.svm"]
+    assert run(*path, "--select", "token_accuracy", tmp_path / "tags.svm", tmp_path / "best") == 0
+    assert isinstance(cutplane.load_model(tmp_path / "best"), cutplane.ChainTagger)
 
 
 def test_cost_is_the_weight_of_a_row(files, tmp_path, capsys):

@@ -96,7 +96,9 @@ class ChainTagger(KernelTagger):
         Of the samples.
     max_iter, time_limit, n_jobs, verbose, callback
         As for :class:`LinearSVC`.
-    warm_start, checkpoint
+    warm_start
+        As for :class:`LinearSVC`; with a kernel every fit starts anew.
+    checkpoint
         As for :class:`LinearSVC`; not with a kernel.
 
     Attributes
@@ -251,9 +253,8 @@ class ChainTagger(KernelTagger):
         if self.kernel is None:
             return
         self._check_kernel()
-        for name in ("warm_start", "checkpoint"):
-            if getattr(self, name):
-                raise ValueError(f"{name} cannot be had with a kernel: leave it out")
+        if self.checkpoint is not None:
+            raise ValueError("checkpoint cannot be had with a kernel: leave it out")
 
     def predict(self, X: Any, lengths: Any = None) -> Any:
         """The labellings of highest score.
