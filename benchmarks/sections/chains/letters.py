@@ -2,7 +2,7 @@
 
 Trained on one fold and tested on nine, and the other way round. The published error of linear
 structural SVMs is 15 to 20 %, of kernels well below. C and the kernel's width were chosen on
-fold 0, C as the best for linear emissions, too, and are the same for all folds.
+fold 0 and are the same for all folds.
 """
 
 from __future__ import annotations
@@ -44,9 +44,11 @@ RBF = {"kernel": "rbf", "gamma": GAMMA, "random_state": 0}
 CASES = (
     Case("one fold", True, 0.1),
     Case("nine folds", False, 1.0),
-    Case("one fold, rbf", True, 1.0, RBF),
-    Case("one fold, rbf, sampled cuts", True, 1.0, {**RBF, "method": "linear"}),
-    Case("one fold, rbf, 1000 basis tokens", True, 1.0, {**RBF, "max_basis": 1000}),
+    Case("one fold, second order", True, 0.3, {"order": 2}),
+    Case("one fold, rbf", True, 3.0, RBF),
+    Case("one fold, rbf, sampled cuts", True, 3.0, {**RBF, "method": "linear"}),
+    Case("one fold, rbf, 1000 basis tokens", True, 3.0, {**RBF, "max_basis": 1000}),
+    Case("one fold, rbf, second order", True, 1.0, {**RBF, "order": 2}),
     Case("nine folds, rbf", False, 1.0, RBF),
 )
 NAMES = ("test_error", "train_error", "seconds", "cpu_seconds", "n_iter", "letters_per_second")
@@ -76,7 +78,7 @@ def run(report: Report) -> None:
             summary = {name: mean_and_deviation([r[name] for r in runs]) for name in names}
             error = summary["test_error"]["mean"]
             if not case.kernel:
-                linear[case.one_fold] = error
+                linear.setdefault(case.one_fold, error)
                 check = at_most(f"error per letter ≤ {PUBLISHED}", error, PUBLISHED)
             else:
                 claim = f"error per letter ≤ {WELL_BELOW} of that of linear emissions"
