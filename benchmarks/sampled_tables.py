@@ -125,11 +125,14 @@ def _letters(cases: list[Content]) -> str:
             seconds_text(case["seconds"]["mean"]),
             seconds_text(case["cpu_seconds"]["mean"]),
             f"{case['n_iter']['mean']:.0f}",
+            f"{case['n_basis']['mean']:.0f}" if "n_basis" in case else "",
+            f"{case['letters_per_second']['mean']:.3g}",
         ]
         for case in cases
     ]
     columns = ["trained on", "folds", "C per word", "test error, %", "train error, %"]
-    return markdown([*columns, "s per fold", "CPU s", "iterations"], rows)
+    more = ["s per fold", "CPU s", "iterations", "basis", "letters/s predicted"]
+    return markdown([*columns, *more], rows)
 
 
 def _words(cases: list[Content]) -> str:

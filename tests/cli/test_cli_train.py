@@ -115,6 +115,29 @@ def test_chain(files, tmp_path, capsys):
     assert not (tmp_path / "n").exists()
 
 
+def test_chain_with_a_kernel(files, tmp_path, capsys):
+    tags, qid = files.y["tags"], files.qid
+    cutplane.dump_svmlight(files.X, tags, tmp_path / "tags.svm", qid=qid)
+    flags = ["--chain", "--kernel", "rbf", "--gamma", "0.2", "--method", "linear",
+             "--sample-size", "50", "--max-basis", "60", "--random-state", "3"]  # fmt: skip
+    assert run("train", *flags, tmp_path / "tags.svm", tmp_path / "m") == 0
+    assert "estimated" in capsys.readouterr().out
+    assert run("predict", tmp_path / "tags.svm", tmp_path / "m", tmp_path / "out") == 0
+    sequences = sequences_from(files.X, tags, qid)
+    model = cutplane.ChainTagger(
+        kernel="rbf", gamma=0.2, method="linear", sample_size=50, max_basis=60, random_state=3
+    ).fit(sequences.X, sequences.y, lengths=sequences.lengths)
+    expected = np.empty(120)
+    rows = sequences_from(files.X, np.arange(120), qid)
+    expected[rows.y] = model.predict(rows.X, lengths=rows.lengths)
+    np.testing.assert_array_equal(np.loadtxt(tmp_path / "out"), expected)
+    assert model.n_basis_ <= 60
+    assert run("train", "--chain", "--kernel", "gauss", files.binary, tmp_path / "n") == 2
+    path = ["path", *flags, "--C", "1,10,100", "--validation", tmp_path / "tags.svm"]
+    assert run(*path, "--select", "token_accuracy", tmp_path / "tags.svm", tmp_path / "best") == 0
+    assert isinstance(cutplane.load_model(tmp_path / "best"), cutplane.ChainTagger)
+
+
 def test_cost_is_the_weight_of_a_row(files, tmp_path, capsys):
     cost = np.where(np.arange(120) % 3 == 0, 2.0, 1.0)
     y = files.y["binary"]

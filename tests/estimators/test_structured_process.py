@@ -15,6 +15,7 @@ from structured_reference import random_chains
 CASES = [
     ChainTagger(10.0, tol=1e-4),
     ChainTagger(10.0, order=2, tol=1e-4),
+    ChainTagger(10.0, kernel="rbf", method="linear", sample_size=6, tol=0.05, random_state=0),
     StructuredSVM(MulticlassProblem(), 10.0, tol=1e-4),
 ]
 

@@ -85,6 +85,14 @@ CASES = {
     "features": Case(lambda: CholeskyFeatures(n_components=9, random_state=0), X, None),
     "chain": Case(lambda: ChainTagger(C=5), sequences, tags),
     "chain order 2": Case(lambda: ChainTagger(C=5, order=2, boundaries=True), sequences, tags),
+    "chain rbf": Case(lambda: ChainTagger(C=5, kernel="rbf"), sequences, tags),
+    "chain poly order 2": Case(
+        lambda: ChainTagger(
+            C=5, kernel="poly", degree=2, order=2, method="linear", sample_size=5, max_basis=4
+        ),
+        sequences,
+        tags,
+    ),
     "structured": Case(lambda: StructuredSVM(MulticlassProblem()), X, three),
     "structured binary": Case(lambda: StructuredSVM(BinaryProblem(["no", "yes"])), X, y),
 }

@@ -12,7 +12,7 @@ from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.oracles import Line
 from cutplane.oracles.structured import StructuredOracle
 from cutplane.structured import Problem
-from cutplane.structured.chain import ChainExamples, ChainShape
+from cutplane.structured.chain import ChainExamples, ChainShape, LabelledChains
 from cutplane.structured.examples import ProblemExamples
 from structured_reference import (
     chain_feature,
@@ -63,7 +63,7 @@ def case(request, loss):
         layout = scipy.sparse.csr_array if "sparse" in request.param else np.asarray
         starts = np.concatenate([[0], np.cumsum(LENGTHS)]).astype(np.int64)
         matrix = as_blocks(layout(stacked), block_numbers=5)
-        model = ChainExamples(matrix, starts, np.concatenate(Y), shape, loss)
+        model = ChainExamples(matrix, LabelledChains(starts, np.concatenate(Y), shape, loss))
     else:
         problem = SlowChain(shape, loss, sparse="sparse" in request.param)
         model = ProblemExamples(problem, X, Y, shape.dimension, rescaling="margin", cache_size=3)
@@ -182,8 +182,8 @@ def test_the_same_bits_for_any_number_of_threads(loss, layout, order, monkeypatc
         executor = ThreadExecutor(threads) if threads > 1 else SerialExecutor()
         with executor:
             matrix = as_blocks(layout(np.concatenate(X)), block_numbers=20)
-            model = ChainExamples(matrix, starts, np.concatenate(Y), shape, loss)
-            assert len(model._chunks.bounds) > 5
+            model = ChainExamples(matrix, LabelledChains(starts, np.concatenate(Y), shape, loss))
+            assert len(model.chains._chunks.bounds) > 5
             assert len(model._groups) > 2
             oracle = StructuredOracle(model, executor)
             point = at(oracle, w)

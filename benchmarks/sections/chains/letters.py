@@ -1,13 +1,15 @@
-"""OCR letters: error per letter over ten folds, linear emissions.
+"""OCR letters: error per letter over ten folds, with linear emissions and with an RBF kernel.
 
 Trained on one fold and tested on nine, and the other way round. The published error of linear
-structural SVMs is 15 to 20 %.
+structural SVMs is 15 to 20 %, of kernels well below. C and the kernel's width were chosen on
+fold 0 and are the same for all folds.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,39 @@ from ...report import Report, at_most
 from ...sampled_problems import mean_and_deviation
 
 PUBLISHED = 0.20
-CASES = (("one fold", 0.1), ("nine folds", 1.0))
+# What "well below" means for a kernel, as a part of the linear error.
+WELL_BELOW = 0.75
+GAMMA = 0.05
+
+
+@dataclass(frozen=True)
+class Case:
+    """A way to train: on what, and how."""
+
+    what: str
+    one_fold: bool
+    C_per_word: float
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def kernel(self) -> bool:
+        """Whether it has one."""
+        return "kernel" in self.parameters
+
+
+RBF = {"kernel": "rbf", "gamma": GAMMA, "random_state": 0}
+CASES = (
+    Case("one fold", True, 0.1),
+    Case("nine folds", False, 1.0),
+    Case("one fold, second order", True, 0.3, {"order": 2}),
+    Case("one fold, rbf", True, 3.0, RBF),
+    Case("one fold, rbf, sampled cuts", True, 3.0, {**RBF, "method": "linear"}),
+    Case("one fold, rbf, 1000 basis tokens", True, 3.0, {**RBF, "max_basis": 1000}),
+    Case("one fold, rbf, second order", True, 1.0, {**RBF, "order": 2}),
+    Case("nine folds, rbf", False, 1.0, RBF),
+)
+NAMES = ("test_error", "train_error", "seconds", "cpu_seconds", "n_iter", "letters_per_second")
+KERNEL_NAMES = ("n_basis", "n_kernel_values", "basis_error")
 
 
 def run(report: Report) -> None:
@@ -29,35 +63,61 @@ def run(report: Report) -> None:
         report.skip(str(error))
         return
     folds = (0, 1) if report.settings.quick else tuple(range(10))
-    for what, C in CASES:
-        with report.attempt(what):
+    linear: dict[bool, float] = {}
+    for case in CASES:
+        with report.attempt(case.what):
             runs = []
             for fold in folds:
-                train = data.fold == fold if what == "one fold" else data.fold != fold
-                runs.append(_fit(report, data.of(train), data.of(~train), C))
-                report.say(f"{what}, fold {fold}: error {runs[-1]['test_error']:.4f}")
-            names = ("test_error", "train_error", "seconds", "cpu_seconds", "n_iter")
+                train = data.fold == fold if case.one_fold else data.fold != fold
+                runs.append(_fit(report, data.of(train), data.of(~train), case))
+                report.say(
+                    f"{case.what}, fold {fold}: error {runs[-1]['test_error']:.4f}, "
+                    f"{runs[-1]['seconds']:.1f} s"
+                )
+            names = NAMES + KERNEL_NAMES * case.kernel
             summary = {name: mean_and_deviation([r[name] for r in runs]) for name in names}
-            claim = f"error per letter ≤ {PUBLISHED}"
-            check = at_most(claim, summary["test_error"]["mean"], PUBLISHED)
-            case = {"what": what, "folds": len(folds), "C_per_word": C, **summary, "runs": runs}
-            report.add(case, [check], what)
+            error = summary["test_error"]["mean"]
+            if not case.kernel:
+                linear.setdefault(case.one_fold, error)
+                check = at_most(f"error per letter ≤ {PUBLISHED}", error, PUBLISHED)
+            else:
+                claim = f"error per letter ≤ {WELL_BELOW} of that of linear emissions"
+                check = at_most(claim, error, WELL_BELOW * linear.get(case.one_fold, PUBLISHED))
+            entry = {
+                "what": case.what,
+                "folds": len(folds),
+                "C_per_word": case.C_per_word,
+                **case.parameters,
+                **summary,
+                "runs": runs,
+            }
+            report.add(entry, [check], case.what)
 
 
-def _fit(report: Report, train: Sequences, test: Sequences, C: float) -> dict[str, Any]:
+def _fit(report: Report, train: Sequences, test: Sequences, case: Case) -> dict[str, Any]:
     from cutplane import ChainTagger
 
-    tagger = ChainTagger(C=C * len(train.lengths), time_limit=report.settings.tight_seconds)
+    tagger = ChainTagger(
+        C=case.C_per_word * len(train.lengths),
+        time_limit=report.settings.tight_seconds,
+        **case.parameters,
+    )
     wall, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tagger.fit(train.X, train.y, lengths=train.lengths)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    begin = time.perf_counter()
     guess = tagger.predict(test.X, lengths=test.lengths)
-    return {
+    predicted = time.perf_counter() - begin
+    found = {
         "seconds": wall,
         "cpu_seconds": cpu,
         "test_error": float(np.mean(guess != test.y)),
         "train_error": 1.0 - tagger.score(train.X, train.y, lengths=train.lengths),
+        "letters_per_second": len(guess) / predicted,
         **tagger.result_.as_dict(),
     }
+    if case.kernel:
+        found |= {name: getattr(tagger, f"{name}_") for name in KERNEL_NAMES}
+    return found

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..oracles import Cut, Point
-from ..oracles.sampled import ConstantOracle, Level, SampledOracle
+from ..oracles.sampled import ConstantOracle, Level, SurfaceOracle
 from ..oracles.span import CutSpan
 from ..result import Certificate, Iteration, SolveResult, Status
 from .loop import BundleSolver
@@ -44,16 +44,16 @@ class SampledSolver(BundleSolver):
 
     Parameters
     ----------
-    oracle : SampledOracle
+    oracle : SurfaceOracle
     C, stop, position, observer
         As for the loop without kernels.
     """
 
-    oracle: SampledOracle | ConstantOracle
+    oracle: SurfaceOracle | ConstantOracle
 
     def __init__(
         self,
-        oracle: SampledOracle | ConstantOracle,
+        oracle: SurfaceOracle | ConstantOracle,
         C: float,
         stop: StopRule,
         position: CutPosition | None,
@@ -77,7 +77,7 @@ class SampledSolver(BundleSolver):
     def _next_cut(self) -> Cut:
         if not self.trace or self.position is not None:
             return super()._next_cut()
-        assert self.solution is not None and isinstance(self.oracle, SampledOracle)
+        assert self.solution is not None and isinstance(self.oracle, SurfaceOracle)
         risk = (self.solution.dual - 0.5 * self.solution.squared_norm) / self.C
         enough = self.stop.enough(self.best.primal, self.C) / self.C
         return self.oracle.cut(self.trial, level=Level(self.trial.scores, risk + enough))
@@ -110,7 +110,7 @@ class SampledSolver(BundleSolver):
         result = super()._result(status)
         assert isinstance(self.best, SpanBest)
         expansion = self.best.span.expand(self.best.w)
-        w = np.zeros((self.oracle.matrix.columns, *expansion.coef.shape[1:]))
+        w = np.zeros((self.oracle.rows, *expansion.coef.shape[1:]))
         w[expansion.rows] = expansion.coef
         certificate = result.certificate
         if self.oracle.span.negative and not self.oracle.definite:

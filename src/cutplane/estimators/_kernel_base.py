@@ -13,7 +13,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._checks import (
-    check_choice,
     check_flag,
     check_integer,
     check_n_jobs,
@@ -22,40 +21,27 @@ from .._checks import (
     class_factors,
 )
 from ..data import as_blocks
-from ..data.blas import single_threaded_blas
 from ..dual import DualSettings
-from ..exec import Executor, SerialExecutor, make_executor
-from ..kernels import (
-    KERNELS,
-    Kernel,
-    ProductMatrix,
-    call_kernel,
-    check_precomputed,
-    prediction_points,
-)
+from ..exec import Executor
+from ..kernels import Kernel
 from ..result import Iteration, SolveResult, Status
 from ._callbacks import CallbackSupportMixin
 from ._kernel_solve import KernelSession
+from ._with_kernel import WithKernel, canonical_rows
 from .checkpoint import Checkpoint, CheckpointFile, check_checkpoint
 
 FLOATS = (np.float64, np.float32)
-# Kernel values that a thread holds at a time in prediction.
-BLOCK_VALUES = 1 << 20
 
 
-class KernelMachine(CallbackSupportMixin, BaseEstimator):
+class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
     """Base of the kernel machines. Parameters are documented there."""
 
     kernel: str | Callable[[Any, Any], Any]
-    degree: int
-    gamma: float | str
-    coef0: float
     shrinking: bool
     tol: float
     cache_size: float
     max_iter: int | None
     working_set_size: int | None
-    n_jobs: int | None
     time_limit: float | None
     warm_start: bool
     verbose: int
@@ -64,9 +50,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     C: float
     class_weight: dict[Any, float] | str | None
 
-    support_: np.ndarray
-    support_vectors_: Any
-    dual_coef_: np.ndarray
     intercept_: np.ndarray
 
     # -- checks -----------------------------------------------------------------------
@@ -97,17 +80,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback must be callable or None, got {self.callback!r}")
 
-    def _check_kernel(self) -> None:
-        """Check the parameters of the kernel."""
-        if not callable(self.kernel):
-            check_choice("kernel", self.kernel, KERNELS)
-        check_integer("degree", self.degree, at_least=0)
-        if isinstance(self.gamma, str):
-            check_choice("gamma", self.gamma, ("scale", "auto"))
-        else:
-            check_number("gamma", self.gamma, at_least=0.0)
-        check_number("coef0", self.coef0)
-
     def _training_data(self, X: Any, **options: Any) -> Any:
         """X as an array, or X and y if ``options`` has a y; other options are validate_data's.
 
@@ -116,13 +88,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         checked = validate_data(
             self, X, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS, **options
         )
-        X = checked[0] if "y" in options else checked
-        if scipy.sparse.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        if self.kernel == "precomputed":
-            X = X.toarray() if scipy.sparse.issparse(X) else X
-            check_precomputed(X)
+        X = canonical_rows(self.kernel, checked[0] if "y" in options else checked)
         return (X, checked[1]) if "y" in options else X
 
     def _classification_data(
@@ -159,28 +125,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
     # -- fitting ----------------------------------------------------------------------
 
-    def _make_kernel(self, X: Any) -> Kernel:
-        """The kernel with its parameters as numbers; ``gamma_`` is stored."""
-        if callable(self.kernel):
-            return Kernel("callable", function=self.kernel)
-        self._gamma = self._gamma_value(X)
-        return Kernel(self.kernel, self._gamma, float(self.coef0), int(self.degree))
-
-    def _gamma_value(self, X: Any) -> float:
-        if not isinstance(self.gamma, str):
-            return float(self.gamma)
-        if self.kernel == "precomputed":
-            return 1.0
-        if self.gamma == "auto":
-            return 1.0 / X.shape[1]
-        if scipy.sparse.issparse(X):
-            values = X.data.astype(np.float64)
-            size = X.shape[0] * X.shape[1]
-            variance = float(np.sum(values**2) / size - (np.sum(values) / size) ** 2)
-        else:
-            variance = float(np.var(X, dtype=np.float64))
-        return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
-
     def _settings(self) -> DualSettings:
         return DualSettings(
             tol=float(self.tol),
@@ -190,9 +134,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             max_iter=None if self.max_iter in (None, -1) else int(self.max_iter),
             time_limit=np.inf if self.time_limit is None else float(self.time_limit),
         )
-
-    def _executor(self, rows: int, width: int) -> Executor:
-        return make_executor(self.n_jobs, rows * max(1, width) * 16)
 
     def _session(self, X: Any, executor: Executor, bound: float) -> KernelSession:
         kernel = self._make_kernel(X)
@@ -216,18 +157,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         course = f"{kernel.name}, {self.gamma!r}, {kernel.coef0!r}, {kernel.degree}, {function}"
         digest = as_blocks(X, compact=False).digest()
         return CheckpointFile(checkpoint, name, parameters, course, digest)
-
-    def _model(self, X: Any, support: np.ndarray, dual_coef: np.ndarray) -> dict[str, Any]:
-        """Fitted attributes of support vectors with coefficients, (outputs, support vectors)."""
-        attributes = {
-            "support_": support.astype(np.int32),
-            "dual_coef_": dual_coef,
-            "shape_fit_": X.shape,
-            "support_vectors_": np.empty((0, 0)) if self.kernel == "precomputed" else X[support],
-        }
-        if hasattr(self, "_gamma"):
-            attributes["_gamma"] = self._gamma
-        return attributes
 
     def _store(self, attributes: dict[str, Any]) -> None:
         for name, value in attributes.items():
@@ -273,33 +202,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
         self._over_blocks(X, add)
         return scores
-
-    def _over_blocks(self, X: Any, use: Callable[[np.ndarray, np.ndarray], None]) -> None:
-        """Call a function with rows in blocks and their kernel values with the support vectors."""
-        rows, vectors = X.shape[0], len(self.support_)
-        if vectors == 0 or rows == 0:
-            return
-        block = max(16, min(1024, BLOCK_VALUES // vectors))
-        fill = self._filler(X)
-
-        def task(k: int) -> None:
-            which = np.arange(k * block, min((k + 1) * block, rows))
-            use(which, fill(which))
-
-        with single_threaded_blas(), self._executor(rows * vectors, 1) as executor:
-            executor.run(task, -(-rows // block))
-
-    def _filler(self, X: Any) -> Callable[[np.ndarray], np.ndarray]:
-        """What gives the kernel values of some rows with all support vectors."""
-        if callable(self.kernel):
-            function = self.kernel
-            return lambda which: call_kernel(function, X[which], self.support_vectors_)
-        if self.kernel == "precomputed":
-            support = self.support_
-            return lambda which: np.asarray(X[which][:, support], dtype=np.float64)
-        kernel = Kernel(self.kernel, self._gamma, float(self.coef0), int(self.degree))
-        left, right = prediction_points(kernel, X, self.support_vectors_)
-        return ProductMatrix(kernel, left, right, SerialExecutor()).rows
 
     def __sklearn_tags__(self) -> Any:
         """Sparse input is welcome, except as a precomputed kernel."""

@@ -9,20 +9,48 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_number
 from ..exec import Executor
-from ..kernels import KernelMatrix
+from ..kernels import (
+    CallableMatrix,
+    Kernel,
+    KernelMatrix,
+    PrecomputedMatrix,
+    ProductMatrix,
+    has_negative_eigenvalue,
+    training_points,
+)
 from ..lowrank import projected
-from ..oracles.sampled import ConstantOracle, SampledOracle
+from ..oracles.sampled import ConstantOracle, SampledOracle, SurfaceOracle
 from ..result import SolveResult
 from ..risks import Scores, Targets
 from ._problems import Problem
 
 AnyOracle = SampledOracle | ConstantOracle
+# Rows on which a kernel is tested for a negative eigenvalue.
+TESTED_ROWS = 160
 
 
 @dataclass(frozen=True)
-class OracleProblem(Problem):
-    """A problem whose oracle has been made."""
+class MadeProblem(Problem):
+    """A problem whose oracle has been made: C multiplies the mean risk."""
+
+    made: SurfaceOracle | ConstantOracle
+
+    @property
+    def total(self) -> float:
+        return 1.0
+
+    def oracle(self, matrix: Any, executor: Executor) -> SurfaceOracle | ConstantOracle:
+        return self.made
+
+    def digest(self) -> bytes:
+        return b""
+
+
+@dataclass(frozen=True)
+class OracleProblem(MadeProblem):
+    """A sum of losses over rows: C multiplies the sum."""
 
     made: AnyOracle
     targets: Targets
@@ -31,11 +59,22 @@ class OracleProblem(Problem):
     def total(self) -> float:
         return self.targets.total
 
-    def oracle(self, matrix: Any, executor: Executor) -> AnyOracle:
-        return self.made
 
-    def digest(self) -> bytes:
-        return b""
+def kernel_matrix(kernel: Kernel, X: Any, executor: Executor, *, single: bool) -> KernelMatrix:
+    """The kernel's values of all pairs of rows, not computed yet."""
+    if kernel.name == "precomputed":
+        return PrecomputedMatrix(X)
+    if kernel.function is not None:
+        return CallableMatrix(kernel.function, X)
+    return ProductMatrix(kernel, training_points(kernel, X, single=single), None, executor)
+
+
+def is_indefinite(kernel: Kernel, matrix: KernelMatrix) -> bool:
+    """Whether a kernel is known not to be semidefinite, or some of its values show it."""
+    if kernel.definite is not None:
+        return not kernel.definite
+    rows = np.linspace(0, matrix.columns - 1, min(matrix.columns, TESTED_ROWS))
+    return has_negative_eigenvalue(matrix, np.unique(rows.astype(np.int64)))
 
 
 def withheld(result: SolveResult) -> SolveResult:
@@ -137,3 +176,15 @@ class Sampling:
         if self.centred:
             reach += math.sqrt(2.0 * max(max(r.primal, r.dual) for r in result.trace))
         return gap + self.C * self.radius * reach * math.sqrt(2.0 * surprise / self.size)
+
+
+NOT_SAMPLED = Sampling(exact=True, constant=False, centred=True, size=1, radius=0.0, C=0.0)
+
+
+def sampling_bounds(
+    samplings: list[Sampling], results: list[SolveResult], confidence: float
+) -> list[float]:
+    """The bound of every problem, with this probability."""
+    if not 0.0 < check_number("confidence", confidence) < 1.0:
+        raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
+    return [s.bound(r, confidence) for s, r in zip(samplings, results, strict=True)]

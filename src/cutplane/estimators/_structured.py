@@ -51,9 +51,12 @@ class StructuredModel(LinearModel):
     def _store(self, form: ModelForm, results: list[SolveResult]) -> None:
         for name, value in self._attributes(results[0].w).items():
             setattr(self, name, value)
-        self.n_iter_ = results[0].n_iter
-        self.result_ = results[0]
-        self.certificate_ = results[0].certificate
+        self._store_result(results[0])
+
+    def _store_result(self, result: SolveResult) -> None:
+        self.n_iter_ = result.n_iter
+        self.result_ = result
+        self.certificate_ = result.certificate
 
     def __sklearn_tags__(self) -> Any:
         """Inputs are lists of anything: scikit-learn's checks pass matrices and do not apply."""

@@ -13,17 +13,33 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks import check_choice, check_flag, check_integer
 from ..data import as_blocks
 from ..exec import make_executor
-from ..result import Iteration
+from ..result import Iteration, SolveResult
 from ..structured import chain
 from ..structured.sequences import split, stack_labels, stack_rows, starts_of
 from ._base import FLOATS
 from ._callbacks import with_callbacks
-from ._structured import StructuredModel
+from ._kernel_tagger import KernelTagger
+from ._sampled import NOT_SAMPLED, sampling_bounds
 from ._warnings import warn_unless_converged
 from .checkpoint import Checkpoint
 
+METHODS = ("auto", "linear", "exact")
+# Fitted attributes of one form only.
+OF_LINEAR = ("coef_", "second_transitions_")
+OF_KERNELS = (
+    "support_",
+    "support_vectors_",
+    "dual_coef_",
+    "shape_fit_",
+    "n_basis_",
+    "basis_error_",
+    "n_kernel_values_",
+    "_gamma",
+    "_samplings",
+)
 
-class ChainTagger(StructuredModel):
+
+class ChainTagger(KernelTagger):
     """Labels the tokens of sequences with a linear chain, trained as a structural SVM.
 
     A labelling z of a sequence with rows x_1, …, x_L scores
@@ -33,6 +49,10 @@ class ChainTagger(StructuredModel):
     and the objective is ½|w|² + (C/N) Σ_i max_z [loss(y_i, z) + score(x_i, z) − score(x_i, y_i)]
     over N sequences, that of SVM-hmm with transitions of first or second order. All weights are
     regularised. The certificate says how far from the optimum the answer is; inference is exact.
+
+    With a kernel the emissions <coef[k], x> become functions f_k(x) in its feature space, sums over
+    training tokens. Cutting planes are then made of all wrong tokens or of samples of them (Yu &
+    Joachims 2008).
 
     Parameters
     ----------
@@ -54,15 +74,51 @@ class ChainTagger(StructuredModel):
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·tol, the rule of SVM-hmm.
-    max_iter, time_limit, n_jobs, warm_start, verbose, callback, checkpoint
+    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'precomputed'} or callable, optional
+        Of the emissions, between tokens. None: emissions that are linear in the features, with
+        a weight for each of them, which is faster than the linear kernel. For a precomputed
+        kernel tokens are the rows of the matrix of its values.
+    degree, gamma, coef0
+        Of the kernel, as for :class:`SVC`.
+    method : {'auto', 'linear', 'exact'}, default='auto'
+        With a kernel. ``exact``: a cut is made of all tokens that the most violated labellings
+        have wrong; the certificate is exact. ``linear``: of a sample of these tokens; the time is
+        linear in the number of tokens, the objective known exactly and the lower bound
+        estimated. ``auto``: exact if the kernel values of all pairs of tokens can be stored in
+        half a gigabyte, up to some 11,000 tokens.
+    sample_size : int, default=1000
+        Tokens of a sample. Cuts with no more wrong tokens are exact.
+    max_basis : int or None, default=None
+        With a kernel: most training tokens that predictions are computed from. If there are more
+        the emissions are projected to the span of so many of them; ``basis_error_`` tells
+        what that changes. None: all of them.
+    random_state : int, RandomState or None, default=None
+        Of the samples.
+    max_iter, time_limit, n_jobs, verbose, callback
         As for :class:`LinearSVC`.
+    warm_start
+        As for :class:`LinearSVC`; with a kernel every fit starts anew.
+    checkpoint
+        As for :class:`LinearSVC`; not with a kernel.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
         The labels.
     coef_ : ndarray, shape (n_classes, n_features)
-        Emissions: the score of each label per feature.
+        Emissions: the score of each label per feature. Without a kernel only.
+    support_ : ndarray of int32, shape (n_basis,)
+        With a kernel, as the next ones: training tokens that predictions are computed from.
+    support_vectors_ : ndarray or CSR matrix, shape (n_basis, n_features)
+    dual_coef_ : ndarray, shape (n_classes, n_basis)
+        Emissions: the score of each label per kernel value with these tokens.
+    n_basis_ : int
+        Kernel values per token in prediction.
+    basis_error_ : float
+        The largest |f_k − projection of f_k| after a reduction to ``max_basis``: no emission
+        changes by more than this times √k(x, x). 0 without.
+    n_kernel_values_ : int
+        Computed in training.
     transitions_ : ndarray, shape (n_classes, n_classes)
         Score of the label of the column after that of the row.
     second_transitions_ : ndarray, shape (n_classes, n_classes, n_classes)
@@ -71,7 +127,8 @@ class ChainTagger(StructuredModel):
         Scores of the first and the last label; 0 without ``boundaries``.
     n_features_in_, n_iter_ : int
     certificate_ : Certificate
-        ``primal, dual, gap, relative_gap, kind`` of the objective above.
+        ``primal, dual, gap, relative_gap, kind`` of the objective above. ``kind`` is 'estimated'
+        if cuts were sampled, and 'withheld' if the kernel is not positive semidefinite.
     result_ : SolveResult
         The certificate with status, trace and timings.
 
@@ -101,6 +158,14 @@ class ChainTagger(StructuredModel):
         solver: str = "ocas",
         tol: float = 1e-2,
         stopping: str = "relative",
+        kernel: str | Callable[[Any, Any], Any] | None = None,
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        method: str = "auto",
+        sample_size: int = 1000,
+        max_basis: int | None = None,
+        random_state: Any = None,
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
@@ -116,6 +181,14 @@ class ChainTagger(StructuredModel):
         self.solver = solver
         self.tol = tol
         self.stopping = stopping
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.method = method
+        self.sample_size = sample_size
+        self.max_basis = max_basis
+        self.random_state = random_state
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
@@ -143,10 +216,6 @@ class ChainTagger(StructuredModel):
         self
         """
         self._check_common()
-        check_choice("loss", self.loss, tuple(chain.LOSSES))
-        check_flag("boundaries", self.boundaries)
-        if check_integer("order", self.order, at_least=1) > 2:
-            raise ValueError(f"order must be 1 or 2, got {self.order!r}")
         rows, starts = self._tokens(X, lengths, None)
         if rows.shape[0] == 0:
             raise ValueError("X has no tokens to train on: every sequence is empty")
@@ -155,18 +224,37 @@ class ChainTagger(StructuredModel):
         shape = chain.ChainShape(
             rows.shape[1], len(classes), bool(self.boundaries), int(self.order)
         )
-        matrix = as_blocks(rows)
-        model = chain.ChainExamples(matrix, starts, truth, shape, self.loss)
+        chains = chain.LabelledChains(starts, truth, shape, self.loss)
+        same = np.array_equal(getattr(self, "classes_", classes), classes)
+        same = same and getattr(self, "_shape", shape) == shape and self.kernel is None
+        for name in OF_KERNELS if same else (*OF_KERNELS, *OF_LINEAR):
+            self.__dict__.pop(name, None)  # another model's are no start
         self.n_features_in_ = rows.shape[1]
-        same_labels = np.array_equal(getattr(self, "classes_", classes), classes)
-        if not same_labels or getattr(self, "_shape", shape) != shape:
-            for name in ("coef_", "second_transitions_"):  # another model's are no start
-                self.__dict__.pop(name, None)
         self.classes_ = classes
         self._shape = shape
-        result = self._solve_joint((X, y), "chain", model)
+        if self.kernel is None:
+            model = chain.ChainExamples(as_blocks(rows), chains)
+            result = self._solve_joint((X, y), "chain", model)
+        else:
+            result = self._fit_kernel((X, y), rows, chains)
         warn_unless_converged(type(self).__name__, [result])
         return self
+
+    def _check_common(self) -> None:
+        super()._check_common()
+        check_choice("loss", self.loss, tuple(chain.LOSSES))
+        check_flag("boundaries", self.boundaries)
+        if check_integer("order", self.order, at_least=1) > 2:
+            raise ValueError(f"order must be 1 or 2, got {self.order!r}")
+        check_choice("method", self.method, METHODS)
+        check_integer("sample_size", self.sample_size, at_least=1)
+        if self.max_basis is not None:
+            check_integer("max_basis", self.max_basis, at_least=1)
+        if self.kernel is None:
+            return
+        self._check_kernel()
+        if self.checkpoint is not None:
+            raise ValueError("checkpoint cannot be had with a kernel: leave it out")
 
     def predict(self, X: Any, lengths: Any = None) -> Any:
         """The labellings of highest score.
@@ -184,6 +272,23 @@ class ChainTagger(StructuredModel):
         rows, starts = self._tokens(X, lengths, self.n_features_in_)
         labels = self.classes_[self._decoded(rows, starts)]
         return labels if lengths is not None else split(labels, starts)
+
+    def decision_function(self, X: Any, lengths: Any = None) -> Any:
+        """Scores of the labels for each token, those of transitions not included.
+
+        Parameters
+        ----------
+        X : list of array-like or sparse matrix, or one matrix with ``lengths``
+        lengths : array-like of int, optional
+
+        Returns
+        -------
+        scores : list of ndarray, shape (length, n_classes); with ``lengths`` one array
+        """
+        check_is_fitted(self)
+        rows, starts = self._tokens(X, lengths, self.n_features_in_)
+        scores = self._emissions(rows)
+        return scores if lengths is not None else split(scores, starts)
 
     def score(self, X: Any, y: Any, lengths: Any = None) -> float:
         """Fraction of the tokens labelled as in y; labels not seen in training count as wrong.
@@ -204,6 +309,24 @@ class ChainTagger(StructuredModel):
         if len(truth) == 0:
             raise ValueError("X has no tokens to score: every sequence is empty")
         return float(np.mean(self.classes_[self._decoded(rows, starts)] == truth))
+
+    def sampling_bound(self, confidence: float = 0.95) -> float:
+        """How far the objective is above the optimum at most, with this probability.
+
+        As for :class:`SampledCutSVC`, with tokens as rows; the gap, where no cut was sampled.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+
+        Returns
+        -------
+        bound : float
+        """
+        check_is_fitted(self)
+        samplings = [NOT_SAMPLED] if self.kernel is None else self._samplings
+        assert isinstance(self.result_, SolveResult)
+        return sampling_bounds(samplings, [self.result_], confidence)[0]
 
     # -- parts ----------------------------------------------------------------
 
@@ -234,35 +357,40 @@ class ChainTagger(StructuredModel):
         """Numbers of the labels of all tokens."""
         if rows.shape[0] == 0:
             return np.zeros(0, dtype=np.int64)
-        matrix = as_blocks(rows, compact=False)
-        weights = self._chain_weights()
-        scores = np.empty((rows.shape[0], len(self.classes_)))
+        scores = self._emissions(rows)
         chunks = chain.Chunks(starts, self._shape)
+        work = rows.shape[0] * len(self.classes_) ** (self._shape.order + 1)
+        with make_executor(self.n_jobs, work) as executor:
+            return chain.decode(scores, chunks, self._shape, self._chain_weights(), executor)
+
+    def _emissions(self, rows: Any) -> np.ndarray:
+        """Scores of all tokens and labels."""
+        scores = np.zeros((rows.shape[0], len(self.classes_)))
+        if rows.shape[0] == 0:
+            return scores
+        if self.kernel is not None:
+            self._kernel_emissions(rows, scores)
+            return scores
+        matrix = as_blocks(rows, compact=False)
         with make_executor(self.n_jobs, chain.work(self._shape, matrix)) as executor:
-            chain.emissions(matrix, weights.emissions, scores, executor)
-            return chain.decode(scores, chunks, self._shape, weights, executor)
+            chain.emissions(matrix, self._chain_weights().emissions, scores, executor)
+        return scores
 
     def _chain_weights(self) -> chain.ChainWeights:
         second = None
         if self._shape.order == 2:
             second = np.ascontiguousarray(self.second_transitions_.transpose(1, 0, 2))
-        coef = np.ascontiguousarray(self.coef_.T)
+        coef = np.zeros((0, len(self.classes_)))
+        if self.kernel is None:
+            coef = np.ascontiguousarray(self.coef_.T)
         return chain.ChainWeights(coef, self.transitions_, self.begin_, self.finish_, second)
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
         weights = self._shape.unpack(w)
-        attributes = {
+        return {
             "coef_": np.ascontiguousarray(weights.emissions.T),
-            "transitions_": weights.transitions.copy(),
-            "begin_": weights.begin.copy(),
-            "finish_": weights.finish.copy(),
-            "classes_": self.classes_,
-            "n_features_in_": self.n_features_in_,
-            "_shape": self._shape,
+            **self._plain_attributes(weights),
         }
-        if weights.second is not None:
-            attributes["second_transitions_"] = weights.second.transpose(1, 0, 2).copy()
-        return attributes
 
     def _flat(self) -> np.ndarray:
         return self._shape.pack(self._chain_weights())

@@ -15,27 +15,27 @@ from .._checks import check_choice, check_integer, check_number
 from ..bundle import StopRule
 from ..data.blas import single_threaded_blas
 from ..exec import Executor, SerialExecutor
-from ..kernels import (
-    CallableMatrix,
-    KernelMatrix,
-    PrecomputedMatrix,
-    ProductMatrix,
-    has_negative_eigenvalue,
-    training_points,
-)
+from ..kernels import KernelMatrix, ProductMatrix
 from ..oracles.sampled import ConstantOracle, SampledOracle
 from ..result import Iteration, SolveResult
 from ..risks import CrammerSingerRisk, HingeRisk, Risk, Targets
 from ._base import STOPPING
 from ._kernel_base import KernelMachine
 from ._kernel_solve import SINGLE_BOUND, SINGLE_TOL
-from ._sampled import AnyOracle, OracleProblem, Sampling, reduce_basis, withheld
+from ._sampled import (
+    AnyOracle,
+    OracleProblem,
+    Sampling,
+    is_indefinite,
+    kernel_matrix,
+    reduce_basis,
+    sampling_bounds,
+    withheld,
+)
 from ._solve import Session
 from ._warnings import warn_unless_converged
 
 METHODS = ("linear", "constant", "exact")
-# Rows on which a kernel is tested for a negative eigenvalue.
-TESTED_ROWS = 160
 
 
 class SampledCutSVC(ClassifierMixin, KernelMachine):
@@ -202,7 +202,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
             if callable(self.kernel):
                 executor = SerialExecutor()  # the user's function is called from one thread
             matrix = self._matrix(X, executor, float(bounds.max()))
-            indefinite = self._indefinite(matrix)
+            indefinite = is_indefinite(self._kernel, matrix)
             results, problems = self._solve(matrix, encoded, bounds, executor)
             if indefinite:
                 results = [withheld(result) for result in results]
@@ -240,24 +240,18 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
             check_integer("max_basis", self.max_basis, at_least=1)
 
     def _matrix(self, X: Any, executor: Executor, bound: float) -> KernelMatrix:
-        kernel = self._make_kernel(X)
-        self._kernel = kernel
-        if kernel.name == "precomputed":
-            return PrecomputedMatrix(X)
-        if kernel.function is not None:
-            return CallableMatrix(kernel.function, X)
+        self._kernel = self._make_kernel(X)
         single = self.tol >= SINGLE_TOL and bound <= SINGLE_BOUND
-        points = training_points(kernel, X, single=single)
         # In the constant-time method a thread works on a cut, else on a chunk of the rows.
         serial = self.method == "constant"
-        return ProductMatrix(kernel, points, None, SerialExecutor() if serial else executor)
+        runner = SerialExecutor() if serial else executor
+        return kernel_matrix(self._kernel, X, runner, single=single)
 
     def _precise(self, X: Any, matrix: KernelMatrix, executor: Executor) -> KernelMatrix:
         """The kernel in double precision, computed by the executor."""
         if not isinstance(matrix, ProductMatrix):
             return matrix
-        points = training_points(self._kernel, X, single=False)
-        return ProductMatrix(self._kernel, points, None, executor)
+        return kernel_matrix(self._kernel, X, executor, single=False)
 
     def _sampling(self, problem: OracleProblem) -> Sampling:
         return Sampling(
@@ -268,13 +262,6 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
             radius=float(np.sqrt(max(0.0, np.max(problem.made.matrix.diagonal)))),
             C=float(self.C) * problem.total,
         )
-
-    def _indefinite(self, matrix: KernelMatrix) -> bool:
-        definite = self._kernel.definite
-        if definite is not None:
-            return not definite
-        rows = np.linspace(0, matrix.columns - 1, min(matrix.columns, TESTED_ROWS))
-        return has_negative_eigenvalue(matrix, np.unique(rows.astype(np.int64)))
 
     def _joint(self) -> bool:
         return self.multi_class == "crammer_singer" and len(self.classes_) > 2
@@ -377,10 +364,8 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         bound : float, or list of float with several problems
         """
         check_is_fitted(self)
-        if not 0.0 < check_number("confidence", confidence) < 1.0:
-            raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
         results = self.result_ if isinstance(self.result_, list) else [self.result_]
-        bounds = [s.bound(r, confidence) for s, r in zip(self._samplings, results, strict=True)]
+        bounds = sampling_bounds(self._samplings, results, confidence)
         return bounds if len(bounds) > 1 else bounds[0]
 
     # -- prediction -------------------------------------------------------------------

@@ -137,7 +137,10 @@ def _chain(model: Any) -> None:
     expected = ChainShape(features, classes, bool(model.boundaries), int(model.order))
     if shape != expected or shape.order not in (1, 2):
         raise ValueError(f"the chain must have {expected}, got {shape!r:.100}")
-    _check_array(model, "coef_", (classes, features))
+    if model.kernel is None:
+        _check_array(model, "coef_", (classes, features))
+    else:
+        _basis(model, classes)
     _check_array(model, "transitions_", (classes, classes))
     for name in ("begin_", "finish_"):
         _check_array(model, name, (classes,))

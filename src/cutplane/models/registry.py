@@ -15,7 +15,7 @@ from ..dual.records import DualCertificate, DualIteration
 from ..estimators._sampled import Sampling
 from ..result import Certificate, Iteration, SolveResult
 from ..store.values import Registry
-from ..structured import BinaryProblem, MulticlassProblem
+from ..structured import BinaryProblem, MulticlassProblem, MultilabelProblem
 from ..structured.chain import ChainShape
 
 Thing = TypeVar("Thing")
@@ -37,7 +37,7 @@ ESTIMATORS: dict[str, Any] = {
     )
 }
 RECORDS = (DualCertificate, DualIteration, ChainShape, Sampling)
-PROBLEMS = (BinaryProblem, MulticlassProblem)
+PROBLEMS = (BinaryProblem, MulticlassProblem, MultilabelProblem)
 
 REGISTRY = Registry({kind.__name__: kind for kind in RECORDS})
 

@@ -32,6 +32,7 @@ from ..risks import Risk, Targets
 from .point import Cut, Line, Point
 from .row_surface import RowSurface
 from .span import CutSpan, Expansion, ScoreTable
+from .surface import Surface
 
 CAPACITY = 128
 # What is left of a vector that depends on others, relative to its square, is rounding.
@@ -97,6 +98,11 @@ class SpanOracle:
         """Length of the coordinate vectors."""
         return self.span.capacity
 
+    @property
+    def rows(self) -> int:
+        """Rows that expansions are made of."""
+        return self.matrix.columns
+
     def regularised(self, w: np.ndarray) -> np.ndarray:
         """All of w."""
         return w
@@ -113,19 +119,21 @@ class SpanOracle:
         return among[np.sort(self.rng.choice(len(among), size, replace=False, shuffle=False))]
 
 
-class SampledOracle(SpanOracle):
+class SurfaceOracle(SpanOracle):
     """Cuts of all rows, or of a sample of those with a loss; scores of all rows are known.
 
     Parameters
     ----------
     matrix, executor, rng
         As for every oracle here.
-    targets : Targets
-    risk : Risk
+    surface : Surface
+        The risk, of scores with a row per row of the matrix.
     size : int or None
         Rows of a sample, r; None for exact cuts.
     centred : bool
         Whether sampled cuts touch the risk where the exact ones do.
+    free : int, optional
+        Rows from this one on cost no kernel value: no sample leaves them out.
     """
 
     idle_vectors = 24  # the scores of all rows must be moved
@@ -133,25 +141,25 @@ class SampledOracle(SpanOracle):
     def __init__(
         self,
         matrix: KernelMatrix,
-        targets: Targets,
-        risk: Risk,
+        surface: Surface,
         executor: Executor,
         rng: np.random.Generator,
         *,
         size: int | None,
         centred: bool,
+        free: int | None = None,
     ) -> None:
         super().__init__(matrix, executor, rng)
-        self.risk = risk
-        self.surface = RowSurface(targets, risk, executor)
-        self.table = ScoreTable(self.surface.slices, self.surface.outputs)
+        self.surface = surface
+        self.table = ScoreTable(surface.slices, surface.outputs)
         self._size = size
         self._centred = centred
+        self._free = matrix.columns if free is None else free
 
     @property
     def samples(self) -> bool:
         """Whether cuts may be sampled."""
-        return self._size is not None and self._size < self.matrix.columns
+        return self._size is not None and self._size < self._free
 
     def new_point(self) -> Point:
         """The point w = 0, not evaluated."""
@@ -182,36 +190,52 @@ class SampledOracle(SpanOracle):
         lossy = np.flatnonzero(coef if coef.ndim == 1 else np.any(coef != 0.0, axis=1))
         if len(lossy) == 0:
             return Cut(np.zeros(self.dimension), 0.0)
-        rows = self.draw(lossy, self._size)
-        if level is not None and not self._centred and len(rows) < len(lossy):
-            rows = self._violated(rows, lossy, coef, offset, level)
-        some = coef[rows] * (len(lossy) / len(rows))
-        if self._centred and len(rows) < len(lossy):
-            offset += _total(coef, point.scores) - _total(some, point.scores[rows])
-        return Cut(self._add(Expansion(rows, some)), offset)
+        rows, free = np.split(lossy, [np.searchsorted(lossy, self._free)])
+        some = self._sample(coef, rows, free)
+        sampled = len(some.rows) < len(lossy)
+        if level is not None and not self._centred and sampled:
+            some = self._violated(some, coef, offset, rows, free, level)
+        if self._centred and sampled:
+            offset += _total(coef, point.scores) - _total(some.coef, point.scores[some.rows])
+        return Cut(self._add(some), offset)
+
+    def _sample(self, coef: np.ndarray, rows: np.ndarray, free: np.ndarray) -> Expansion:
+        """A vector of the same mean, from a sample of the rows and all of the free ones."""
+        drawn = self.draw(rows, self._size)
+        some = coef[drawn] * (len(rows) / max(1, len(drawn)))
+        return Expansion(np.concatenate([drawn, free]), np.concatenate([some, coef[free]]))
 
     def _violated(
-        self, rows: np.ndarray, lossy: np.ndarray, coef: np.ndarray, offset: float, level: Level
-    ) -> np.ndarray:
-        """A sample whose cut is above the level, if the exact one is."""
+        self,
+        some: Expansion,
+        coef: np.ndarray,
+        offset: float,
+        rows: np.ndarray,
+        free: np.ndarray,
+        level: Level,
+    ) -> Expansion:
+        """A sample whose cut is above the level, if the exact one is; ``some`` is the first."""
         if _total(coef, level.scores) + offset <= level.height:
-            return rows
+            return some
         for _ in range(MOST_SAMPLES):
-            some = coef[rows] * (len(lossy) / len(rows))
-            if _total(some, level.scores[rows]) + offset > level.height:
+            if _total(some.coef, level.scores[some.rows]) + offset > level.height:
                 break
-            rows = self.draw(lossy, self._size)
-        return rows
+            some = self._sample(coef, rows, free)
+        return some
 
     def _add(self, expansion: Expansion) -> np.ndarray:
         """Compute the scores of a new vector; returns its coordinates."""
-        scores = self.matrix.combine(expansion.rows, expansion.coef)
-        self.kernel_values += len(expansion.rows) * len(scores)
+        scores = self.scores_of(expansion)
         products = self.table.products(expansion)
         squared = _total(expansion.coef, scores[expansion.rows])
         coordinates = self.span.add(expansion, products, squared)
         self.table.add(scores)
         return coordinates
+
+    def scores_of(self, expansion: Expansion) -> np.ndarray:
+        """Scores of all rows; the kernel values are counted."""
+        self.kernel_values += len(expansion.rows) * self.matrix.columns
+        return self.matrix.combine(expansion.rows, expansion.coef)
 
     def rebase(self, vectors: np.ndarray, point: Point, capacity: int) -> np.ndarray:
         """Forget all vectors but these and the one of a point.
@@ -228,6 +252,33 @@ class SampledOracle(SpanOracle):
         self.table.keep(vectors)
         self.table.add(point.scores)
         return coordinates
+
+
+class SampledOracle(SurfaceOracle):
+    """Cuts of a sum of losses over rows.
+
+    Parameters
+    ----------
+    matrix, executor, rng, size, centred
+        As for the oracle of any surface.
+    targets : Targets
+    risk : Risk
+    """
+
+    def __init__(
+        self,
+        matrix: KernelMatrix,
+        targets: Targets,
+        risk: Risk,
+        executor: Executor,
+        rng: np.random.Generator,
+        *,
+        size: int | None,
+        centred: bool,
+    ) -> None:
+        surface = RowSurface(targets, risk, executor)
+        super().__init__(matrix, surface, executor, rng, size=size, centred=centred)
+        self.risk = risk
 
 
 class ConstantOracle(SpanOracle):

@@ -166,6 +166,105 @@ def decode(
     return path
 
 
+class LabelledChains:
+    """Sequences with their true labels: inference for all of them, from emissions and transitions.
+
+    Attributes
+    ----------
+    weight : float
+        Of a sequence: 1/N.
+    token_weights : ndarray, shape (tokens,)
+        The same for every token.
+
+    Parameters
+    ----------
+    starts : ndarray of int64, shape (sequences + 1,)
+    truth : ndarray of int64, shape (tokens,)
+        Numbers of the labels.
+    shape : ChainShape
+    loss : {'hamming', 'zero_one'}
+    """
+
+    def __init__(self, starts: np.ndarray, truth: np.ndarray, shape: ChainShape, loss: str) -> None:
+        self.shape = shape
+        self.loss = loss
+        self.truth = truth
+        sequences = len(starts) - 1
+        self._violated = getattr(shape.loops, LOSSES[loss])
+        self.weight = 1.0 / sequences
+        self._weights = np.full(sequences, self.weight)
+        self.token_weights = np.repeat(self._weights, np.diff(starts))
+        self._chunks = Chunks(starts, shape)
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Where each sequence begins among the tokens."""
+        return self._chunks.starts
+
+    def infer(self, point: Point, weights: ChainWeights, executor: Executor) -> None:
+        """Viterbi's algorithm with the loss added; the most violated labelling becomes ``coef``."""
+        chunks = self._chunks
+
+        def task(k: int) -> np.ndarray:
+            first, last = chunks.bounds[k]
+            return np.array(
+                self._violated(
+                    point.scores,
+                    chunks.starts,
+                    first,
+                    last,
+                    *weights.scores(),
+                    self.truth,
+                    self._weights,
+                    chunks.buffer(first, last),
+                    point.coef,
+                )
+            )
+
+        parts = executor.run(task, len(chunks.bounds))
+        point.risk, point.offset = map(float, np.sum(parts, axis=0))
+
+    def slopes(self, line: Line, way: ChainWeights, executor: Executor) -> Callable[[Point], float]:
+        """Derivatives on a line, from the emissions at both ends and the others' difference."""
+        start, end, chunks = line.start, line.end, self._chunks
+
+        def slope(point: Point) -> float:
+            def task(k: int) -> float:
+                return self.shape.loops.slope(
+                    start.scores,
+                    end.scores,
+                    chunks.starts,
+                    *chunks.bounds[k],
+                    *way.scores(),
+                    self.truth,
+                    self._weights,
+                    point.coef,
+                )
+
+            return sum(executor.run(task, len(chunks.bounds)))
+
+        return slope
+
+    def counts(self, path: np.ndarray, executor: Executor) -> ChainWeights:
+        """Mean counts of a labelling minus those of the truth, of all but the emissions."""
+        chunks = self._chunks
+        counted = ChainShape(0, self.shape.labels, True, self.shape.order)
+
+        def count(k: int) -> np.ndarray:
+            partial = np.zeros(counted.dimension)
+            self.shape.loops.add_counts(
+                chunks.starts,
+                *chunks.bounds[k],
+                self.truth,
+                self._weights,
+                path,
+                *counted.unpack(partial).scores(),
+            )
+            return partial
+
+        return counted.unpack(np.sum(executor.run(count, len(chunks.bounds)), axis=0))
+
+
 class ChainExamples:
     """All training sequences of a chain; a ``JointModel``.
 
@@ -175,33 +274,16 @@ class ChainExamples:
     ----------
     matrix : BlockedMatrix
         All tokens, in order.
-    starts : ndarray of int64, shape (sequences + 1,)
-    truth : ndarray of int64, shape (tokens,)
-        Numbers of the labels.
-    shape : ChainShape
-    loss : {'hamming', 'zero_one'}
+    chains : LabelledChains
     """
 
-    def __init__(
-        self,
-        matrix: BlockedMatrix,
-        starts: np.ndarray,
-        truth: np.ndarray,
-        shape: ChainShape,
-        loss: str,
-    ) -> None:
+    def __init__(self, matrix: BlockedMatrix, chains: LabelledChains) -> None:
         self.matrix = matrix
-        self.shape = shape
-        self.dimension = shape.dimension
-        self.rows = len(truth)
-        self.outputs: int | None = shape.labels
-        self.loss = loss
-        self._violated = getattr(shape.loops, LOSSES[loss])
-        self._truth = truth
-        sequences = len(starts) - 1
-        self._weights = np.full(sequences, 1.0 / sequences)
-        self._token_weights = np.repeat(self._weights, np.diff(starts))
-        self._chunks = Chunks(starts, shape)
+        self.chains = chains
+        self.shape = chains.shape
+        self.dimension = self.shape.dimension
+        self.rows = len(chains.truth)
+        self.outputs: int | None = self.shape.labels
         self._groups = self._gradient_groups()
 
     def _gradient_groups(self) -> list[range]:
@@ -222,9 +304,9 @@ class ChainExamples:
     def digest(self) -> bytes:
         """Identifies the data, the labels and the loss."""
         digest = hashlib.blake2b(self.matrix.digest(), digest_size=16)
-        digest.update(repr((self.loss, self.shape)).encode())
-        digest.update(self._chunks.starts.data)
-        digest.update(self._truth.data)
+        digest.update(repr((self.chains.loss, self.shape)).encode())
+        digest.update(self.chains.starts.data)
+        digest.update(self.chains.truth.data)
         return digest.digest()
 
     def new_point(self, w: np.ndarray) -> Point:
@@ -237,53 +319,16 @@ class ChainExamples:
 
     def infer(self, point: Point, executor: Executor) -> None:
         """Viterbi's algorithm with the loss added."""
-        weights = self.shape.unpack(point.w)
-        chunks = self._chunks
-
-        def task(k: int) -> np.ndarray:
-            first, last = chunks.bounds[k]
-            return np.array(
-                self._violated(
-                    point.scores,
-                    chunks.starts,
-                    first,
-                    last,
-                    *weights.scores(),
-                    self._truth,
-                    self._weights,
-                    chunks.buffer(first, last),
-                    point.coef,
-                )
-            )
-
-        parts = executor.run(task, len(chunks.bounds))
-        point.risk, point.offset = map(float, np.sum(parts, axis=0))
+        self.chains.infer(point, self.shape.unpack(point.w), executor)
 
     def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
         """From the emissions at both ends: no product with the data."""
-        start, end, chunks = line.start, line.end, self._chunks
-        way = self.shape.unpack(end.w - start.w)
-
-        def slope(point: Point) -> float:
-            def task(k: int) -> float:
-                return self.shape.loops.slope(
-                    start.scores,
-                    end.scores,
-                    chunks.starts,
-                    *chunks.bounds[k],
-                    *way.scores(),
-                    self._truth,
-                    self._weights,
-                    point.coef,
-                )
-
-            return sum(executor.run(task, len(chunks.bounds)))
-
-        return slope
+        way = self.shape.unpack(line.end.w - line.start.w)
+        return self.chains.slopes(line, way, executor)
 
     def plane(self, point: Point, executor: Executor) -> np.ndarray:
         """One product Xᵀ·coef over the wrong tokens, and the counts of transitions."""
-        path, chunks, shape = point.coef, self._chunks, self.shape
+        path, shape, chains = point.coef, self.shape, self.chains
         longest = int(np.max(np.diff(self.matrix.bounds)))
 
         def gradient(k: int) -> np.ndarray:
@@ -293,30 +338,15 @@ class ChainExamples:
                 rows = self.matrix.slice(number)
                 coef = buffer[: rows.stop - rows.start]
                 viterbi.emission_coefficients(
-                    self._truth[rows], self._token_weights[rows], path[rows], coef
+                    chains.truth[rows], chains.token_weights[rows], path[rows], coef
                 )
                 self.matrix.blocks[number].add_gradient(coef, partial)
-            return partial
-
-        counted = ChainShape(0, shape.labels, True, shape.order)
-
-        def count(k: int) -> np.ndarray:
-            partial = np.zeros(counted.dimension)
-            parts = counted.unpack(partial)
-            shape.loops.add_counts(
-                chunks.starts,
-                *chunks.bounds[k],
-                self._truth,
-                self._weights,
-                path,
-                *parts.scores(),
-            )
             return partial
 
         partials = executor.run(gradient, len(self._groups))
         for partial in partials[1:]:
             partials[0] += partial
-        counts = counted.unpack(np.sum(executor.run(count, len(chunks.bounds)), axis=0))
+        counts = chains.counts(path, executor)
         return shape.pack(dataclasses.replace(counts, emissions=partials[0]))
 
     def cheap_cut(self, w: np.ndarray) -> Cut | None:

@@ -19,7 +19,7 @@ import scipy.sparse
 from .problem import Problem
 
 
-def _matrix(X: Any) -> Any:
+def input_matrix(X: Any) -> Any:
     """Inputs as rows of a matrix."""
     if scipy.sparse.issparse(X):
         return scipy.sparse.csr_array(X)
@@ -28,9 +28,9 @@ def _matrix(X: Any) -> Any:
     return np.asarray(X, dtype=np.float64)
 
 
-def _products(X: Any, w: np.ndarray) -> np.ndarray:
+def input_products(X: Any, w: np.ndarray) -> np.ndarray:
     """X·w for the columns of w; not by BLAS, whose threads would stand in the way of ours."""
-    X = _matrix(X)
+    X = input_matrix(X)
     return X @ w if scipy.sparse.issparse(X) else np.einsum("ij,jk->ik", X, w)
 
 
@@ -72,7 +72,7 @@ class BinaryProblem(_Labels):
     def joint_feature_batch(self, X: Any, Y: Any) -> Any:
         """±x/2."""
         sign = self._codes(Y) - 0.5
-        X = _matrix(X)
+        X = input_matrix(X)
         if scipy.sparse.issparse(X):
             return scipy.sparse.diags_array(sign) @ X
         return sign[:, None] * X
@@ -85,7 +85,7 @@ class BinaryProblem(_Labels):
         """The other class where the margin is below 1."""
         assert self.classes is not None
         codes = self._codes(Y)
-        flip = (2 * codes - 1) * _products(X, w[:, None])[:, 0] < 1.0
+        flip = (2 * codes - 1) * input_products(X, w[:, None])[:, 0] < 1.0
         return self.classes[np.where(flip, 1 - codes, codes)]
 
     most_violated_slack_batch = most_violated_batch
@@ -93,7 +93,7 @@ class BinaryProblem(_Labels):
     def predict_batch(self, X: Any, w: np.ndarray) -> Any:
         """The sign of <w, x>."""
         assert self.classes is not None
-        return self.classes[(_products(X, w[:, None])[:, 0] > 0.0).astype(np.int64)]
+        return self.classes[(input_products(X, w[:, None])[:, 0] > 0.0).astype(np.int64)]
 
 
 class MulticlassProblem(_Labels):
@@ -131,7 +131,7 @@ class MulticlassProblem(_Labels):
         """x in the part of its class."""
         assert self.classes is not None
         codes = self._codes(Y)
-        X = _matrix(X)
+        X = input_matrix(X)
         rows, features = X.shape
         if not scipy.sparse.issparse(X):
             starts = np.arange(rows + 1, dtype=np.int64) * features
@@ -170,4 +170,4 @@ class MulticlassProblem(_Labels):
 
     def _scores(self, X: Any, w: np.ndarray) -> np.ndarray:
         assert self.classes is not None
-        return _products(X, w.reshape(len(self.classes), -1).T)
+        return input_products(X, w.reshape(len(self.classes), -1).T)

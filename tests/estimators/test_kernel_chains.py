@@ -1,0 +1,243 @@
+"""ChainTagger with a kernel: against every labelling, the linear chain, and multiclass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.metrics.pairwise import rbf_kernel
+
+import cutplane.estimators._chain_kernel as chain_kernel
+import cutplane.exec.executors
+from cutplane import ChainTagger, SampledCutSVC
+from cutplane.structured.chain import ChainShape
+from structured_reference import enumerated_chains, random_chains
+
+SHAPES = pytest.mark.parametrize(
+    ("order", "boundaries"), [(1, False), (1, True), (2, True)], ids=["1", "1 ends", "2 ends"]
+)
+GAMMA = 0.8
+
+
+def corners(seed: int = 0, sequences: int = 60) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Tokens in a square; the label is the parity of the corner, which no line divides.
+
+    It is likely to be that of the token before, and one token of five tells nothing.
+    """
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 9, sequences)
+    y = np.cumsum(rng.random(lengths.sum()) < 0.2) % 2
+    side = rng.integers(0, 2, len(y))
+    X = np.column_stack([side, side ^ y]) * 2.0 - 1.0 + 0.45 * rng.standard_normal((len(y), 2))
+    X[rng.random(len(y)) < 0.2] = 0.0
+    return X, np.array(["even", "odd"])[y], lengths
+
+
+@pytest.fixture(scope="module", name="square")
+def square_data():
+    return corners()
+
+
+# -- brute force --------------------------------------------------------------------------
+
+
+def explicit_features(X: list[np.ndarray]) -> list[np.ndarray]:
+    """Features of the RBF kernel on these tokens: their inner products are its values."""
+    tokens = np.concatenate(X)
+    factor = np.linalg.cholesky(rbf_kernel(tokens, gamma=GAMMA) + 1e-13 * np.eye(len(tokens)))
+    return np.split(factor, np.cumsum([len(x) for x in X])[:-1])
+
+
+def explicit_point(model: ChainTagger, X: list[np.ndarray]) -> np.ndarray:
+    """The model as a w of the explicit features."""
+    tokens = len(np.concatenate(X))
+    features = np.concatenate(explicit_features(X))
+    coef = np.zeros((tokens, len(model.classes_)))
+    coef[model.support_] = model.dual_coef_.T
+    second = None
+    if model.order == 2:
+        second = model.second_transitions_.transpose(1, 0, 2)
+    shape = ChainShape(tokens, len(model.classes_), model.boundaries, model.order)
+    return shape.pack(
+        cutplane.structured.chain.ChainWeights(
+            features.T @ coef, model.transitions_, model.begin_, model.finish_, second
+        )
+    )
+
+
+@SHAPES
+@pytest.mark.parametrize("loss", ["hamming", "zero_one"])
+@pytest.mark.parametrize("solver", ["ocas", "cpa"])
+def test_the_optimum_of_the_enumerated_problem(solver, loss, order, boundaries):
+    X, Y = random_chains(2)
+    features = explicit_features(X)
+    shape = ChainShape(features[0].shape[1], 3, boundaries, order)
+    every = enumerated_chains(features, Y, shape, loss)
+    optimum = every.optimum(5.0)
+    model = ChainTagger(
+        5.0, kernel="rbf", gamma=GAMMA, method="exact", loss=loss, order=order,
+        boundaries=boundaries, solver=solver, tol=1e-7,
+    ).fit(X, Y)  # fmt: skip
+    certificate = model.certificate_
+    assert certificate.kind == "exact"
+    assert certificate.relative_gap <= 1e-7
+    assert certificate.dual <= optimum * (1 + 1e-7)
+    assert optimum <= certificate.primal * (1 + 1e-7)
+    # The model is the point that the certificate is about.
+    assert every.objective(explicit_point(model, X), 5.0) == pytest.approx(optimum, rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["ocas", "cpa"])
+def test_the_linear_kernel_is_the_linear_chain(solver):
+    X, Y = random_chains(4, lengths=(3, 2, 0, 4, 1, 5, 2, 2))
+    plain = ChainTagger(20.0, tol=1e-6, boundaries=True).fit(X, Y)
+    model = ChainTagger(
+        20.0, kernel="linear", tol=1e-6, boundaries=True, solver=solver, method="exact"
+    ).fit(X, Y)
+    assert model.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-6)
+    assert model.certificate_.dual <= plain.certificate_.primal * (1 + 1e-10)
+    assert plain.certificate_.dual <= model.certificate_.primal * (1 + 1e-10)
+    coef = model.dual_coef_ @ model.support_vectors_
+    np.testing.assert_allclose(coef, plain.coef_, atol=0.02)
+    np.testing.assert_allclose(model.transitions_, plain.transitions_, atol=0.02)
+    for a, b in zip(model.decision_function(X), plain.decision_function(X), strict=True):
+        np.testing.assert_allclose(a, b, atol=0.1)
+
+
+def test_sequences_of_one_token_are_multiclass(iris):
+    X, y = iris
+    reference = SampledCutSVC(
+        C=0.5, gamma=0.3, method="exact", multi_class="crammer_singer", stopping="relative",
+        tol=1e-5,
+    ).fit(X, y)  # fmt: skip
+    model = ChainTagger(0.5 * len(y), kernel="rbf", gamma=0.3, tol=1e-5)
+    model.fit(X, y, lengths=np.ones(len(y), int))
+    assert model.certificate_.primal == pytest.approx(reference.certificate_.primal, rel=2e-5)
+    np.testing.assert_array_equal(model.transitions_, 0.0)
+    scores = model.decision_function(X, lengths=[len(y)])
+    assert scores.shape == (150, 3)
+    np.testing.assert_allclose(scores, reference.decision_function(X), atol=0.05)
+
+
+# -- sampling -----------------------------------------------------------------------------
+
+
+def objective(model: ChainTagger, X: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> float:
+    """Of a model with two labels and the Hamming loss, by Viterbi in plain Python."""
+    emissions = model.decision_function(X, lengths=lengths)
+    truth, T = np.searchsorted(model.classes_, y), model.transitions_
+    risk = 0.0
+    for a, b in zip(np.cumsum(lengths) - lengths, np.cumsum(lengths), strict=True):
+        s, z = emissions[a:b], truth[a:b]
+        best = s[0] + (np.arange(2) != z[0])
+        own = s[0, z[0]]
+        for t in range(1, b - a):
+            best = (best[:, None] + T).max(axis=0) + s[t] + (np.arange(2) != z[t])
+            own += T[z[t - 1], z[t]] + s[t, z[t]]
+        risk += best.max() - own
+    values = rbf_kernel(model.support_vectors_, gamma=model._gamma)
+    squared = np.einsum("ki,ij,kj->", model.dual_coef_, values, model.dual_coef_)
+    return 0.5 * (squared + np.sum(T**2)) + model.C * risk / len(lengths)
+
+
+def tagger(**parameters) -> ChainTagger:
+    return ChainTagger(60.0, kernel="rbf", gamma=1.0, tol=1e-3, random_state=0).set_params(
+        **parameters
+    )
+
+
+@pytest.mark.parametrize("solver", ["ocas", "cpa"])
+def test_a_sample_of_all_tokens_is_exact(square, solver):
+    X, y, lengths = square
+    exact = tagger(method="exact", solver=solver).fit(X, y, lengths=lengths)
+    whole = tagger(method="linear", sample_size=len(y), solver=solver).fit(X, y, lengths=lengths)
+    assert whole.certificate_ == exact.certificate_
+    assert whole.certificate_.kind == "exact"
+    np.testing.assert_array_equal(whole.dual_coef_, exact.dual_coef_)
+    assert exact.certificate_.primal == pytest.approx(objective(exact, X, y, lengths), rel=1e-5)
+    assert exact.sampling_bound() == exact.certificate_.gap
+
+
+@pytest.mark.parametrize("solver", ["ocas", "cpa"])
+def test_sampled_cuts_come_close(square, solver):
+    X, y, lengths = square
+    exact = tagger().fit(X, y, lengths=lengths)
+    assert exact.certificate_.kind == "exact"  # auto: so few tokens are not sampled
+    sampled = tagger(
+        method="linear", sample_size=60, solver=solver, stopping="epsilon", tol=2e-2
+    ).fit(X, y, lengths=lengths)
+    certificate = sampled.certificate_
+    assert certificate.kind == "estimated"
+    assert certificate.primal == pytest.approx(objective(sampled, X, y, lengths), rel=1e-5)
+    assert exact.certificate_.dual <= certificate.primal <= 1.15 * exact.certificate_.primal
+    assert certificate.dual == pytest.approx(exact.certificate_.dual, rel=0.15)
+    assert sampled.sampling_bound(0.9) < sampled.sampling_bound(0.99)
+    again = tagger(
+        method="linear", sample_size=60, solver=solver, stopping="epsilon", tol=2e-2
+    ).fit(X, y, lengths=lengths)
+    np.testing.assert_array_equal(again.dual_coef_, sampled.dual_coef_)
+
+
+def test_a_kernel_sees_what_lines_do_not(square):
+    X, y, lengths = square
+    X_test, y_test, lengths_test = corners(1, 200)
+    linear = ChainTagger(60.0).fit(X, y, lengths=lengths)
+    model = tagger().fit(X, y, lengths=lengths)
+    alone = SampledCutSVC(gamma=1.0, method="exact").fit(X, y).score(X_test, y_test)
+    assert linear.score(X_test, y_test, lengths=lengths_test) < 0.75
+    assert model.score(X_test, y_test, lengths=lengths_test) > alone + 0.05
+
+
+@pytest.mark.parametrize("method", ["exact", "linear"])
+def test_values_that_are_not_stored(square, method, monkeypatch):
+    X, y, lengths = square
+    stored = tagger(method=method, sample_size=100).fit(X, y, lengths=lengths)
+    assert stored.n_kernel_values_ == len(y) ** 2
+    monkeypatch.setattr(chain_kernel, "STORED_BYTES", 0)
+    model = tagger(method=method, sample_size=100).fit(X, y, lengths=lengths)
+    assert model.n_kernel_values_ % len(y) == 0
+    if method == "linear":
+        assert model.n_kernel_values_ <= 100 * len(y) * (model.n_iter_ + 1)
+    rel = 2e-3 if method == "exact" else 0.05
+    assert model.certificate_.primal == pytest.approx(stored.certificate_.primal, rel=rel)
+    assert tagger(method="auto", sample_size=100).fit(X, y, lengths=lengths).result_.n_iter > 0
+
+
+@pytest.mark.parametrize("stored", [True, False], ids=["stored", "computed"])
+def test_the_same_bits_for_any_number_of_threads(square, stored, monkeypatch):
+    monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1)
+    monkeypatch.setattr(cutplane.structured.chain, "CHUNK_WORK", 300)
+    monkeypatch.setattr(cutplane.kernels, "STORED_COLUMNS", 50)
+    monkeypatch.setattr(cutplane.kernels, "SUM_COLUMNS", 50)
+    if not stored:
+        monkeypatch.setattr(chain_kernel, "STORED_BYTES", 0)
+    X, y, lengths = square
+    found = []
+    for threads in (1, 2, 5):
+        model = tagger(method="linear", sample_size=80, n_jobs=threads)
+        model.fit(scipy.sparse.csr_array(X), y, lengths=lengths)
+        found.append((model.dual_coef_, model.transitions_, model.certificate_.primal))
+        assert found[-1][2] == found[0][2]
+        np.testing.assert_array_equal(found[-1][0], found[0][0])
+        np.testing.assert_array_equal(found[-1][1], found[0][1])
+
+
+# -- fewer basis tokens -------------------------------------------------------------------
+
+
+def test_the_cost_of_predictions_is_bounded(square):
+    X, y, lengths = square
+    model = tagger().fit(X, y, lengths=lengths)
+    small = tagger(max_basis=40).fit(X, y, lengths=lengths)
+    assert (small.n_basis_, len(small.support_)) == (40, 40)
+    assert model.n_basis_ > 40 and model.basis_error_ == 0.0
+    apart = np.abs(
+        small.decision_function(X, lengths=lengths) - model.decision_function(X, lengths=lengths)
+    )
+    assert 0.0 < apart.max() <= small.basis_error_ * (1 + 1e-5)
+    # The certificate is that of the smaller model.
+    assert small.certificate_.primal == pytest.approx(objective(small, X, y, lengths), rel=1e-6)
+    assert small.certificate_.dual == pytest.approx(model.certificate_.dual, rel=1e-9)
+    np.testing.assert_array_equal(small.transitions_, model.transitions_)
+    plenty = tagger(max_basis=10_000).fit(X, y, lengths=lengths)
+    np.testing.assert_array_equal(plenty.dual_coef_, model.dual_coef_)
