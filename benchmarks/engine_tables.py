@@ -11,7 +11,7 @@ DISTANCES = ("0.01", "0.001", "0.0001")
 
 
 def _objective(cases: list[Content]) -> str:
-    names = [peer["solver"] for peer in cases[0]["peers"]] if cases else []
+    names = list(dict.fromkeys(peer["solver"] for case in cases for peer in case["peers"]))
     columns = ["seconds to 1e-2 / 1e-3 / 1e-4", "ours, 2 threads", "ours, 1 thread", *names]
     columns += ["certified 1e-3", "reads of the data", "best peer / ours (2, 1)"]
     rows = []
@@ -46,6 +46,8 @@ def _peer(peers: list[Content], name: str) -> str:
         return "–"
     found = [peer["within"][d] for d in DISTANCES]
     text = " / ".join("–" if t is None else seconds_text(t) for t in found)
+    if peer.get("bias", "none") != "none":
+        text += " (with bias)"
     if found[-1] is None:
         text += f" ({peer['closest']:.0e} after {seconds_text(peer['longest'])})"
     return text
@@ -94,6 +96,7 @@ TABLES = {
     "a9a": ("a9a: time to the objective", _objective),
     "w8a": ("w8a: time to the objective", _objective),
     "celegans": ("Splice sites: time to the objective", _objective),
+    "file": ("A file given: time to the objective", _objective),
     "paths": ("Paths over C", _paths),
     "growth": ("Growth with the number of rows", _growth),
 }

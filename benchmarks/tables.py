@@ -314,6 +314,7 @@ def tables_of(suite: str) -> Tables:
         file_tables,
         kernel_tables,
         measure_tables,
+        paper_tables,
         sampled_tables,
     )
 
@@ -323,6 +324,7 @@ def tables_of(suite: str) -> Tables:
         "files": file_tables.TABLES,
         "kernels": kernel_tables.TABLES,
         "engine": engine_tables.TABLES,
+        "papers": paper_tables.TABLES,
         "sampled": sampled_tables.SAMPLED,
         "chains": sampled_tables.CHAINS,
     }[suite]
