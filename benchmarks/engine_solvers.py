@@ -145,16 +145,16 @@ PEERS: dict[str, Callable[[], Solver]] = {
 }
 
 # liblinear's own program and those of SVM-light take no number of passes, only a tolerance.
-TOLERANCES = (3.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 3e-3, 1e-3)
-FIRST_PASSES, GROWTH = 1, 1.4
+TOLERANCES = (3.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 3e-3, 1e-3, 3e-4, 1e-4)
+MOST_PASSES = 100_000
 NEVER = 1e-12  # a tolerance that no run reaches: the passes alone decide
 
 
-def ladder(peer: Solver) -> list[Effort]:
+def ladder(peer: Solver, growth: float = 2.0) -> list[Effort]:
     """Efforts from little to much; a peer is run with each until it is good or out of time."""
     if isinstance(peer, Liblinear | SvmLight | SvmPerf | DlibLinear):
         return [Effort(tol=tol) for tol in TOLERANCES]
-    passes = [FIRST_PASSES]
-    while passes[-1] < 5000:
-        passes.append(max(passes[-1] + 1, round(GROWTH * passes[-1])))
+    passes = [1]
+    while passes[-1] < MOST_PASSES:
+        passes.append(max(passes[-1] + 1, round(growth * passes[-1])))
     return [Effort(tol=NEVER, max_iter=count) for count in passes]

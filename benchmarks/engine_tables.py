@@ -70,14 +70,24 @@ def _paths(cases: list[Content]) -> str:
 
 
 def _growth(cases: list[Content]) -> str:
-    rows = [
-        [f"{case['rows']:,}", seconds_text(case["seconds"]["median"]), case["n_iter"]]
-        for case in cases
-        if "rows" in case
-    ]
-    text = markdown(["rows", "seconds", "iterations"], rows)
-    slopes = [f"{case['slope']:.2f}" for case in cases if "slope" in case]
-    return text + (f"\n\nSlope in log-log scale: {slopes[0]}." if slopes else "")
+    rows = []
+    for case in (c for c in cases if "rows" in c):
+        times = case["by_threads"]
+        rows.append(
+            [
+                f"{case['rows']:,}",
+                *(seconds_text(times[k]["median"]) if k in times else "–" for k in ("2", "1")),
+                f"{case['speed_up']:.2f}",
+                case["n_iter"],
+                f"{case['reads']:.0f}",
+            ]
+        )
+    columns = ["rows", "2 threads, s", "1 thread, s", "speed-up", "iterations"]
+    text = markdown([*columns, "reads of the data"], rows)
+    for case in (c for c in cases if "slope" in c):
+        steps = ", ".join(f"{s:.2f}" for s in case["between"])
+        text += f"\n\nSlope in log-log scale: {case['slope']:.2f}; between the sizes {steps}."
+    return text
 
 
 def _summary(cases: list[Content]) -> str:

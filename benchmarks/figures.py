@@ -5,7 +5,7 @@
 - ``position``: iterations against λ, with the library's own rule.
 
 Those of the measures are in ``measure_figures``, those of the kernels in ``kernel_figures``, those
-of the papers in ``paper_figures``.
+of the engine and the papers in ``engine_figures`` and ``paper_figures``.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ def draw(content: dict[str, Any], folder: Path) -> list[Path]:
         from . import kernel_figures
 
         return kernel_figures.draw(content, folder)
+    if content["suite"] == "engine":
+        from . import engine_figures
+
+        return engine_figures.draw(content, folder)
     if content["suite"] == "papers":
         from . import paper_figures
 
@@ -47,9 +51,9 @@ def draw(content: dict[str, Any], folder: Path) -> list[Path]:
     return []
 
 
-def save(figure: Any, stem: Path) -> list[Path]:
+def save(figure: Any, stem: Path, endings: Sequence[str] = (".png", ".svg")) -> list[Path]:
     """Write a figure in both formats."""
-    files = [stem.with_name(stem.name + ending) for ending in (".png", ".svg")]
+    files = [stem.with_name(stem.name + ending) for ending in endings]
     for file in files:
         # No date inside: the same JSON gives the same file.
         metadata = {"Date": None} if file.suffix == ".svg" else {}

@@ -26,6 +26,7 @@ FILE_C = 1.0
 TIGHT = 1e-6  # the paper's
 SHOWN = ("scikit-learn", "SGDClassifier", "snapml, 2 threads")
 EPOCHS = 10  # of the paper's SGD
+GROWTH = 1.5  # of the passes from point to point
 CURVE_SHARE = 0.3  # of --peer-seconds, for each peer's curve
 
 
@@ -83,7 +84,7 @@ def _curve(report: Report, peer: Solver, problem: Problem) -> list[Run]:
     prepared = peer.prepare(problem)
     left = CURVE_SHARE * report.settings.peer_seconds
     several = []
-    for effort in ladder(peer):
+    for effort in ladder(peer, GROWTH):
         several.append(report.timed(peer, problem, effort, prepared))
         left -= several[-1].seconds
         if left < 0.0:
