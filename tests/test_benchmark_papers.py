@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -30,7 +31,7 @@ CASES = {
 
 
 def run_sections(load, out: Path, capsys, sections: list[str], *more: str) -> dict[str, dict]:
-    """The contents of sections after a run on generated data; tables and figures are drawn."""
+    """The contents of sections after a run on generated data."""
     arguments = ["--generated", "--rows", "150", "--repeats", "1", *LIMITS, *more]
     for section in sections:
         arguments += ["--section", section]
@@ -47,6 +48,20 @@ def run_sections(load, out: Path, capsys, sections: list[str], *more: str) -> di
         checks = [c for case in contents[section]["cases"] for c in case["checks"]]
         assert all(check["ok"] for check in checks)
     return contents
+
+
+def look(load, out: Path, contents: dict[str, dict], words: dict[str, str]) -> list[str]:
+    """Draw one case of each section, in one format: that takes long; what was drawn."""
+    tables, figures, drawing = load("tables"), load("figures"), load("paper_figures")
+    one = functools.partial(figures.save, endings=(".svg",))
+    files = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drawing, "save", one)
+        for section, content in contents.items():
+            assert words[section] in tables.table(out / f"{section}.json")
+            files += figures.draw({**content, "cases": content["cases"][:1]}, out)
+    assert all(file.stat().st_size > 1000 for file in files)
+    return sorted(file.name for file in files)
 
 
 def test_figures_of_the_ocas_paper(load, tmp_path: Path, capsys, monkeypatch) -> None:
@@ -77,11 +92,13 @@ def test_figures_of_the_ocas_paper(load, tmp_path: Path, capsys, monkeypatch) ->
     for case in contents["ocas-scaling"]["cases"]:
         rows = [p["rows"] for p in case["curves"][0]["points"]]
         assert rows[0] == 100 and rows == sorted(rows) and rows[-1] <= case["rows"]
-    assert load("tables").main([str(tmp_path)]) == 0
-    text = (tmp_path / "tables.md").read_text("utf-8")
-    assert "above the best known" in text and "slope from 1,000 rows" in text
-    for name in ("ocas-figure1", "ocas-figure2", "ocas-figure3"):
-        assert (tmp_path / f"{name}.svg").stat().st_size > 1000
+    words = {
+        "ocas-curves": "default solver",
+        "ocas-peers": "above the best known",
+        "ocas-scaling": "slope from 1,000 rows",
+    }
+    drawn = look(load, tmp_path, contents, words)
+    assert drawn == ["ocas-figure1.svg", "ocas-figure2.svg", "ocas-figure3.svg"]
 
 
 def test_figures_of_the_svm_perf_paper(load, tmp_path: Path, capsys, monkeypatch) -> None:
@@ -103,10 +120,13 @@ def test_figures_of_the_svm_perf_paper(load, tmp_path: Path, capsys, monkeypatch
             for p in done:
                 assert p["objective"] - case["best_known"] <= p["epsilon"] * case["C"]
     assert {case["measure"] for case in contents["perf-c"]["cases"]} == {"accuracy", "PRBEP"}
-    assert load("tables").main([str(tmp_path)]) == 0
-    assert "against the optimum's, points" in (tmp_path / "tables.md").read_text("utf-8")
-    for name in ("perf-rows", "perf-epsilon", "perf-c"):
-        assert (tmp_path / f"{name}.svg").stat().st_size > 1000
+    words = {
+        "perf-n": "iterations by rows",
+        "perf-eps": "against the optimum's, points",
+        "perf-c": "against the optimum's, points",
+    }
+    drawn = look(load, tmp_path, contents, words)
+    assert drawn == ["perf-c.svg", "perf-epsilon.svg", "perf-rows.svg"]
 
 
 def test_model_selection_by_hand(load, monkeypatch) -> None:
