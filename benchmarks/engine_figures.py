@@ -17,6 +17,7 @@ from .tables import case_name
 Case = dict[str, Any]
 MIDDLE = "0.001"
 MARKERS = "sDv^P*Xp"
+TICKS = [a * 10**k for k in range(-4, 4) for a in (1, 2, 5)]
 
 
 def draw(content: Case, folder: Path) -> list[Path]:
@@ -63,8 +64,12 @@ def times(cases: Sequence[Case]) -> Any:
         colour = COLOURS[1:][j % (len(COLOURS) - 1)]
         ax.plot([], [], MARKERS[j % len(MARKERS)], color=colour, markersize=5, label=name)
     ax.set_yticks(range(len(cases)), labels=[case_name(case) for case in cases], fontsize=8)
-    ax.invert_yaxis()
+    ax.set_ylim(len(cases) - 0.4, -0.6)
     ax.set_xscale("log")
+    low, high = ax.get_xlim()
+    ticks = [t for t in TICKS if low <= t <= high]
+    ax.set_xticks(ticks, labels=[f"{t:g}" for t in ticks])
+    ax.minorticks_off()
     ax.set_xlabel(
         "seconds until the objective is within 1e-3 of the best known\n"
         "(a peer's open marker: not within 1e-3 when it was stopped there)",

@@ -85,8 +85,8 @@ def _distance(ax: Any, case: Case) -> None:
         above = [max(v / best - 1.0, LOWEST) for v in trace["primal"]]
         ax.plot(trace["seconds"], above, color=COLOURS[k], linewidth=1.6, label=name)
     for k, curve in enumerate(case["peers"], len(curves)):
-        seconds = [p["seconds"] for p in curve["points"]]
-        above = [max(p["objective"] / best - 1.0, LOWEST) for p in curve["points"]]
+        seconds, objectives = _best_so_far(curve["points"])
+        above = [max(v / best - 1.0, LOWEST) for v in objectives]
         ax.plot(seconds, above, ".-", color=COLOURS[k], linewidth=0.9, label=curve["solver"])
         ten = [p["seconds"] for p in curve["points"] if p["passes"] == 10]
         if curve["solver"] == "SGDClassifier" and ten:
@@ -95,6 +95,17 @@ def _distance(ax: Any, case: Case) -> None:
     ax.set_ylim(LOWEST, 10.0)
     ax.set_xlabel("seconds, compiling excluded")
     ax.set_ylabel("above the best known")
+
+
+def _best_so_far(points: Sequence[Case]) -> tuple[list[float], list[float]]:
+    """Runs that are better than all that took less time."""
+    seconds: list[float] = []
+    objectives: list[float] = []
+    for point in sorted(points, key=lambda p: p["seconds"]):
+        if not objectives or point["objective"] < objectives[-1]:
+            seconds.append(point["seconds"])
+            objectives.append(point["objective"])
+    return seconds, objectives
 
 
 def _scaling(ax: Any, case: Case) -> None:
@@ -115,6 +126,7 @@ def _selection(cases: Sequence[Case]) -> Any:
     from matplotlib.figure import Figure
 
     names = list(dict.fromkeys(r["method"] for case in cases for r in case["methods"]))
+    palette = dict(zip(names, (*COLOURS, GREY, "#8C564B", "#BCBD22", "#17BECF"), strict=False))
     height = sum(len(case["methods"]) + 1 for case in cases)
     figure = Figure(figsize=(8.0, 0.2 * height + 1.2), layout="constrained")
     ax = figure.subplots()
@@ -122,7 +134,7 @@ def _selection(cases: Sequence[Case]) -> Any:
     for case in cases:
         ticks.append((at + (len(case["methods"]) - 1) / 2, case["what"]))
         for record in case["methods"]:
-            colour = COLOURS[names.index(record["method"]) % len(COLOURS)]
+            colour = palette.get(record["method"], GREY)
             known = record["method"] in ax.get_legend_handles_labels()[1]
             label = None if known else record["method"]
             ax.barh(at, record["seconds"], color=colour, height=0.85, label=label)
