@@ -66,7 +66,7 @@ def look(load, out: Path, contents: dict[str, dict], words: dict[str, str]) -> l
 
 def test_figures_of_the_ocas_paper(load, tmp_path: Path, capsys, monkeypatch) -> None:
     few = {"covtype": 1.0, "w8a": 1.0}
-    for module in ("curves", "peers", "scaling"):
+    for module in ("curves", "scaling"):
         monkeypatch.setattr(load(f"sections.papers.{module}"), "CASES", few)
     for section in ("ocas-curves", "ocas-peers"):
         monkeypatch.setitem(CASES, section, 2)

@@ -7,6 +7,7 @@ is one point of its curve.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ...engine_solvers import PEERS, ladder
@@ -30,15 +31,20 @@ GROWTH = 1.5  # of the passes from point to point
 CURVE_SHARE = 0.3  # of --peer-seconds, for each peer's curve
 
 
-def run(report: Report) -> None:
-    """Run the section."""
+def problems(report: Report) -> Iterator[tuple[Problem, str]]:
+    """The problems of this section and of the table of peers, with a name."""
     for name in report.settings.source.names(CASES):
         data = report.load(name)
-        if data is None:
-            continue
-        C = CASES.get(name, FILE_C)
-        with report.attempt(data.name):
-            _case(report, Problem(data, C), f"{data.name} C={C:g}")
+        if data is not None:
+            C = CASES.get(name, FILE_C)
+            yield Problem(data, C), f"{data.name} C={C:g}"
+
+
+def run(report: Report) -> None:
+    """Run the section."""
+    for problem, label in problems(report):
+        with report.attempt(label):
+            _case(report, problem, label)
 
 
 def _case(report: Report, problem: Problem, label: str) -> None:

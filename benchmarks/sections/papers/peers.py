@@ -15,7 +15,7 @@ from ...engine_solvers import PEERS
 from ...measure import memory_speed, usable_cores
 from ...report import TOL, Report, at_most, best_objective, certificate_checks
 from ...solvers import Cutplane, Effort, Problem, Run, Solver
-from .curves import CASES, EPOCHS, FILE_C
+from .curves import EPOCHS, problems
 
 TIGHT = 1e-5
 # What a peer does if nobody tells it otherwise, where that is not what its adapter takes.
@@ -29,13 +29,9 @@ STANDARD = {
 def run(report: Report) -> None:
     """Run the section."""
     speeds = {threads: memory_speed(threads) for threads in (1, min(2, usable_cores()))}
-    for name in report.settings.source.names(CASES):
-        data = report.load(name)
-        if data is None:
-            continue
-        C = CASES.get(name, FILE_C)
-        with report.attempt(data.name):
-            _case(report, Problem(data, C), speeds, f"{data.name} C={C:g}")
+    for problem, label in problems(report):
+        with report.attempt(label):
+            _case(report, problem, speeds, label)
 
 
 def _case(report: Report, problem: Problem, speeds: dict[int, float], label: str) -> None:
