@@ -52,6 +52,8 @@ class Suite:
         settings = self._settings(arguments)
         if settings.source.folder is not None and not settings.source.folder.is_dir():
             parser.error("the data folder does not exist")
+        if settings.source.file is not None and not settings.source.file.is_file():
+            parser.error(f"--file: there is no file {settings.source.file}")
         if settings.repeats < 1:
             parser.error("--repeats must be at least 1")
         out = arguments.out or RESULTS / ("quick" if settings.quick else self.name)
@@ -82,6 +84,12 @@ class Suite:
             help="may be given several times",
         )
         parser.add_argument("--data", help=f"data folder (default: environment {DATA_VARIABLE})")
+        parser.add_argument(
+            "--file",
+            type=Path,
+            help="an svmlight file of yours with two classes: one more data set of the sections "
+            "of papers, and that of section file of engine",
+        )
         parser.add_argument("--out", type=Path, help="folder for the JSON files")
         parser.add_argument(
             "--quick", action="store_true", help="subsamples and low limits: does it run at all?"
@@ -129,5 +137,5 @@ class Suite:
             if getattr(arguments, name) is not None:
                 chosen[name] = getattr(arguments, name)
         peers = tuple(arguments.peer or self._usual())
-        source = Source(folder, rows, arguments.generated)
+        source = Source(folder, rows, arguments.generated, arguments.file)
         return Settings(source, quick, peers=peers, **chosen)

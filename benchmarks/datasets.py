@@ -13,7 +13,7 @@ import bz2
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,7 @@ DATA_VARIABLE = "CUTPLANE_DATA"
 CACHE_VARIABLE = "CUTPLANE_BENCH_CACHE"
 FORMAT = 1  # of the cached files: raise it when a loader changes
 SEED = 20080705
+FILE = "file"  # the name of the user's own
 
 
 class MissingDataError(Exception):
@@ -41,7 +42,7 @@ class DataSet:
     name: str
     X: sp.csr_matrix
     y: np.ndarray
-    origin: str  # 'data folder' or 'generated'
+    origin: str  # 'data folder', 'generated' or 'a file given'
     qid: np.ndarray | None = None
 
     def facts(self) -> dict[str, object]:
@@ -75,11 +76,14 @@ class Source:
         At most this many rows of each set, a fixed random sample.
     generated : bool
         Generated stand-ins of ``rows`` rows instead of the folder.
+    file : Path or None
+        The user's own svmlight file, a data set of the name FILE.
     """
 
     folder: Path | None = None
     rows: int | None = None
     generated: bool = False
+    file: Path | None = None
 
     def arguments(self) -> list[str]:
         """Options of a command that mean this source."""
@@ -98,13 +102,42 @@ class Source:
         MissingDataError
             If its file is not there.
         """
-        if self.generated:
+        if name == FILE:
+            if self.file is None:
+                raise MissingDataError("a file of yours: give it by --file")
+            data = own_file(self.file)
+        elif self.generated:
             X, y, *qid = GENERATORS[name](self.rows or 1000, np.random.default_rng(SEED))
             return DataSet(name, _canonical(X), y, "generated", *qid)
-        data = DataSet(name, *_load(name, self.folder))
+        else:
+            data = DataSet(name, *_load(name, self.folder))
         if self.rows is None or self.rows >= len(data.y):
             return data
         return data.take(_sample(data, self.rows))
+
+    def names(self, usual: Iterable[str]) -> tuple[str, ...]:
+        """The data sets of a section, and the user's own behind them."""
+        return (*usual, FILE) if self.file is not None else tuple(usual)
+
+
+def own_file(file: Path) -> DataSet:
+    """A user's svmlight file with two classes, which become −1 and +1 in their order.
+
+    Raises
+    ------
+    ValueError
+        If it is no svmlight file or does not have two classes.
+    """
+    from cutplane import load_svmlight
+
+    X, y = load_svmlight(file, dtype=np.float32)
+    classes = np.unique(y)
+    if len(classes) != 2:
+        raise ValueError(
+            f"{file.name} has {len(classes)} different labels; the benchmarks take two classes"
+        )
+    name = file.name.split(".")[0] or file.name
+    return DataSet(name, _canonical(X), np.where(y == classes[1], 1.0, -1.0), "a file given")
 
 
 def _sample(data: DataSet, rows: int) -> np.ndarray:

@@ -11,7 +11,7 @@ DISTANCES = ("0.01", "0.001", "0.0001")
 
 
 def _objective(cases: list[Content]) -> str:
-    names = [peer["solver"] for peer in cases[0]["peers"]] if cases else []
+    names = list(dict.fromkeys(peer["solver"] for case in cases for peer in case["peers"]))
     columns = ["seconds to 1e-2 / 1e-3 / 1e-4", "ours, 2 threads", "ours, 1 thread", *names]
     columns += ["certified 1e-3", "reads of the data", "best peer / ours (2, 1)"]
     rows = []
@@ -46,6 +46,8 @@ def _peer(peers: list[Content], name: str) -> str:
         return "–"
     found = [peer["within"][d] for d in DISTANCES]
     text = " / ".join("–" if t is None else seconds_text(t) for t in found)
+    if peer.get("bias", "none") != "none":
+        text += " (with bias)"
     if found[-1] is None:
         text += f" ({peer['closest']:.0e} after {seconds_text(peer['longest'])})"
     return text
@@ -68,14 +70,24 @@ def _paths(cases: list[Content]) -> str:
 
 
 def _growth(cases: list[Content]) -> str:
-    rows = [
-        [f"{case['rows']:,}", seconds_text(case["seconds"]["median"]), case["n_iter"]]
-        for case in cases
-        if "rows" in case
-    ]
-    text = markdown(["rows", "seconds", "iterations"], rows)
-    slopes = [f"{case['slope']:.2f}" for case in cases if "slope" in case]
-    return text + (f"\n\nSlope in log-log scale: {slopes[0]}." if slopes else "")
+    rows = []
+    for case in (c for c in cases if "rows" in c):
+        times = case["by_threads"]
+        rows.append(
+            [
+                f"{case['rows']:,}",
+                *(seconds_text(times[k]["median"]) if k in times else "–" for k in ("2", "1")),
+                f"{case['speed_up']:.2f}",
+                case["n_iter"],
+                f"{case['reads']:.0f}",
+            ]
+        )
+    columns = ["rows", "2 threads, s", "1 thread, s", "speed-up", "iterations"]
+    text = markdown([*columns, "reads of the data"], rows)
+    for case in (c for c in cases if "slope" in c):
+        steps = ", ".join(f"{s:.2f}" for s in case["between"])
+        text += f"\n\nSlope in log-log scale: {case['slope']:.2f}; between the sizes {steps}."
+    return text
 
 
 def _summary(cases: list[Content]) -> str:
@@ -94,6 +106,7 @@ TABLES = {
     "a9a": ("a9a: time to the objective", _objective),
     "w8a": ("w8a: time to the objective", _objective),
     "celegans": ("Splice sites: time to the objective", _objective),
+    "file": ("A file given: time to the objective", _objective),
     "paths": ("Paths over C", _paths),
     "growth": ("Growth with the number of rows", _growth),
 }

@@ -4,7 +4,8 @@
   iterations and against time, one figure per data set, one row per C.
 - ``position``: iterations against λ, with the library's own rule.
 
-Those of the measures are in ``measure_figures``, those of the kernels in ``kernel_figures``.
+Those of the measures are in ``measure_figures``, those of the kernels in ``kernel_figures``, those
+of the engine and the papers in ``engine_figures`` and ``paper_figures``.
 """
 
 from __future__ import annotations
@@ -30,6 +31,14 @@ def draw(content: dict[str, Any], folder: Path) -> list[Path]:
         from . import kernel_figures
 
         return kernel_figures.draw(content, folder)
+    if content["suite"] == "engine":
+        from . import engine_figures
+
+        return engine_figures.draw(content, folder)
+    if content["suite"] == "papers":
+        from . import paper_figures
+
+        return paper_figures.draw(content, folder)
     if content["section"] == "iterations":
         names = list(dict.fromkeys(case["data"] for case in cases))
         drawn = []
@@ -42,9 +51,9 @@ def draw(content: dict[str, Any], folder: Path) -> list[Path]:
     return []
 
 
-def save(figure: Any, stem: Path) -> list[Path]:
+def save(figure: Any, stem: Path, endings: Sequence[str] = (".png", ".svg")) -> list[Path]:
     """Write a figure in both formats."""
-    files = [stem.with_name(stem.name + ending) for ending in (".png", ".svg")]
+    files = [stem.with_name(stem.name + ending) for ending in endings]
     for file in files:
         # No date inside: the same JSON gives the same file.
         metadata = {"Date": None} if file.suffix == ".svg" else {}

@@ -25,6 +25,8 @@ from cutplane.oracles import WholeSurface
 
 from . import risks
 from .datasets import DataSet
+from .dlib_solvers import dlib_missing, dlib_row_of, dlib_weights
+from .programs import SvmRank
 from .solvers import Effort, Model, Solver
 
 PAIRS = ("roc_auc", "ordinal", "ranking")
@@ -221,11 +223,7 @@ class Dlib:
     ours = False
 
     def missing(self) -> str | None:
-        try:
-            importlib.import_module("dlib")
-        except ImportError:
-            return "dlib is left out: pip install dlib (a long source build)"
-        return None
+        return dlib_missing()
 
     def solves(self, problem: MeasureProblem) -> bool:
         return problem.loss in PAIRS and len(np.unique(problem.data.y)) <= 32
@@ -233,13 +231,7 @@ class Dlib:
     def prepare(self, problem: MeasureProblem) -> Any:
         dlib = importlib.import_module("dlib")
         data = problem.data
-        X = sp.csr_matrix(data.X, dtype=np.float64)
-
-        def row(i: int) -> Any:
-            begin, end = X.indptr[i : i + 2]
-            pairs = zip(X.indices[begin:end].tolist(), X.data[begin:end].tolist(), strict=True)
-            return dlib.sparse_vector([dlib.pair(j, value) for j, value in pairs])
-
+        row = dlib_row_of(data.X)
         queries = dlib.sparse_ranking_pairs()
         for upper, lower in levels(data.y, data.qid):
             pair = dlib.sparse_ranking_pair()
@@ -260,10 +252,7 @@ class Dlib:
         return trainer.train(prepared)
 
     def finish(self, problem: MeasureProblem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
-        w = np.zeros(problem.data.X.shape[1])
-        found = np.asarray(trained.weights, dtype=np.float64).ravel()
-        w[: len(found)] = found  # it knows features up to the last that occurs
-        return Model(w, 0.0), {}, None
+        return Model(dlib_weights(trained, problem.data.X.shape[1]), 0.0), {}, None
 
 
 def levels(y: np.ndarray, qid: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -323,4 +312,4 @@ class PairDifferences:
         return Model(trained.coef_[0], 0.0), {"n_iter": n_iter, "status": status}, None
 
 
-PEERS: dict[str, Callable[[], Solver]] = {"dlib": Dlib}
+PEERS: dict[str, Callable[[], Solver]] = {"dlib": Dlib, "SVM-rank": SvmRank}

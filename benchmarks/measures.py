@@ -11,7 +11,7 @@ from .command import Suite
 from .measure_solvers import PEERS
 from .sections.measures import SECTIONS
 
-SUITE = Suite("measures", __doc__.splitlines()[0], SECTIONS, tuple(PEERS))
+SUITE = Suite("measures", __doc__.splitlines()[0], SECTIONS, tuple(PEERS), usual_peers=tuple(PEERS))
 main = SUITE.main
 
 if __name__ == "__main__":

@@ -112,7 +112,8 @@ def certificate_checks(runs: Sequence[Run]) -> list[Check]:
             at_most(f"{name}: dual ≤ best known", dual, best * (1 + ROUNDING), "certificate"),
             at_most(f"{name}: certified primal = objective", error, ROUNDING, "certificate"),
         ]
-        if r.details["status"] == "converged":
+        relative = r.details.get("stopping", "relative") == "relative"
+        if r.details["status"] == "converged" and relative:
             tol = r.effort.tol or TOL
             # The gap is relative to the primal: primal − dual ≤ tol·primal.
             bound = best / (1 - tol) * (1 + ROUNDING)
@@ -167,7 +168,7 @@ class Report:
         self.settings = settings
         self.section = section
         self.file = folder / f"{section}.json"
-        self._loaded: DataSet | None = None
+        self._loaded: tuple[str, DataSet] | None = None
         self._warm: set[tuple[str, ...]] = set()
         self._began = time.perf_counter()
         self.content: dict[str, Any] = {
@@ -212,14 +213,15 @@ class Report:
 
     def load(self, name: str) -> DataSet | None:
         """A data set, or None if it is missing. The last one is kept."""
-        if self._loaded is not None and self._loaded.name == name:
-            return self._loaded
+        if self._loaded is not None and self._loaded[0] == name:
+            return self._loaded[1]
         self._loaded = None
         try:
-            self._loaded = self.settings.source.load(name)
+            self._loaded = name, self.settings.source.load(name)
         except MissingDataError as error:
             self.skip(str(error))
-        return self._loaded
+            return None
+        return self._loaded[1]
 
     def peers(
         self,

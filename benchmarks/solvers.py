@@ -81,7 +81,7 @@ class Model:
 class Effort:
     """How hard to try; None leaves the solver's own default.
 
-    ``time_limit`` and ``threads`` are for ours: no peer here has them.
+    ``threads`` is for ours, ``time_limit`` for ours and for programs: no other peer has them.
     """
 
     tol: float | None = None
@@ -185,6 +185,7 @@ def run(solver: Solver, problem: Problem, effort: Effort, prepared: Any = None) 
         trained = solver.train(problem, prepared, effort)
         seconds = time.perf_counter() - begin
     model, details, result = solver.finish(problem, trained)
+    seconds = details.pop("seconds", seconds)  # of a program that reads its data itself
     value = problem.objective(model)
     return Run(solver.name, effort, seconds, watch.seconds, value, model, details, result)
 
@@ -193,12 +194,13 @@ def run(solver: Solver, problem: Problem, effort: Effort, prepared: Any = None) 
 
 
 class Cutplane:
-    """``cutplane.LinearSVC``."""
+    """``cutplane.LinearSVC``; ``stopping`` is the unit of its tolerance."""
 
     ours = True
 
-    def __init__(self, solver: str = "ocas") -> None:
+    def __init__(self, solver: str = "ocas", stopping: str = "relative") -> None:
         self.solver = solver
+        self.stopping = stopping
         self.name = f"cutplane {solver}"
 
     def missing(self) -> str | None:
@@ -223,6 +225,7 @@ class Cutplane:
             loss="hinge" if joint else problem.loss,
             multi_class="crammer_singer" if joint else "ovr",
             solver=self.solver,
+            stopping=self.stopping,
             fit_intercept=problem.bias != "none",
             intercept_scaling=1.0 if problem.bias == "regularised" else None,
             **{key: value for key, value in settings.items() if value is not None},
@@ -233,7 +236,8 @@ class Cutplane:
         binary = len(trained.coef_) == 1
         w = trained.coef_[0] if binary else trained.coef_.T
         b = trained.intercept_[0] if binary else trained.intercept_
-        return Model(w, b), trained.result_.as_dict(), trained.result_
+        details = {**trained.result_.as_dict(), "stopping": self.stopping}
+        return Model(w, b), details, trained.result_
 
 
 class PlacedCuts:

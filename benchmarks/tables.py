@@ -31,8 +31,10 @@ def table(file: Path) -> str:
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table, names to the left and numbers to the right."""
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" + "---:|" * (len(columns) - 1)]
+    """A Markdown table, words to the left and numbers to the right."""
+    words = [k == 0 or any(str(row[k])[:1].isalpha() for row in rows) for k in range(len(columns))]
+    lines = ["| " + " | ".join(columns) + " |"]
+    lines.append("|" + "".join("---|" if left else "---:|" for left in words))
     lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
     return "\n".join(lines)
 
@@ -314,6 +316,7 @@ def tables_of(suite: str) -> Tables:
         file_tables,
         kernel_tables,
         measure_tables,
+        paper_tables,
         sampled_tables,
     )
 
@@ -323,6 +326,7 @@ def tables_of(suite: str) -> Tables:
         "files": file_tables.TABLES,
         "kernels": kernel_tables.TABLES,
         "engine": engine_tables.TABLES,
+        "papers": paper_tables.TABLES,
         "sampled": sampled_tables.SAMPLED,
         "chains": sampled_tables.CHAINS,
     }[suite]

@@ -6,9 +6,12 @@ The reference formulas are written in plain numpy, apart from the package's own.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -293,3 +296,17 @@ def _exact_reduced(
 @pytest.fixture(scope="session")
 def exact_reduced() -> Callable[..., tuple[Decimal, Decimal]]:
     return _exact_reduced
+
+
+# -- benchmarks -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Imports a module of the benchmarks, which are not installed."""
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1]))
+
+    def module(name: str) -> ModuleType:
+        return importlib.import_module(f"benchmarks.{name}")
+
+    return module

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import json
 import math
@@ -20,17 +19,6 @@ ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.skipif(
     not (ROOT / "benchmarks" / "foundation.py").is_file(), reason="no benchmarks folder here"
 )
-
-
-@pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch):
-    """Imports a module of the benchmarks, which are not installed."""
-    monkeypatch.syspath_prepend(str(ROOT))
-
-    def module(name: str) -> ModuleType:
-        return importlib.import_module(f"benchmarks.{name}")
-
-    return module
 
 
 def tiny_data(datasets: ModuleType, y: list, X: list) -> object:
@@ -188,7 +176,8 @@ def test_repeated_rows_and_generated_sets(load) -> None:
 # -- the engine -----------------------------------------------------------------------
 
 
-def test_engine_sections_on_generated_data(load, tmp_path: Path, capsys) -> None:
+def test_engine_sections_on_generated_data(load, tmp_path: Path, capsys, monkeypatch) -> None:
+    monkeypatch.delitem(load("engine_solvers").PEERS, "skglm")  # compiles for ten seconds
     arguments = ["--generated", "--rows", "200", "--repeats", "1", "--out", str(tmp_path)]
     arguments += ["--tight-seconds", "2.0", "--peer-seconds", "0.05"]
     for section in ("a9a", "aclimdb", "summary"):

@@ -25,10 +25,11 @@ def run(report: Report) -> None:
             continue
         label = f"{name} ×{times} C={C:g}"
         with report.attempt(label):
-            _case(report, repeat_rows(data, times) if times > 1 else data, C, label)
+            compare(report, repeat_rows(data, times) if times > 1 else data, C, label)
 
 
-def _case(report: Report, data: DataSet, C: float, label: str) -> None:
+def compare(report: Report, data: DataSet, C: float, label: str) -> None:
+    """Both numbers of threads on a problem, as a case of the report."""
     problem, ours = Problem(data, C), Cutplane()
     report.warm_up(ours, problem)
     runs: dict[int, list[Run]] = {1: [], 2: []}

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
+from ...datasets import FILE
 from ...report import Report
 from . import growth, objective, paths, summary
 
 SECTIONS: dict[str, Callable[[Report], None]] = {
     **{name: objective.section(name) for name in objective.CASES},
+    FILE: objective.section(FILE),
     "paths": paths.run,
     "growth": growth.run,
     "summary": summary.run,

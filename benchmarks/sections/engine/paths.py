@@ -21,6 +21,7 @@ CASES: dict[str, tuple[float, float]] = {
 }
 COUNT = 10
 MOST = 3.0
+LIMIT = 120.0  # seconds of a fit or a path
 
 
 def run(report: Report) -> None:
@@ -31,7 +32,7 @@ def run(report: Report) -> None:
             continue
         with report.attempt(name):
             Cs = np.geomspace(low, high, COUNT)
-            settings = {"fit_intercept": False, "tol": TOL, "time_limit": 60.0}
+            settings = {"fit_intercept": False, "tol": TOL, "time_limit": LIMIT}
             LinearSVC(C=low, max_iter=3, **settings).fit(data.X, data.y)  # compiles
             alone = []
             for C in Cs:
@@ -57,7 +58,7 @@ def run(report: Report) -> None:
             }
             checks = [
                 at_most(f"path ≤ {MOST:g}× its most expensive fit", ratio, MOST),
-                at_most("every gap ≤ tol", max(gaps), TOL, "certificate"),
+                at_most("every fit of the path converges", max(gaps), TOL),
             ]
             report.add(case, checks, name)
             report.say(f"{name}: {ratio:.2f} times the dearest fit, {max(alone):.2f} s")

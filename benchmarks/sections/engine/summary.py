@@ -7,7 +7,7 @@ import json
 import numpy as np
 
 from ...report import Report, at_least
-from .objective import CASES
+from .objective import CASES, ratio_of
 
 WANTED = {"1": 1.5, "2": 3.0}
 
@@ -21,8 +21,10 @@ def run(report: Report) -> None:
             report.skip(f"{name}: its section has not been run")
             continue
         for case in json.loads(file.read_text("utf-8"))["cases"]:
-            for threads, ratio in case["ratios"].items():
-                ratios.setdefault(threads, {})[f"{name} C={case['C']:g}"] = ratio
+            for threads in WANTED:
+                ratio = ratio_of(case, int(threads))
+                if ratio is not None:
+                    ratios.setdefault(threads, {})[f"{name} C={case['C']:g}"] = ratio
     for threads, by_case in sorted(ratios.items()):
         mean = float(np.exp(np.mean(np.log(list(by_case.values())))))
         worst = min(by_case, key=lambda key: by_case[key])
