@@ -28,10 +28,12 @@ from dataclasses import replace
 import numpy as np
 
 from ..bundle import AdaptivePosition, Best, BundleSolver, IterativeSolver, Observer, StopRule
+from ..data.blocks import CSRBlock
 from ..oracles import Cut, Oracle, RowOracle
 from ..result import Iteration, Status
 from ..risks import HingeRisk, SquaredHingeRisk
 from .passes import squared_norms
+from .newton import NewtonSolver
 from .solver import CoordinateSolver
 
 # Stored numbers below which cutting planes take no time worth saving.
@@ -43,6 +45,10 @@ SMALL_PENALTY = 2.0
 # short columns leave no better choice, elsewhere cutting planes soon are.
 KNOWN, PACE = 4, 3
 TO_COME_SHORT, TO_COME_LONG = 60, 6
+# Newton's method is for vectors of so many features and rows of so many numbers, each weighted by
+# its own length.
+MOST_FEATURES = 1000
+LONG_ROW, LONG_DENSE_ROW = 64, 128
 
 
 class AutoSolver(IterativeSolver):
@@ -99,6 +105,16 @@ class AutoSolver(IterativeSolver):
             self._gave_up = True
             start, cuts = descent.best.w, (*cuts, *descent.active_cuts())
         left = self.stop.max_iter and max(1, self.stop.max_iter - len(self.trace))
+        if _suits_newton(self.oracle):
+            assert isinstance(self.oracle, RowOracle)
+            newton = NewtonSolver(
+                self.oracle, self.C, replace(self.stop, max_iter=left), self._observe, self._dual_point
+            )
+            status = self._run_stage(newton, start, cuts)
+            if status is not Status.NUMERICALLY_LIMITED:
+                return status
+            start, cuts = newton.best.w, (*cuts, *newton.active_cuts())
+            left = self.stop.max_iter and max(1, self.stop.max_iter - len(self.trace))
         bundle = BundleSolver(
             self.oracle,
             self.C,
@@ -178,3 +194,18 @@ def _certificates_to_come(oracle: Oracle, C: float) -> int:
     squares = squared_norms(oracle)
     penalty = C / oracle.targets.total * float(np.mean(oracle.targets.weights * squares))
     return TO_COME_LONG if penalty <= SMALL_PENALTY else 0
+
+
+def _suits_newton(oracle: Oracle) -> bool:
+    """Whether rows are short and features few enough for products of all pairs of them."""
+    if not isinstance(oracle, RowOracle) or oracle.slack(1.0, 1.0) != 0.0:
+        return False
+    matrix = oracle.matrix
+    if not isinstance(oracle.risk, HingeRisk | SquaredHingeRisk) or matrix.numbers < SMALL:
+        return False
+    if matrix.whole is None or matrix.shape[1] > MOST_FEATURES:
+        return False
+    if isinstance(matrix.whole, CSRBlock):
+        lengths = np.diff(matrix.whole.starts)
+        return float(np.einsum("i,i->", lengths, lengths)) <= LONG_ROW * matrix.numbers
+    return matrix.shape[1] <= LONG_DENSE_ROW

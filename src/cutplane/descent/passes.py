@@ -108,7 +108,7 @@ class Passes:
             pieces: list[tuple[Block, slice]] = [(matrix.whole, slice(0, rows))]
         else:
             pieces = [(block, matrix.slice(k)) for k, block in enumerate(matrix.blocks)]
-        flat = [(_flat(block), part) for block, part in pieces]
+        flat = [(flat_rows(block), part) for block, part in pieces]
         self._constant = oracle.constant
         if self._free_bias:
             wanted = BIAS_FEATURE**2 * float(np.mean(squares))
@@ -227,14 +227,14 @@ def squared_norms(oracle: RowOracle) -> np.ndarray:
             columns = block.xt[:, block.first : block.first + block.rows]
             squares[rows] = np.einsum("ji,ji->i", columns, columns, dtype=np.float64)
         else:
-            values, _, starts = _flat(block)
+            values, _, starts = flat_rows(block)
             loops.squared_norms(values, starts, 0.0, squares[rows])
 
     oracle.executor.run(measure, len(matrix.blocks))
     return squares
 
 
-def _flat(block: Block) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+def flat_rows(block: Block) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
     """Values, columns and starts of the rows of a block; columns of data are copied."""
     if isinstance(block, CSRBlock):
         return block.values, block.indices, block.starts
