@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TypeGuard
 
 import numpy as np
 
@@ -49,6 +50,8 @@ TO_COME_SHORT, TO_COME_LONG = 60, 6
 # its own length.
 MOST_FEATURES = 1000
 LONG_ROW, LONG_DENSE_ROW = 64, 128
+# With so many numbers per element of its matrix it needs no descent before it, however small C is.
+CHEAP_FACTOR = 16
 
 
 class AutoSolver(IterativeSolver):
@@ -76,7 +79,8 @@ class AutoSolver(IterativeSolver):
         super().__init__(oracle, C, stop, observer)
         self._rng = rng
         self._dual_point = dual_point
-        self._to_come = _certificates_to_come(oracle, C)
+        self._squares: np.ndarray | None = None
+        self._to_come = self._certificates_to_come()
         self._stage: IterativeSolver | None = None
         self._before: Best | None = None  # of the stages before
         self._gave_up = False
@@ -98,6 +102,7 @@ class AutoSolver(IterativeSolver):
                 self._rng,
                 self._observe_descent,
                 self._dual_point,
+                self._squares,
             )
             status = self._run_stage(descent, start, cuts)
             if not self._gave_up and status is not Status.NUMERICALLY_LIMITED:
@@ -106,7 +111,6 @@ class AutoSolver(IterativeSolver):
             start, cuts = descent.best.w, (*cuts, *descent.active_cuts())
         left = self.stop.max_iter and max(1, self.stop.max_iter - len(self.trace))
         if _suits_newton(self.oracle):
-            assert isinstance(self.oracle, RowOracle)
             newton = NewtonSolver(
                 self.oracle, self.C, replace(self.stop, max_iter=left), self._observe, self._dual_point
             )
@@ -177,34 +181,38 @@ class AutoSolver(IterativeSolver):
         to_come = PACE * math.log(now.gap / enough) / math.log(before.gap / now.gap)
         return to_come <= self._to_come
 
+    def _certificates_to_come(self) -> int:
+        """How many certificates descent may still have before it; 0 if it is not to be tried."""
+        oracle = self.oracle
+        if not _has_dual_steps(oracle):
+            return 0
+        matrix = oracle.matrix
+        if matrix.numbers <= SHORT_COLUMN * matrix.shape[1]:
+            return TO_COME_SHORT
+        if oracle.free_bias:  # descent must approach it, the others have it exactly
+            return 0
+        if _suits_newton(oracle) and matrix.numbers >= CHEAP_FACTOR * matrix.shape[1] ** 2:
+            return 0
+        self._squares = squared_norms(oracle)
+        targets = oracle.targets
+        penalty = self.C / targets.total * float(np.mean(targets.weights * self._squares))
+        return TO_COME_LONG if penalty <= SMALL_PENALTY else 0
 
-def _certificates_to_come(oracle: Oracle, C: float) -> int:
-    """How many certificates descent may still have before it; 0 if it is not to be tried."""
-    if not isinstance(oracle, RowOracle) or oracle.slack(1.0, C) != 0.0:
-        return 0
-    matrix, risk = oracle.matrix, oracle.risk
-    if not isinstance(risk, HingeRisk | SquaredHingeRisk) or matrix.numbers < SMALL:
-        return 0
-    if matrix.whole is None:  # on disk, where rows in random order cost a seek each
-        return 0
-    if matrix.numbers <= SHORT_COLUMN * matrix.shape[1]:
-        return TO_COME_SHORT
-    if oracle.free_bias:  # descent must approach it, cutting planes have it exactly
-        return 0
-    squares = squared_norms(oracle)
-    penalty = C / oracle.targets.total * float(np.mean(oracle.targets.weights * squares))
-    return TO_COME_LONG if penalty <= SMALL_PENALTY else 0
 
-
-def _suits_newton(oracle: Oracle) -> bool:
-    """Whether rows are short and features few enough for products of all pairs of them."""
+def _has_dual_steps(oracle: Oracle) -> TypeGuard[RowOracle]:
+    """Whether rows have dual variables that descent and Newton's method know, all at hand."""
     if not isinstance(oracle, RowOracle) or oracle.slack(1.0, 1.0) != 0.0:
         return False
+    if not isinstance(oracle.risk, HingeRisk | SquaredHingeRisk) or oracle.matrix.numbers < SMALL:
+        return False
+    return oracle.matrix.whole is not None  # on disk rows in random order cost a seek each
+
+
+def _suits_newton(oracle: Oracle) -> TypeGuard[RowOracle]:
+    """Whether rows are short and features few enough for products of all pairs of them."""
+    if not _has_dual_steps(oracle) or oracle.matrix.shape[1] > MOST_FEATURES:
+        return False
     matrix = oracle.matrix
-    if not isinstance(oracle.risk, HingeRisk | SquaredHingeRisk) or matrix.numbers < SMALL:
-        return False
-    if matrix.whole is None or matrix.shape[1] > MOST_FEATURES:
-        return False
     if isinstance(matrix.whole, CSRBlock):
         lengths = np.diff(matrix.whole.starts)
         return float(np.einsum("i,i->", lengths, lengths)) <= LONG_ROW * matrix.numbers

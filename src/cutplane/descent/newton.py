@@ -39,9 +39,9 @@ from .passes import flat_rows
 WIDTH = 4.0
 # From a dual point that is close already.
 WARM_WIDTH = 0.5
-NARROWER = 0.5
+NARROWER = 0.6
 # The gradient's part in the gap at which it is time for a smaller width.
-GRADIENT_PART = 0.5
+GRADIENT_PART = 0.7
 # A step is good where the derivative along the line has come down to this part of what it was.
 STEP_SLOPE = 0.1
 MOST_LINE_STEPS = 10

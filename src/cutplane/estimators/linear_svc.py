@@ -233,9 +233,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
     def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         """The data, labels as class numbers, and the user's weights of the rows."""
         X, y = self._training_data(X, y)
-        check_classification_targets(y)
+        classes, encoded = _classes_of(y)
         weights = check_weights(sample_weight, X)
-        self.classes_, encoded = np.unique(y, return_inverse=True)
+        self.classes_ = classes
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two"
@@ -361,3 +361,16 @@ class LinearSVC(ClassifierMixin, LinearModel):
         scores = self.decision_function(X)
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
+
+
+def _classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes in order, and the number of each label's."""
+    if y.ndim == 1 and y.dtype.kind in "bif" and len(y):  # two numbers need no sorting
+        low, high = y.min(), y.max()
+        second = y == high
+        if low < high and float(low).is_integer() and float(high).is_integer():
+            if np.all(second | (y == low)):
+                return np.array([low, high], y.dtype), second.astype(np.intp)
+    check_classification_targets(y)
+    classes, encoded = np.unique(y, return_inverse=True)
+    return classes, encoded
