@@ -121,7 +121,8 @@ class NewtonSolver(IterativeSolver):
                 step = self._step(way, bias_way)
                 gap = self._certify()
                 status = self._end_iteration(self._objective(self.trial), step, 1)
-                if status is None and (step == 0.0 or self._stalled()):
+                stuck = step == 0.0 and self._gradient_squared() > 0.0
+                if status is None and (stuck or self._stalled()):
                     status = Status.NUMERICALLY_LIMITED
                 if status is not None and self._verified(status):
                     return status
