@@ -1,4 +1,4 @@
-"""Newton's method against the bundle solver's optimum and formulas in numpy, and how its runs end."""
+"""Newton's method against the bundle solver's optimum and formulas in numpy; how runs end."""
 
 from __future__ import annotations
 
@@ -77,9 +77,7 @@ def test_layouts_agree(make_problem, all_cases, layout, dtype, bias):
 
     def run(x):
         matrix = as_blocks(x, block_numbers=500)
-        oracle = RowOracle(
-            matrix, plain.targets, plain.risk, SerialExecutor(), **BIASES[bias]
-        )
+        oracle = RowOracle(matrix, plain.targets, plain.risk, SerialExecutor(), **BIASES[bias])
         return solve(oracle, 40.0, relative=1e-6)
 
     one, two = run(X), run(forms[layout])
@@ -183,7 +181,9 @@ def test_the_smoothed_loss(most):
 
     def risk(step):
         r = 1.0 - labels * (scores + step * ways + bias)
-        values = [np.max(grid * a - 0.5 * width * (grid - s) ** 2) for a, s in zip(r, shift)]
+        values = [
+            np.max(grid * a - 0.5 * width * (grid - s) ** 2) for a, s in zip(r, shift, strict=True)
+        ]
         return float(weights @ values)
 
     def args(step):

@@ -33,8 +33,8 @@ from ..data.blocks import CSRBlock
 from ..oracles import Cut, Oracle, RowOracle
 from ..result import Iteration, Status
 from ..risks import HingeRisk, SquaredHingeRisk
-from .passes import squared_norms
 from .newton import NewtonSolver
+from .passes import squared_norms
 from .solver import CoordinateSolver
 
 # Stored numbers below which cutting planes take no time worth saving.
@@ -112,7 +112,11 @@ class AutoSolver(IterativeSolver):
         left = self.stop.max_iter and max(1, self.stop.max_iter - len(self.trace))
         if _suits_newton(self.oracle):
             newton = NewtonSolver(
-                self.oracle, self.C, replace(self.stop, max_iter=left), self._observe, self._dual_point
+                self.oracle,
+                self.C,
+                replace(self.stop, max_iter=left),
+                self._observe,
+                self._dual_point,
             )
             status = self._run_stage(newton, start, cuts)
             if status is not Status.NUMERICALLY_LIMITED:

@@ -6,14 +6,15 @@ The dual point of the hinge is π_i in [0, 1] per row, in units of its weight. G
     ℓ(r) = max_{0 ≤ π ≤ 1}  π·r − ½·width·(π − shift_i)²
 
 is smooth, and its maximisers π are a dual point, hence a cut and a bound. The gap between the
-bound and the objective is ½|gradient|² plus what smoothing costs. Once the first is
-a small part, π becomes the shift, the width is divided by a factor, and Newton goes on: the method of
-multipliers (Yan & Li, "An efficient augmented Lagrangian method for support vector machine", 2020). The
-squared hinge is smooth as it is.
+bound and the objective is ½|gradient|² plus what smoothing costs. Once the latter is a large part
+of it, π becomes the shift, the width is made smaller, and Newton goes on: the method of multipliers
+(Yan & Li, "An efficient augmented Lagrangian method for support vector machine", 2020). The squared
+hinge is smooth as it is.
 
 The matrix I + C/(W·width)·Σ weight_i x_i x_iᵀ, over the rows with 0 < π < 1, is brought up to
-date by the rows that come in or go out. It needs squares of the rows' lengths, so this is for short rows
-of few features: there a dozen steps do what takes cutting planes a hundred iterations.
+date by the rows that come in or go out. It costs the squares of the rows' lengths, so this is
+for short rows of few features: there a dozen steps do what takes cutting planes a hundred
+iterations.
 """
 
 from __future__ import annotations
@@ -206,7 +207,7 @@ class NewtonSolver(IterativeSolver):
 
         return newton(derivatives, self._bias, 1e-14 * targets.total)
 
-    def _derivative(self, step: float, bias_way: float) -> float:
+    def _derivative(self, step: float) -> float:
         """Of the smoothed risk along the ways, which contain the bias's."""
         targets, slope = self.oracle.targets, 1.0 / self._width
 
@@ -255,9 +256,7 @@ class NewtonSolver(IterativeSolver):
     def _narrow(self) -> None:
         """Shift by the present dual point and smooth less."""
         targets = self.oracle.targets
-        np.divide(
-            np.abs(self._coef), targets.weights, out=self._shift, where=targets.weights > 0.0
-        )
+        np.divide(np.abs(self._coef), targets.weights, out=self._shift, where=targets.weights > 0.0)
         self._width *= NARROWER
         self._move(0.0)
         with self.watch.phase("cut"):
@@ -300,7 +299,7 @@ class NewtonSolver(IterativeSolver):
 
             matrix.run(product, oracle.executor)
         with self.watch.phase("line_search"):
-            step = self._search(way, bias_way)
+            step = self._search(way)
             w = self.trial.w + step * way
             self.trial.w = w
             if bias_way:  # the scores are without it
@@ -308,12 +307,12 @@ class NewtonSolver(IterativeSolver):
             self._move(step, step * bias_way)
         return step
 
-    def _search(self, way: np.ndarray, bias_way: float) -> float:
+    def _search(self, way: np.ndarray) -> float:
         """Where the derivative along the direction is small."""
         mixed, squared = _dot(self.trial.w, way), _dot(way, way)
 
         def slope(step: float) -> float:
-            return self.C * self._derivative(step, bias_way) + mixed + step * squared
+            return self.C * self._derivative(step) + mixed + step * squared
 
         first = _dot(self._gradient, way)
         enough = STEP_SLOPE * abs(first)

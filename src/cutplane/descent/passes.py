@@ -2,10 +2,11 @@
 
 Rows in random order converge fastest, but each one is a cache miss. Tiles of a few
 neighbouring rows in random order converge as fast as long as tiles that follow one another
-come from all over the data, and neighbours are not alike. Where they are (a sample of pairs tells),
-sparse rows are copied into a random order once: w8a at C = 1 then takes a third of the passes.
-Where the rows lie in one piece, tiles are drawn from all of it; where they lie in blocks, a pass goes
-around the blocks many times and takes a few random tiles of each.
+come from all over the data, and neighbours are not alike. Where they are (a sample of pairs
+tells), sparse rows are dealt out once, copied so that neighbours come from far apart: w8a at C = 1
+then takes a third of the passes. Where the rows lie in one piece, tiles are drawn from all of it;
+where they lie in blocks, a pass goes around the blocks many times and takes a few random tiles of
+each.
 """
 
 from __future__ import annotations
@@ -350,8 +351,8 @@ def _in_order(matrix: BlockedMatrix, labels: np.ndarray, squares: np.ndarray) ->
 def _dealt(rows: int) -> np.ndarray:
     """Rows dealt out like cards: neighbours come from PILES places of the data.
 
-    Tiles are visited in random order, so no more chance is needed, and to gather rows from a few
-    places takes a fifth of the time of gathering them from anywhere.
+    Tiles are visited in random order, so no more chance is needed, and the copy reads a few
+    places in sequence: on covtype that takes 15 ms, a random order 70.
     """
     height = -(-rows // PILES)
     order = np.arange(PILES * height).reshape(PILES, height).T.reshape(-1)

@@ -5,9 +5,9 @@ poor primal point for a long time; the minimum of F on the line from the best po
 a far better one, and costs one product.
 
 A certificate is about a snapshot. A second thread goes on with the passes meanwhile; what the
-certificate says of the rows reaches the passes after these, with one thread as with two, so that the
-result is the same. The bound needs w of the dual point: the passes' own w is that but for rounding, so a
-product Xᵀ·α is left out, but for one in a few and for the one that ends the run.
+certificate says of the rows reaches the passes after these, with one thread as with two, so that
+the result is the same. The bound needs w of the dual point: the passes' own w is that but for
+rounding, so a product Xᵀ·α is left out, but for one in a few and for the one that ends the run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..bundle import IterativeSolver, Observer, StopRule
 from ..exec import SerialExecutor, ThreadExecutor
 from ..oracles import Cut, RowOracle
 from ..result import Status
-from .passes import Passes, Snapshot, Verdict
+from .passes import Passes, Verdict
 
 # Passes before each certificate, the last number for all that follow. A certificate costs
 # about as much as a pass; easy problems need few of them, others must not pay for many.
@@ -28,7 +28,8 @@ PASSES = (2, 2, 3, 5)
 # Where they visit few rows, passes go on up to so many, or until they have visited this part of
 # what as many passes over all rows would.
 MOST_PASSES, VISITED_PART = 12, 0.5
-# Certificates of which one has an exact bound; what the others' bounds are lowered by, relative to |w|².
+# Certificates of which one has an exact bound; what the others' bounds are lowered by, relative
+# to |w|².
 EXACT_EVERY = 8
 DRIFT = 1e-11
 # Where so many iterations, 1000 passes, are not enough, cutting planes are the better method.
@@ -84,6 +85,7 @@ class CoordinateSolver(IterativeSolver):
         self.point = oracle.new_point()
         self.trial = oracle.new_point()
         self._ended = False
+        self._in_time = True
         if dual_point is not None:
             self.passes.start(dual_point)
         self._snapshot = self.passes.snapshot()
@@ -107,23 +109,30 @@ class CoordinateSolver(IterativeSolver):
         for cut in cuts:
             self._bound(cut)
         self._ended = False
-        finished = self._run_passes(0)
+        self._in_time = self._run_passes(0)
         while True:
             self._snapshot = self.passes.snapshot()
-            goes_on = [finished]
-
-            def go_on(number: int = len(self.trace) + 1, goes_on: list[bool] = goes_on) -> None:
-                goes_on[0] = goes_on[0] and self._run_passes(number)
-
-            if isinstance(self._executor, ThreadExecutor):
-                status, judged = self._executor.beside(go_on, lambda: self._certify(finished))
-            else:
-                status, judged = self._certify(finished)
-                go_on()
+            try:
+                status, judged = self._certify_and_go_on()
+            except BaseException:
+                self._ended = True  # the passes' thread need not finish
+                raise
             if status is not None:
                 return status
             self.passes.settle(judged.verdict, judged.correction)
-            finished = goes_on[0]
+
+    def _certify_and_go_on(self) -> tuple[Status | None, _Judged]:
+        """A certificate of the snapshot, and the passes after it, unless it ends the run."""
+        in_time, number = self._in_time, len(self.trace) + 1
+
+        def go_on() -> None:
+            self._in_time = in_time and self._run_passes(number)
+
+        if isinstance(self._executor, ThreadExecutor):
+            return self._executor.beside(go_on, lambda: self._certify(in_time))
+        answer = self._certify(in_time)
+        go_on()
+        return answer
 
     def _run_passes(self, number: int) -> bool:
         """The passes before a certificate; False if time ran out on the way."""
@@ -137,19 +146,19 @@ class CoordinateSolver(IterativeSolver):
                     return False
         return True
 
-    def _certify(self, finished: bool) -> tuple[Status | None, _Judged]:
+    def _certify(self, in_time: bool) -> tuple[Status | None, _Judged]:
         """Renew bound and best point by the snapshot; says whether that is the end."""
         try:
             with self.watch.phase("certificate"):
                 trial, step, judged = self._judge()
             status = self._end_iteration(trial, step, 1)
-            if status is None and not finished:
-                status = Status.TIME_LIMIT
-            if status is None and self._stalled():
-                status = Status.NUMERICALLY_LIMITED
         except BaseException:
             self._ended = True
             raise
+        if status is None and not in_time:
+            status = Status.TIME_LIMIT
+        if status is None and self._stalled():
+            status = Status.NUMERICALLY_LIMITED
         self._ended = status is not None
         return status, judged
 
