@@ -248,6 +248,24 @@ def test_auto_chooses_it_for_short_rows(monkeypatch):
     assert "newton" not in LinearSVC(C=1.0).fit(X, y).result_.timings
 
 
+@pytest.mark.parametrize("limit", [None, 2, 5, 9])
+def test_the_bundle_takes_over_after_many_steps(monkeypatch, make_problem, all_cases, limit):
+    monkeypatch.setattr(auto, "SMALL", 0)
+    monkeypatch.setattr(auto, "SHORT_COLUMN", 0)
+    monkeypatch.setattr(auto, "MOST_STEPS", 3)
+    problem = make_problem(all_cases["hinge"], seed=2, rows=ROWS)
+    rng = np.random.default_rng(0)
+    stop = StopRule(relative=1e-9, max_iter=limit)
+    solver = AutoSolver(problem.oracle(), 4000.0, stop, rng)
+    result = solver.run()
+    assert isinstance(solver._stage, NewtonSolver if limit == 2 else BundleSolver)
+    if limit is None:
+        assert result.status is Status.CONVERGED
+    else:
+        assert result.status is Status.MAX_ITER and result.n_iter == limit
+    assert [record.number for record in result.trace] == list(range(1, result.n_iter + 1))
+
+
 def test_the_bundle_takes_over_where_rounding_is_in_the_way(monkeypatch, make_problem, all_cases):
     monkeypatch.setattr(auto, "SMALL", 0)
     monkeypatch.setattr(auto, "SHORT_COLUMN", 0)

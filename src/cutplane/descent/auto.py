@@ -50,6 +50,8 @@ TO_COME_SHORT, TO_COME_LONG = 60, 6
 # its own length.
 MOST_FEATURES = 1000
 LONG_ROW, LONG_DENSE_ROW = 64, 128
+# Where so many steps are not enough, cutting planes go on.
+MOST_STEPS = 100
 # With so many numbers per element of its matrix it needs no descent before it, however small C is.
 CHEAP_FACTOR = 16
 
@@ -92,6 +94,7 @@ class AutoSolver(IterativeSolver):
         return None if self._stage is None else self._stage.dual_point()
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
+        dual_point = self._dual_point
         if self._to_come:
             assert isinstance(self.oracle, RowOracle)
             most = self.stop.max_iter or 10**9  # else it has a limit of its own
@@ -101,7 +104,7 @@ class AutoSolver(IterativeSolver):
                 replace(self.stop, max_iter=most),
                 self._rng,
                 self._observe_descent,
-                self._dual_point,
+                dual_point,
                 self._squares,
             )
             status = self._run_stage(descent, start, cuts)
@@ -109,28 +112,32 @@ class AutoSolver(IterativeSolver):
                 return status
             self._gave_up = True
             start, cuts = descent.best.w, (*cuts, *descent.active_cuts())
-        left = self.stop.max_iter and max(1, self.stop.max_iter - len(self.trace))
+            dual_point = descent.dual_point()
         if _suits_newton(self.oracle):
+            left = self._iterations_left()
             newton = NewtonSolver(
                 self.oracle,
                 self.C,
-                replace(self.stop, max_iter=left),
+                replace(self.stop, max_iter=min(left or MOST_STEPS, MOST_STEPS)),
                 self._observe,
-                self._dual_point,
+                dual_point,
             )
             status = self._run_stage(newton, start, cuts)
-            if status is not Status.NUMERICALLY_LIMITED:
+            limited = status is Status.MAX_ITER and (left is None or left > MOST_STEPS)
+            if status is not Status.NUMERICALLY_LIMITED and not limited:
                 return status
             start, cuts = newton.best.w, (*cuts, *newton.active_cuts())
-            left = self.stop.max_iter and max(1, self.stop.max_iter - len(self.trace))
         bundle = BundleSolver(
             self.oracle,
             self.C,
-            replace(self.stop, max_iter=left),
+            replace(self.stop, max_iter=self._iterations_left()),
             AdaptivePosition(),
             self._observe,
         )
         return self._run_stage(bundle, start, cuts)
+
+    def _iterations_left(self) -> int | None:
+        return self.stop.max_iter and max(1, self.stop.max_iter - len(self.trace))
 
     def _run_stage(
         self, stage: IterativeSolver, start: np.ndarray | None, cuts: tuple[Cut, ...]
