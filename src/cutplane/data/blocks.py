@@ -34,6 +34,8 @@ BLOCK_NUMBERS = 1 << 18
 BLOCK_NUMBERS_PER_WEIGHT = 8
 # No larger copy of indices is made without need.
 COMPACT_BYTES = 1 << 29
+# Numbers that are worth a thread's while to copy.
+SHARED_COPY = 1 << 20
 
 Result = TypeVar("Result")
 
@@ -306,16 +308,30 @@ def dense_bounds(
     return np.unique(np.concatenate(([0], inner, [rows]))).astype(np.int64)
 
 
-def _compact_indices(indices: np.ndarray, features: int, compact: bool) -> np.ndarray:
+def _compact_indices(
+    indices: np.ndarray, features: int, compact: bool, runner: Runner | None
+) -> np.ndarray:
     short = features <= 1 << 16
     if indices.dtype == np.int32 and not (short and compact and 2 * len(indices) <= COMPACT_BYTES):
         return indices.view(np.uint32)
-    return indices.astype(np.uint16 if short else np.uint32)
+    dtype = np.uint16 if short else np.uint32
+    if runner is None or len(indices) < SHARED_COPY:
+        return indices.astype(dtype)
+    copy = np.empty(len(indices), dtype)
+
+    def part(k: int) -> None:
+        numbers = slice(k * SHARED_COPY, (k + 1) * SHARED_COPY)
+        copy[numbers] = indices[numbers]
+
+    runner.run(part, -(-len(indices) // SHARED_COPY))
+    return copy
 
 
-def _csr_matrix(X: Any, outputs: int, block_numbers: int | None, compact: bool) -> BlockedMatrix:
+def _csr_matrix(
+    X: Any, outputs: int, block_numbers: int | None, compact: bool, runner: Runner | None
+) -> BlockedMatrix:
     starts = X.indptr.astype(np.int64)
-    indices = _read_only(_compact_indices(X.indices, X.shape[1], compact))
+    indices = _read_only(_compact_indices(X.indices, X.shape[1], compact, runner))
     values = _read_only(X.data)
     bounds = csr_bounds(starts, X.shape[1] * outputs, block_numbers)
     blocks = []
@@ -346,7 +362,12 @@ def _dense_matrix(X: np.ndarray, outputs: int, block_numbers: int | None) -> Blo
 
 
 def as_blocks(
-    X: Any, *, outputs: int = 1, block_numbers: int | None = None, compact: bool = True
+    X: Any,
+    *,
+    outputs: int = 1,
+    block_numbers: int | None = None,
+    compact: bool = True,
+    runner: Runner | None = None,
 ) -> BlockedMatrix:
     """Cut a design matrix into row blocks without copying its values.
 
@@ -362,9 +383,11 @@ def as_blocks(
     compact : bool, default=True
         Copy indices of 32 bits into 16 bits where they fit. That costs as much as a pass over the
         data and saves up to a third of every further one, when threads share the memory.
+    runner : Executor, optional
+        Shares the copying among threads.
     """
     if isinstance(X, RowsInBlocks):
         return X.blocks(outputs)
     if scipy.sparse.issparse(X):
-        return _csr_matrix(X, outputs, block_numbers, compact)
+        return _csr_matrix(X, outputs, block_numbers, compact, runner)
     return _dense_matrix(X, outputs, block_numbers)

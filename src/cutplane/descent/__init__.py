@@ -1,6 +1,7 @@
-"""Dual coordinate descent for linear SVMs, and its choice, measured by the same certificate."""
+"""Descent for linear SVMs other than by cuts, and the choice, measured by the same certificate."""
 
 from .auto import AutoSolver
+from .newton import NewtonSolver
 from .solver import CoordinateSolver
 
-__all__ = ["AutoSolver", "CoordinateSolver"]
+__all__ = ["AutoSolver", "CoordinateSolver", "NewtonSolver"]

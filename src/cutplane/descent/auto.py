@@ -24,13 +24,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TypeGuard
 
 import numpy as np
 
 from ..bundle import AdaptivePosition, Best, BundleSolver, IterativeSolver, Observer, StopRule
+from ..data.blocks import CSRBlock
 from ..oracles import Cut, Oracle, RowOracle
 from ..result import Iteration, Status
 from ..risks import HingeRisk, SquaredHingeRisk
+from .newton import NewtonSolver
 from .passes import squared_norms
 from .solver import CoordinateSolver
 
@@ -43,6 +46,14 @@ SMALL_PENALTY = 2.0
 # short columns leave no better choice, elsewhere cutting planes soon are.
 KNOWN, PACE = 4, 3
 TO_COME_SHORT, TO_COME_LONG = 60, 6
+# Newton's method is for vectors of so many features and rows of so many numbers, each weighted by
+# its own length.
+MOST_FEATURES = 1000
+LONG_ROW, LONG_DENSE_ROW = 64, 128
+# Where so many steps are not enough, cutting planes go on.
+MOST_STEPS = 100
+# With so many numbers per element of its matrix it needs no descent before it, however small C is.
+CHEAP_FACTOR = 16
 
 
 class AutoSolver(IterativeSolver):
@@ -70,7 +81,8 @@ class AutoSolver(IterativeSolver):
         super().__init__(oracle, C, stop, observer)
         self._rng = rng
         self._dual_point = dual_point
-        self._to_come = _certificates_to_come(oracle, C)
+        self._squares: np.ndarray | None = None
+        self._to_come = self._certificates_to_come()
         self._stage: IterativeSolver | None = None
         self._before: Best | None = None  # of the stages before
         self._gave_up = False
@@ -82,6 +94,7 @@ class AutoSolver(IterativeSolver):
         return None if self._stage is None else self._stage.dual_point()
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
+        dual_point = self._dual_point
         if self._to_come:
             assert isinstance(self.oracle, RowOracle)
             most = self.stop.max_iter or 10**9  # else it has a limit of its own
@@ -91,22 +104,40 @@ class AutoSolver(IterativeSolver):
                 replace(self.stop, max_iter=most),
                 self._rng,
                 self._observe_descent,
-                self._dual_point,
+                dual_point,
+                self._squares,
             )
             status = self._run_stage(descent, start, cuts)
             if not self._gave_up and status is not Status.NUMERICALLY_LIMITED:
                 return status
             self._gave_up = True
             start, cuts = descent.best.w, (*cuts, *descent.active_cuts())
-        left = self.stop.max_iter and max(1, self.stop.max_iter - len(self.trace))
+            dual_point = descent.dual_point()
+        if _suits_newton(self.oracle):
+            left = self._iterations_left()
+            newton = NewtonSolver(
+                self.oracle,
+                self.C,
+                replace(self.stop, max_iter=min(left or MOST_STEPS, MOST_STEPS)),
+                self._observe,
+                dual_point,
+            )
+            status = self._run_stage(newton, start, cuts)
+            limited = status is Status.MAX_ITER and (left is None or left > MOST_STEPS)
+            if status is not Status.NUMERICALLY_LIMITED and not limited:
+                return status
+            start, cuts = newton.best.w, (*cuts, *newton.active_cuts())
         bundle = BundleSolver(
             self.oracle,
             self.C,
-            replace(self.stop, max_iter=left),
+            replace(self.stop, max_iter=self._iterations_left()),
             AdaptivePosition(),
             self._observe,
         )
         return self._run_stage(bundle, start, cuts)
+
+    def _iterations_left(self) -> int | None:
+        return self.stop.max_iter and max(1, self.stop.max_iter - len(self.trace))
 
     def _run_stage(
         self, stage: IterativeSolver, start: np.ndarray | None, cuts: tuple[Cut, ...]
@@ -161,20 +192,39 @@ class AutoSolver(IterativeSolver):
         to_come = PACE * math.log(now.gap / enough) / math.log(before.gap / now.gap)
         return to_come <= self._to_come
 
+    def _certificates_to_come(self) -> int:
+        """How many certificates descent may still have before it; 0 if it is not to be tried."""
+        oracle = self.oracle
+        if not _has_dual_steps(oracle):
+            return 0
+        matrix = oracle.matrix
+        if matrix.numbers <= SHORT_COLUMN * matrix.shape[1]:
+            return TO_COME_SHORT
+        if oracle.free_bias:  # descent must approach it, the others have it exactly
+            return 0
+        if _suits_newton(oracle) and matrix.numbers >= CHEAP_FACTOR * matrix.shape[1] ** 2:
+            return 0
+        self._squares = squared_norms(oracle)
+        targets = oracle.targets
+        penalty = self.C / targets.total * float(np.mean(targets.weights * self._squares))
+        return TO_COME_LONG if penalty <= SMALL_PENALTY else 0
 
-def _certificates_to_come(oracle: Oracle, C: float) -> int:
-    """How many certificates descent may still have before it; 0 if it is not to be tried."""
-    if not isinstance(oracle, RowOracle) or oracle.slack(1.0, C) != 0.0:
-        return 0
-    matrix, risk = oracle.matrix, oracle.risk
-    if not isinstance(risk, HingeRisk | SquaredHingeRisk) or matrix.numbers < SMALL:
-        return 0
-    if matrix.whole is None:  # on disk, where rows in random order cost a seek each
-        return 0
-    if matrix.numbers <= SHORT_COLUMN * matrix.shape[1]:
-        return TO_COME_SHORT
-    if oracle.free_bias:  # descent must approach it, cutting planes have it exactly
-        return 0
-    squares = squared_norms(oracle)
-    penalty = C / oracle.targets.total * float(np.mean(oracle.targets.weights * squares))
-    return TO_COME_LONG if penalty <= SMALL_PENALTY else 0
+
+def _has_dual_steps(oracle: Oracle) -> TypeGuard[RowOracle]:
+    """Whether rows have dual variables that descent and Newton's method know, all at hand."""
+    if not isinstance(oracle, RowOracle) or oracle.slack(1.0, 1.0) != 0.0:
+        return False
+    if not isinstance(oracle.risk, HingeRisk | SquaredHingeRisk) or oracle.matrix.numbers < SMALL:
+        return False
+    return oracle.matrix.whole is not None  # on disk rows in random order cost a seek each
+
+
+def _suits_newton(oracle: Oracle) -> TypeGuard[RowOracle]:
+    """Whether rows are short and features few enough for products of all pairs of them."""
+    if not _has_dual_steps(oracle) or oracle.matrix.shape[1] > MOST_FEATURES:
+        return False
+    matrix = oracle.matrix
+    if isinstance(matrix.whole, CSRBlock):
+        lengths = np.diff(matrix.whole.starts)
+        return float(np.einsum("i,i->", lengths, lengths)) <= LONG_ROW * matrix.numbers
+    return matrix.shape[1] <= LONG_DENSE_ROW

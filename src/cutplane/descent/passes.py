@@ -1,10 +1,12 @@
-"""Passes of coordinate descent over the rows of a matrix, where they lie.
+"""Passes of coordinate descent over the rows of a matrix.
 
 Rows in random order converge fastest, but each one is a cache miss. Tiles of a few
 neighbouring rows in random order converge as fast as long as tiles that follow one another
-come from all over the data. Where the rows lie in one piece, tiles are drawn from all of it;
-where they lie in blocks, a pass goes around the blocks many times and takes a few
-random tiles of each. Nothing is copied or shuffled, and data sorted by class does no harm.
+come from all over the data, and neighbours are not alike. Where they are (a sample of pairs
+tells), sparse rows are dealt out once, copied so that neighbours come from far apart: w8a at C = 1
+then takes a third of the passes. Where the rows lie in one piece, tiles are drawn from all of it;
+where they lie in blocks, a pass goes around the blocks many times and takes a few random tiles of
+each.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..data import BlockedMatrix
 from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, RowMajorBlock
 from ..loops import coordinate as loops
 from ..oracles import RowOracle
@@ -36,6 +39,14 @@ IDLE_PART = 0.05
 # Value of the constant feature behind a free bias, in units of the rows' mean norm. A larger one
 # makes all rows alike and the passes slow, a smaller one the bias.
 BIAS_FEATURE = 0.3
+# Pairs of neighbours, and of rows far apart, that are compared; they are alike if their products
+# differ by this part of the rows' mean square. Data that are in no order have differences of 0.01,
+# text sorted by class 0.12, w8a 0.34, covtype 0.9.
+PAIRS = 256
+ALIKE = 0.2
+PILES = 64
+# No larger copy of rows is made.
+COPY_NUMBERS = 1 << 26
 # At small C, no α can move the bias far: the feature's square times C is at least this.
 BIAS_REACH = 10.0
 
@@ -64,14 +75,45 @@ class _Part:
         return order[: loops.lay_tiles(self.active, tiles, self.tile_rows, order)]
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """Where the passes were.
+
+    Attributes
+    ----------
+    coef : ndarray, shape (rows,)
+        The dual point as coefficients of the risk's sum, but for the labels' sign.
+    alpha, w : ndarray
+        As those of ``Passes``.
+    offset : float
+        What a free bias adds to the scores.
+    """
+
+    coef: np.ndarray
+    alpha: np.ndarray
+    w: np.ndarray
+    offset: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the scores at a snapshot say of the rows: how far from optimal, and the largest."""
+
+    violation: np.ndarray
+    worst: float
+
+
 class Passes:
     """The dual point and w = Σ α_i y_i x_i, and passes that improve them.
 
     Attributes
     ----------
     alpha : ndarray, shape (rows,)
+        In the order of the passes.
     w : ndarray
         With the constant feature's weight last, if there is one or a free bias.
+    visited : int
+        Rows visited since the last snapshot.
 
     Parameters
     ----------
@@ -81,9 +123,17 @@ class Passes:
         Multiplies the mean risk.
     rng : numpy.random.Generator
         Draws the orders.
+    squares : ndarray, optional
+        ``squared_norms`` of the rows, if known.
     """
 
-    def __init__(self, oracle: RowOracle, C: float, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        oracle: RowOracle,
+        C: float,
+        rng: np.random.Generator,
+        squares: np.ndarray | None = None,
+    ) -> None:
         risk, targets, matrix = oracle.risk, oracle.targets, oracle.matrix
         if not isinstance(risk, HingeRisk | SquaredHingeRisk):
             raise TypeError(
@@ -92,28 +142,35 @@ class Passes:
             )
         self._rng = rng
         self._matrix = matrix
-        self._labels = targets.labels
         self._free_bias = oracle.free_bias
         self._per_row = C / targets.total
-        weights = self._per_row * targets.weights
-        rows = len(weights)
+        rows = len(matrix)
+        squares = squared_norms(oracle) if squares is None else squares
+        if matrix.whole is not None:
+            pieces: list[tuple[Block, slice]] = [(matrix.whole, slice(0, rows))]
+        else:
+            pieces = [(block, matrix.slice(k)) for k, block in enumerate(matrix.blocks)]
+        flat = [(flat_rows(block), part) for block, part in pieces]
+        self._order: np.ndarray | None = None  # row of the matrix by row of the passes
+        if _in_order(matrix, targets.labels, squares):
+            assert isinstance(matrix.whole, CSRBlock)
+            self._order = _dealt(rows)
+            flat = [(_gathered(matrix.whole, self._order), slice(0, rows))]
+        self._labels = self._ordered(targets.labels)
+        squares = self._ordered(squares)
+        weights = self._ordered(self._per_row * targets.weights)
         self.alpha = np.zeros(rows)
-        squares = squared_norms(oracle)
+        self.visited = 0
         hinge = isinstance(risk, HingeRisk)
         self._upper = weights if hinge else np.where(weights > 0.0, np.inf, 0.0)
         self._ridge = np.zeros(rows)
         if not hinge:
             np.divide(0.5, weights, out=self._ridge, where=weights > 0.0)
-        if matrix.whole is not None:
-            pieces: list[tuple[Block, slice]] = [(matrix.whole, slice(0, rows))]
-        else:
-            pieces = [(block, matrix.slice(k)) for k, block in enumerate(matrix.blocks)]
-        flat = [(_flat(block), part) for block, part in pieces]
         self._constant = oracle.constant
         if self._free_bias:
             wanted = BIAS_FEATURE**2 * float(np.mean(squares))
             self._constant = math.sqrt(max(wanted, BIAS_REACH / C))
-        squares += self._constant**2
+        squares = squares + self._constant**2
         self.w = np.zeros(matrix.shape[1] + (self._constant != 0.0))
         self._bias = 0.0
         self._idle_above = np.inf
@@ -125,7 +182,7 @@ class Passes:
             self._parts.append(
                 _Part(
                     *block,
-                    targets.labels[part],
+                    self._labels[part],
                     squares[part],
                     self._upper[part],
                     self._ridge[part],
@@ -138,38 +195,64 @@ class Passes:
                 )
             )
 
-    def coef(self) -> np.ndarray:
-        """The dual point as coefficients of the risk's sum, but for the labels' sign."""
-        return self.alpha / self._per_row
+    def _ordered(self, by_row: np.ndarray) -> np.ndarray:
+        """An array by row of the matrix in the order of the passes."""
+        return by_row if self._order is None else by_row[self._order]
+
+    def snapshot(self) -> Snapshot:
+        """Where the passes are now."""
+        coef = self.alpha / self._per_row
+        if self._order is not None:
+            by_row = np.empty_like(coef)
+            by_row[self._order] = coef
+            coef = by_row
+        self.visited = 0
+        # A free bias moves to where the passes have put it.
+        offset = self._bias + (2.0 * self._constant * float(self.w[-1]) if self._free_bias else 0.0)
+        return Snapshot(coef, self.alpha.copy(), self.w.copy(), offset)
 
     def start(self, coef: np.ndarray) -> None:
-        """Go on from a dual point as ``coef`` gives it."""
-        np.minimum(coef * self._per_row, self._upper, out=self.alpha)
-        signed = self.alpha * self._labels
+        """Go on from a dual point as ``Snapshot.coef`` gives it."""
+        np.minimum(self._ordered(coef) * self._per_row, self._upper, out=self.alpha)
+        signed = np.empty(len(coef))
+        signed[slice(None) if self._order is None else self._order] = self.alpha * self._labels
         self.w[:] = 0.0
         for k, block in enumerate(self._matrix.blocks):
             block.add_gradient(signed[self._matrix.slice(k)], self.w)
         if self._constant:
             self.w[-1] = self._constant * float(signed.sum())
 
-    def settle(self, w: np.ndarray, scores: np.ndarray) -> None:
-        """Take w, computed from alpha, in place of the one that rounding has changed.
+    def judge(self, snapshot: Snapshot, scores: np.ndarray) -> Verdict:
+        """What the scores at a snapshot's w say; the passes may go on meanwhile."""
+        violation = np.empty(len(scores))
+        worst = loops.violations(
+            self._ordered(scores),
+            snapshot.offset,
+            self._labels,
+            snapshot.alpha,
+            self._upper,
+            self._ridge,
+            violation,
+        )
+        return Verdict(violation, worst)
 
-        The rows' scores at w say which of them are active from here on. A free bias moves to
+    def settle(self, verdict: Verdict, correction: np.ndarray | None) -> None:
+        """Take the verdict on the last snapshot to heart.
+
+        Rows which it finds held by their bounds are not active from here on, unless they have been
+        since. ``correction`` is what rounding has cost w. A free bias moves to
         where the last passes put it: they regularise its distance from there, a proximal
         point method.
         """
-        self.w[: len(w)] = w
+        if correction is not None:
+            self.w[: len(correction)] += correction
         if self._free_bias:
             self._bias += self._constant * float(self.w[-1])
-        offset = self._bias + (self._constant * float(self.w[-1]) if self._free_bias else 0.0)
-        violation = np.empty(len(scores))
-        worst = loops.violations(
-            scores, offset, self._labels, self.alpha, self._upper, self._ridge, violation
-        )
         for part in self._parts:
-            part.active = part.rows[violation[part.first + part.rows] >= -worst]
-        self._idle_above = worst or np.inf
+            wanted = verdict.violation[part.first :][: len(part.idle)] >= -verdict.worst
+            wanted[part.active] = True
+            part.active = part.rows[wanted[part.rows]]
+        self._idle_above = verdict.worst or np.inf
 
     def run(self, out_of_time: Callable[[], bool]) -> bool:
         """Visit all active rows once; False if time ran out on the way."""
@@ -188,7 +271,9 @@ class Passes:
                 some = own[len(own) * turn // rounds : len(own) * (turn + 1) // rounds]
                 if not len(some):
                     continue
-                count, violation = self._visit(parts[k], parts[k].lay(some))
+                order = parts[k].lay(some)
+                self.visited += len(order)
+                count, violation = self._visit(parts[k], order)
                 staying[k] += count
                 worst = max(worst, violation)
         for part, stayed in zip(parts, staying.tolist(), strict=True):
@@ -227,14 +312,14 @@ def squared_norms(oracle: RowOracle) -> np.ndarray:
             columns = block.xt[:, block.first : block.first + block.rows]
             squares[rows] = np.einsum("ji,ji->i", columns, columns, dtype=np.float64)
         else:
-            values, _, starts = _flat(block)
+            values, _, starts = flat_rows(block)
             loops.squared_norms(values, starts, 0.0, squares[rows])
 
     oracle.executor.run(measure, len(matrix.blocks))
     return squares
 
 
-def _flat(block: Block) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+def flat_rows(block: Block) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
     """Values, columns and starts of the rows of a block; columns of data are copied."""
     if isinstance(block, CSRBlock):
         return block.values, block.indices, block.starts
@@ -245,3 +330,44 @@ def _flat(block: Block) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         assert isinstance(block, RowMajorBlock)
         x = block.x
     return x.reshape(-1), None, np.arange(len(x) + 1) * x.shape[1]
+
+
+def _in_order(matrix: BlockedMatrix, labels: np.ndarray, squares: np.ndarray) -> bool:
+    """Whether neighbouring sparse rows are more alike than others, signed by their labels."""
+    block, rows = matrix.whole, len(matrix)
+    if not isinstance(block, CSRBlock) or not 4 <= matrix.numbers <= COPY_NUMBERS or rows < 4:
+        return False
+    pairs = min(PAIRS, rows - 1)
+    first = np.arange(pairs) * (rows - 1) // pairs
+    means = []
+    for second in (first + 1, np.roll(first, pairs // 2 + 1)):
+        products = np.empty(pairs)
+        row = np.zeros(matrix.shape[1])
+        loops.pair_products(*_arrays(block), first, second, row, products)
+        means.append(float(np.mean(products * labels[first] * labels[second])))
+    return means[0] - means[1] > ALIKE * float(np.mean(squares))
+
+
+def _dealt(rows: int) -> np.ndarray:
+    """Rows dealt out like cards: neighbours come from PILES places of the data.
+
+    Tiles are visited in random order, so no more chance is needed, and the copy reads a few
+    places in sequence: on covtype that takes 15 ms, a random order 70.
+    """
+    height = -(-rows // PILES)
+    order = np.arange(PILES * height).reshape(PILES, height).T.reshape(-1)
+    return order[order < rows]
+
+
+def _arrays(block: CSRBlock) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return block.values, block.indices, block.starts
+
+
+def _gathered(block: CSRBlock, order: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The rows of a block in another order, flat."""
+    values, indices = np.empty_like(block.values), np.empty_like(block.indices)
+    starts = np.zeros(len(order) + 1, np.int64)
+    loops.gather_rows(*_arrays(block), order, values, indices, starts)
+    for array in (values, indices, starts):
+        array.flags.writeable = False  # as the rows where they lie: one compiled kernel
+    return values, indices, starts

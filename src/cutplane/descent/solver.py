@@ -3,22 +3,35 @@
 The dual point of the passes is a cut, so it bounds the optimum from below. Its w is a
 poor primal point for a long time; the minimum of F on the line from the best point to it is
 a far better one, and costs one product.
+
+A certificate is about a snapshot. A second thread goes on with the passes meanwhile; what the
+certificate says of the rows reaches the passes after these, with one thread as with two, so that
+the result is the same. The bound needs w of the dual point: the passes' own w is that but for
+rounding, so a product Xᵀ·α is left out, but for one in a few and for the one that ends the run.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..bundle import IterativeSolver, Observer, StopRule
+from ..exec import SerialExecutor, ThreadExecutor
 from ..oracles import Cut, RowOracle
 from ..result import Status
-from .passes import Passes
+from .passes import Passes, Verdict
 
 # Passes before each certificate, the last number for all that follow. A certificate costs
 # about as much as a pass; easy problems need few of them, others must not pay for many.
 PASSES = (2, 2, 3, 5)
+# Where they visit few rows, passes go on up to so many, or until they have visited this part of
+# what as many passes over all rows would.
+MOST_PASSES, VISITED_PART = 12, 0.5
+# Certificates of which one has an exact bound; what the others' bounds are lowered by, relative
+# to |w|².
+EXACT_EVERY = 8
+DRIFT = 1e-11
 # Where so many iterations, 1000 passes, are not enough, cutting planes are the better method.
 MOST_ITERATIONS = 200
 
@@ -38,6 +51,8 @@ class CoordinateSolver(IterativeSolver):
         Draws the order of the rows.
     dual_point : ndarray, optional
         Where to start: a dual point per row divided by C per unit of weight, within its bounds.
+    squares : ndarray, optional
+        ``squared_norms`` of the rows, if known.
     """
 
     oracle: RowOracle
@@ -50,22 +65,37 @@ class CoordinateSolver(IterativeSolver):
         rng: np.random.Generator,
         observer: Observer | None = None,
         dual_point: np.ndarray | None = None,
+        squares: np.ndarray | None = None,
     ) -> None:
         if stop.max_iter is None:
             stop = replace(stop, max_iter=MOST_ITERATIONS)
+        self._executor = oracle.executor
+        passes = Passes(oracle, C, rng, squares)
+        if isinstance(self._executor, ThreadExecutor):  # certificates are one thread's work
+            oracle = RowOracle(
+                oracle.matrix,
+                oracle.targets,
+                oracle.risk,
+                SerialExecutor(),
+                constant=oracle.constant,
+                free_bias=oracle.free_bias,
+            )
         super().__init__(oracle, C, stop, observer)
-        self.passes = Passes(oracle, C, rng)
+        self.passes = passes
         self.point = oracle.new_point()
         self.trial = oracle.new_point()
-        self._cut: Cut | None = None
+        self._ended = False
+        self._in_time = True
         if dual_point is not None:
             self.passes.start(dual_point)
+        self._snapshot = self.passes.snapshot()
 
     def dual_point(self) -> np.ndarray:
-        return self.passes.coef()
+        return self._snapshot.coef
 
     def active_cuts(self) -> tuple[Cut, ...]:
-        return () if self._cut is None else (self._cut,)
+        """The dual point's cut, computed anew: it is given to others."""
+        return (self._exact_cut(),) if self.trace else ()
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
         with self.watch.phase("scores"):
@@ -78,39 +108,99 @@ class CoordinateSolver(IterativeSolver):
                     self._keep(self.point)
         for cut in cuts:
             self._bound(cut)
+        self._ended = False
+        self._in_time = self._run_passes(0)
         while True:
-            finished = True
-            with self.watch.phase("passes"):
-                for _ in range(PASSES[min(len(self.trace), len(PASSES) - 1)]):
-                    finished = finished and self.passes.run(self._out_of_time)
-            with self.watch.phase("certificate"):
-                trial, step = self._certify()
-            status = self._end_iteration(trial, step, 1)
-            if status is None and not finished:
-                status = Status.TIME_LIMIT
-            if status is None and self._stalled():
-                status = Status.NUMERICALLY_LIMITED
+            self._snapshot = self.passes.snapshot()
+            try:
+                status, judged = self._certify_and_go_on()
+            except BaseException:
+                self._ended = True  # the passes' thread need not finish
+                raise
             if status is not None:
                 return status
+            self.passes.settle(judged.verdict, judged.correction)
 
-    def _certify(self) -> tuple[float, float]:
-        """Renew bound and best point; returns F of the dual point's w, and the step."""
-        cut = self.oracle.dual_cut(-self.oracle.targets.labels * self.passes.coef())
-        w = -self.C * cut.a
-        squared_norm = self._bound(cut)
-        self.oracle.evaluate(w, self.trial)
-        self.passes.settle(w, self.trial.scores)
+    def _certify_and_go_on(self) -> tuple[Status | None, _Judged]:
+        """A certificate of the snapshot, and the passes after it, unless it ends the run."""
+        in_time, number = self._in_time, len(self.trace) + 1
+
+        def go_on() -> None:
+            self._in_time = in_time and self._run_passes(number)
+
+        if isinstance(self._executor, ThreadExecutor):
+            return self._executor.beside(go_on, lambda: self._certify(in_time))
+        answer = self._certify(in_time)
+        go_on()
+        return answer
+
+    def _run_passes(self, number: int) -> bool:
+        """The passes before a certificate; False if time ran out on the way."""
+        passes, rows = self.passes, len(self.oracle.matrix)
+        least = PASSES[min(number, len(PASSES) - 1)]
+        with self.watch.phase("passes"):
+            for done in range(MOST_PASSES):
+                if done >= least and passes.visited >= VISITED_PART * least * rows:
+                    break
+                if self._ended or not passes.run(self._out_of_time):
+                    return False
+        return True
+
+    def _certify(self, in_time: bool) -> tuple[Status | None, _Judged]:
+        """Renew bound and best point by the snapshot; says whether that is the end."""
+        try:
+            with self.watch.phase("certificate"):
+                trial, step, judged = self._judge()
+            status = self._end_iteration(trial, step, 1)
+        except BaseException:
+            self._ended = True
+            raise
+        if status is None and not in_time:
+            status = Status.TIME_LIMIT
+        if status is None and self._stalled():
+            status = Status.NUMERICALLY_LIMITED
+        self._ended = status is not None
+        return status, judged
+
+    def _judge(self) -> tuple[float, float, _Judged]:
+        """F of the snapshot's w, the step from the best point towards it, and more."""
+        snapshot, oracle = self._snapshot, self.oracle
+        w, correction = snapshot.w, None
+        if oracle.free_bias or len(self.trace) % EXACT_EVERY == EXACT_EVERY - 1:
+            cut = self._exact_cut()
+            w = -self.C * cut.a
+            correction = w - snapshot.w[: len(w)]
+            squared_norm = self._bound(cut)
+        else:
+            _, offset = oracle.surface.dual_plane(-oracle.targets.labels * snapshot.coef)
+            squared_norm = float(np.einsum("i,i->", w, w))
+            dual = self.C * offset / oracle.targets.total - (0.5 + DRIFT) * squared_norm
+            self.dual = max(self.dual, dual)
+        oracle.evaluate(w, self.trial)
+        verdict = self.passes.judge(snapshot, self.trial.scores)
         step = self._descend(self.point, self.trial, squared_norm)
         step = self._keep_if_better(self.point, step)
-        return self._objective(self.trial), step
+        if correction is None and self.stop.converged(self.best.primal, self.dual, self.C):
+            self._bound(self._exact_cut())
+        return self._objective(self.trial), step, _Judged(verdict, correction)
+
+    def _exact_cut(self) -> Cut:
+        """The cut of the snapshot's dual point, from a pass over the data."""
+        return self.oracle.dual_cut(-self.oracle.targets.labels * self._snapshot.coef)
 
     def _bound(self, cut: Cut) -> float:
         """Raise the lower bound by what a cut alone gives; returns |C·a|²."""
         squared = self.C * self.C * float(np.einsum("i,i->", cut.a, cut.a))
-        dual = self.C * cut.offset - 0.5 * squared
-        if dual > self.dual:
-            self.dual, self._cut = dual, cut
+        self.dual = max(self.dual, self.C * cut.offset - 0.5 * squared)
         return squared
 
     def _out_of_time(self) -> bool:
-        return self.watch.elapsed() >= self.stop.time_limit
+        return self._ended or self.watch.elapsed() >= self.stop.time_limit
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What a certificate tells the passes."""
+
+    verdict: Verdict
+    correction: np.ndarray | None

@@ -19,7 +19,7 @@ from .._checks import (
     class_factors,
 )
 from ..data import BlockedMatrix, as_blocks
-from ..exec import SerialExecutor
+from ..exec import SerialExecutor, make_executor
 from ..result import Iteration
 from ..risks import CrammerSingerRisk, HingeRisk, LogisticRisk, Risk, SquaredHingeRisk, Targets
 from ._base import LinearModel
@@ -55,8 +55,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
     loss : {'hinge', 'squared_hinge', 'logistic'}, default='hinge'
         ``hinge`` is the SVM, ``logistic`` gives logistic regression.
     solver : {'auto', 'ocas', 'cpa', 'dcd', 'sgd', 'pegasos'}, default='auto'
-        ``auto`` takes ``ocas`` or, on large data with short columns or small C, begins with
-        ``dcd`` and goes on with ``ocas`` if that is slow. ``ocas`` is the optimised cutting
+        ``auto`` takes ``ocas``, Newton's method on large data with few features and short
+        rows, or, on large data with short columns or small C, begins with ``dcd`` and goes on
+        with one of these if that is slow. ``ocas`` is the optimised cutting
         plane algorithm, ``cpa`` the plain one of SVM-perf and BMRM. ``dcd`` is dual coordinate
         descent, the faster one for sparse data with many features, such as text, and for
         small C; for hinge and squared hinge. ``sgd`` (Bottou) and ``pegasos`` are stochastic:
@@ -203,7 +204,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         y, sample_weight = own_columns(X, y, sample_weight)
         start = self._start()
         checked, encoded, weights = self._check_data(X, y, sample_weight)
-        matrix = as_blocks(checked, outputs=len(self.classes_) if self._joint() else 1)
+        outputs = len(self.classes_) if self._joint() else 1
+        with make_executor(self.n_jobs, getattr(checked, "size", 0)) as executor:
+            matrix = as_blocks(checked, outputs=outputs, runner=executor)
         form = self._form(matrix, encoded, weights)
         dual_points = self._check_dual_init(dual_init, form, len(encoded))
         results = self._solve(
@@ -233,9 +236,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
     def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         """The data, labels as class numbers, and the user's weights of the rows."""
         X, y = self._training_data(X, y)
-        check_classification_targets(y)
+        classes, encoded = _classes_of(y)
         weights = check_weights(sample_weight, X)
-        self.classes_, encoded = np.unique(y, return_inverse=True)
+        self.classes_ = classes
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two"
@@ -361,3 +364,16 @@ class LinearSVC(ClassifierMixin, LinearModel):
         scores = self.decision_function(X)
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
+
+
+def _classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes in order, and the number of each label's."""
+    if y.ndim == 1 and y.dtype.kind in "bif" and len(y):  # two numbers need no sorting
+        low, high = y.min(), y.max()
+        second = y == high
+        whole = low < high and float(low).is_integer() and float(high).is_integer()
+        if whole and np.all(second | (y == low)):
+            return np.array([low, high], y.dtype), second.astype(np.intp)
+    check_classification_targets(y)
+    classes, encoded = np.unique(y, return_inverse=True)
+    return classes, encoded

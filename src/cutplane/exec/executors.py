@@ -106,6 +106,21 @@ class ThreadExecutor:
                 raise task.error
         return results
 
+    def beside(self, other: Callable[[], None], own: Callable[[], Result]) -> Result:
+        """Run ``own`` here and ``other`` in a helper; returns when both have been done.
+
+        ``own`` must not use this executor: all helpers may be busy.
+        """
+        task = _Task(other)
+        self._tasks.put(task)
+        try:
+            result = own()
+        finally:
+            _wait([task])
+        if task.error is not None:
+            raise task.error
+        return result
+
     def __enter__(self) -> ThreadExecutor:
         return self
 

@@ -62,14 +62,23 @@ def _dense_add(values, first, stop, factor, w):
         w[j] += factor * values[first + j]
 
 
-@jit(reassociate=True)
+@jit
 def squared_norms(values, starts, constant, out):
     """out[i] = |x_i|² with the constant feature."""
+    one = np.uint64(1)
+    two = np.uint64(2)
     for i in range(out.shape[0]):
-        total = 0.0
-        for p in range(starts[i], starts[i + 1]):
-            total += np.float64(values[p]) * values[p]
-        out[i] = total + constant * constant
+        s0 = 0.0
+        s1 = 0.0
+        p = np.uint64(starts[i])
+        stop = np.uint64(starts[i + 1])
+        while p + two <= stop:
+            s0 += np.float64(values[p]) * values[p]
+            s1 += np.float64(values[p + one]) * values[p + one]
+            p += two
+        if p < stop:
+            s0 += np.float64(values[p]) * values[p]
+        out[i] = (s0 + s1) + constant * constant
 
 
 @jit
@@ -145,6 +154,37 @@ def lay_tiles(rows, tiles, tile_rows, out):
             out[count] = rows[at]
             count += 1
     return count
+
+
+@jit
+def gather_rows(values, indices, starts, order, out_values, out_indices, out_starts):
+    """Copy sparse rows in another order; ``out_starts`` begins with 0."""
+    at = np.uint64(0)
+    one = np.uint64(1)
+    for k in range(order.shape[0]):
+        row = np.uint64(order[k])
+        p = np.uint64(starts[row])
+        stop = np.uint64(starts[row + one])
+        while p < stop:
+            out_values[at] = values[p]
+            out_indices[at] = indices[p]
+            at += one
+            p += one
+        out_starts[k + 1] = at
+
+
+@jit
+def pair_products(values, indices, starts, first, second, row, out):
+    """out[k] = <x_first[k], x_second[k]> for sparse rows; ``row`` is a vector of zeros."""
+    for k in range(first.shape[0]):
+        for p in range(starts[first[k]], starts[first[k] + 1]):
+            row[indices[p]] += values[p]
+        total = 0.0
+        for p in range(starts[second[k]], starts[second[k] + 1]):
+            total += values[p] * row[indices[p]]
+        for p in range(starts[first[k]], starts[first[k] + 1]):
+            row[indices[p]] = 0.0
+        out[k] = total
 
 
 @jit

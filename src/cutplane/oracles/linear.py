@@ -84,9 +84,13 @@ class LinearOracle:
         return self.surface.new_point(np.zeros(self._w_shape))
 
     def evaluate(self, w: np.ndarray, into: Point) -> None:
-        """Move ``into`` to w: one product X·w."""
+        """Move ``into`` to w: one product X·w, or none at 0."""
         shaped = w.reshape(self._w_shape)
         into.w = shaped
+        if not np.any(shaped):
+            into.scores[...] = 0.0
+            self.surface.settle(into)
+            return
 
         def scores(k: int, block: Block) -> None:
             out = into.scores[self.matrix.slice(k)]
