@@ -26,6 +26,7 @@ import numpy as np
 import scipy.sparse
 
 from ..loops import products
+from .parts import part_edges
 
 # A block should be long enough to be worth a task (a quarter of a million
 # numbers take about 0.3 ms) and long against the n-vector that its partial
@@ -217,6 +218,11 @@ class BlockedMatrix:
     def slice(self, k: int) -> slice:
         """The rows of block k."""
         return slice(self.bounds[k], self.bounds[k + 1])
+
+    @property
+    def part_rows(self) -> list[int]:
+        """Rows at which parts begin, and the end."""
+        return self.bounds[part_edges(len(self.blocks), len(self))].tolist()
 
     def digest(self) -> bytes:
         """A fingerprint of the stored numbers and their layout."""

@@ -15,20 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from ..data import BlockedMatrix, BlockSum
-from ..data.blocks import Block
+from ..data import BlockedMatrix
 from ..exec import Executor
 from ..risks import Risk, Targets
-from .changes import ChangedRows
 from .point import Cut, Line, Point
+from .products import Products, RowProducts, worth_updates
 from .row_surface import RowSurface
 from .surface import Surface
 
 Slack = Callable[[float, float], float]
-
-# Stored numbers from which on it pays to bring cuts up to date. Below, sums that cancel exactly
-# should stay exactly zero.
-WORTH_UPDATES = 1 << 16
 
 
 class LinearOracle:
@@ -61,9 +56,10 @@ class LinearOracle:
         self.constant = constant
         tail = () if surface.outputs is None else (surface.outputs,)
         self._w_shape = (matrix.shape[1] + (constant != 0.0), *tail)
-        self._gradient = BlockSum(matrix, self._w_shape)
-        updates = self._gradient.kept and matrix.numbers >= WORTH_UPDATES
-        self._changes = ChangedRows(matrix, surface.shape) if updates else None
+        updates = worth_updates(len(matrix.blocks), matrix.numbers, self._w_shape)
+        self._products: Products = RowProducts(
+            matrix, self._w_shape, constant, surface.executor, updates
+        )
 
     @property
     def dimension(self) -> int:
@@ -87,20 +83,12 @@ class LinearOracle:
         """Move ``into`` to w: one product X·w."""
         shaped = w.reshape(self._w_shape)
         into.w = shaped
-
-        def scores(k: int, block: Block) -> None:
-            out = into.scores[self.matrix.slice(k)]
-            block.scores(shaped, out)
-            if self.constant:
-                out += self.constant * shaped[-1]
-
-        self.matrix.run(scores, self.executor)
+        self._products.scores(shaped, into.scores)
         self.surface.settle(into)
 
     def state(self) -> dict[str, Any]:
         """Guesses of the surface. All else starts anew, here as in a run that goes on from it."""
-        if self._changes is not None:
-            self._changes.start_anew()
+        self._products.start_anew()
         return self.surface.state()
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -120,19 +108,9 @@ class LinearOracle:
         point = start if end is None else self.surface.between(start, end, k)
         return self._cut_of(*self.surface.coefficients(point))
 
-    def _cut_of(self, coef: np.ndarray, offset: float) -> Cut:
-        changes = self._changes
-
-        def gradient(k: int, block: Block, partial: np.ndarray) -> None:
-            rows = coef[self.matrix.slice(k)]
-            if changes is None or not changes.add(k, rows, block, partial):
-                partial[...] = 0.0
-                block.add_gradient(rows, partial)
-            if self.constant:
-                partial[-1] = self.constant * rows.sum(axis=0)
-
+    def _cut_of(self, coef: Any, offset: float) -> Cut:
         total = self.surface.total
-        a = self._gradient.run(gradient, self.executor)
+        a = self._products.gradient(coef)
         return Cut(a.reshape(-1) / total, offset / total)
 
 
@@ -166,7 +144,7 @@ class RowOracle(LinearOracle):
         free_bias: bool = False,
         slack: Slack | None = None,
     ) -> None:
-        surface = RowSurface(targets, risk, executor, free_bias=free_bias)
+        surface = RowSurface(targets, risk, executor, free_bias=free_bias, edges=matrix.part_rows)
         super().__init__(matrix, surface, constant=constant, slack=slack)
         self.targets = targets
         self.risk = risk
