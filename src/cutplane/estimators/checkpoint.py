@@ -31,7 +31,7 @@ logger = logging.getLogger("cutplane")
 KIND = "checkpoint"
 # Parameters that may be others when a fit resumes: they say when it ends, not which way it goes.
 FREE = (
-    *("tol", "stopping", "max_iter", "time_limit", "n_jobs", "verbose", "callback"),
+    *("tol", "stopping", "max_iter", "time_limit", "n_jobs", "executor", "verbose", "callback"),
     *("checkpoint", "warm_start", "random_state", "cache_size"),
 )
 REMEDY = "give another path, or start anew with Checkpoint(..., resume=False)"

@@ -11,6 +11,7 @@ are the plane that touches the risk at the scores.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,18 @@ from ..exec import Executor
 from ..risks import Risk, Targets
 from .point import Cut, Line, Point
 from .products import Products, RowProducts, worth_updates
+from .remote import RemoteMatrix, RemotePasses, RemoteProducts
 from .row_surface import RowSurface
 from .surface import Surface
 
 Slack = Callable[[float, float], float]
+
+
+def _w_shape(
+    matrix: BlockedMatrix | RemoteMatrix, constant: float, outputs: int | None
+) -> tuple[int, ...]:
+    tail = () if outputs is None else (outputs,)
+    return (matrix.shape[1] + (constant != 0.0), *tail)
 
 
 class LinearOracle:
@@ -31,7 +40,7 @@ class LinearOracle:
 
     Parameters
     ----------
-    matrix : BlockedMatrix
+    matrix : BlockedMatrix or RemoteMatrix
     surface : Surface
         The risk over the scores of the matrix's rows.
     constant : float, default=0
@@ -39,27 +48,33 @@ class LinearOracle:
     slack : callable, optional
         (objective of a point, C) → what the lower bound on the optimum of this problem may
         exceed that of the problem it stands for.
+    products : Products, optional
+        If they have been made already.
     """
 
     def __init__(
         self,
-        matrix: BlockedMatrix,
+        matrix: BlockedMatrix | RemoteMatrix,
         surface: Surface,
         *,
         constant: float = 0.0,
         slack: Slack | None = None,
+        products: Products | None = None,
     ) -> None:
         self._slack = slack
-        self.matrix = matrix
+        self.matrix: Any = matrix
         self.surface = surface
         self.executor = surface.executor
         self.constant = constant
-        tail = () if surface.outputs is None else (surface.outputs,)
-        self._w_shape = (matrix.shape[1] + (constant != 0.0), *tail)
+        self._w_shape = _w_shape(matrix, constant, surface.outputs)
         updates = worth_updates(len(matrix.blocks), matrix.numbers, self._w_shape)
-        self._products: Products = RowProducts(
-            matrix, self._w_shape, constant, surface.executor, updates
-        )
+        self._products: Products
+        if products is not None:
+            self._products = products
+        elif isinstance(matrix, RemoteMatrix):
+            self._products = RemoteProducts(matrix, self._w_shape, constant, updates)
+        else:
+            self._products = RowProducts(matrix, self._w_shape, constant, surface.executor, updates)
 
     @property
     def dimension(self) -> int:
@@ -85,6 +100,11 @@ class LinearOracle:
         into.w = shaped
         self._products.scores(shaped, into.scores)
         self.surface.settle(into)
+
+    def refresh(self, point: Point) -> None:
+        """Compute a point anew from its w, and depend on nothing else that was before."""
+        self._products.start_anew(forget=True)
+        self.evaluate(point.w, point)
 
     def state(self) -> dict[str, Any]:
         """Guesses of the surface. All else starts anew, here as in a run that goes on from it."""
@@ -119,7 +139,7 @@ class RowOracle(LinearOracle):
 
     Parameters
     ----------
-    matrix : BlockedMatrix
+    matrix : BlockedMatrix or RemoteMatrix
     targets : Targets
     risk : Risk
     executor : Executor
@@ -135,7 +155,7 @@ class RowOracle(LinearOracle):
 
     def __init__(
         self,
-        matrix: BlockedMatrix,
+        matrix: BlockedMatrix | RemoteMatrix,
         targets: Targets,
         risk: Risk,
         executor: Executor,
@@ -144,8 +164,21 @@ class RowOracle(LinearOracle):
         free_bias: bool = False,
         slack: Slack | None = None,
     ) -> None:
-        surface = RowSurface(targets, risk, executor, free_bias=free_bias, edges=matrix.part_rows)
-        super().__init__(matrix, surface, constant=constant, slack=slack)
+        products = passes = None
+        if isinstance(matrix, RemoteMatrix):
+            shape = _w_shape(matrix, constant, risk.outputs)
+            updates = worth_updates(len(matrix.blocks), matrix.numbers, shape)
+            products = RemoteProducts(matrix, shape, constant, updates)
+            passes = partial(RemotePasses, products, matrix, targets, risk)
+        surface = RowSurface(
+            targets,
+            risk,
+            executor,
+            free_bias=free_bias,
+            edges=matrix.part_rows,
+            passes=passes,
+        )
+        super().__init__(matrix, surface, constant=constant, slack=slack, products=products)
         self.targets = targets
         self.risk = risk
         self.free_bias = free_bias

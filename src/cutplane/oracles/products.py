@@ -32,8 +32,11 @@ class Products(Protocol):
         """Xᵀ·coef, good until the next call."""
         ...
 
-    def start_anew(self) -> None:
-        """Depend on nothing before: the next gradient is computed from all rows."""
+    def start_anew(self, forget: bool = False) -> None:
+        """Depend on no gradient before: the next one is computed from all rows.
+
+        With ``forget`` the scores of points do not matter any more either.
+        """
         ...
 
 
@@ -101,6 +104,6 @@ class RowProducts:
 
         return self._sum.run(part, self._executor)
 
-    def start_anew(self) -> None:
+    def start_anew(self, forget: bool = False) -> None:
         if self._changes is not None:
             self._changes.start_anew()

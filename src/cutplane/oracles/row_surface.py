@@ -10,7 +10,7 @@ is scaled down, which keeps the cut valid and costs that much of its height.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,14 @@ from .surface import Surface
 BIAS_REACH = 0.25
 
 
+def in_order(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The sum of arrays, from the first to the last."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
 class RowSurface(Surface):
     """Surface of a sum of losses over rows.
 
@@ -39,8 +47,8 @@ class RowSurface(Surface):
         Minimise over an unregularised bias.
     edges : sequence of int, optional
         Rows at which parts of the data begin, and the end.
-    passes : Passes, optional
-        Those who hold the rows, if they are elsewhere.
+    passes : callable, optional
+        If the rows are elsewhere: (chunks of rows, ``light``) → Passes of those who hold them.
     """
 
     def __init__(
@@ -51,7 +59,7 @@ class RowSurface(Surface):
         *,
         free_bias: bool = False,
         edges: Sequence[int] | None = None,
-        passes: Passes | None = None,
+        passes: Callable[[list[slice], bool], Passes] | None = None,
     ) -> None:
         if free_bias and not risk.has_bias:
             raise ValueError(f"{type(risk).__name__} has no exact unregularised bias")
@@ -60,8 +68,12 @@ class RowSurface(Surface):
         self.targets = targets
         self.risk = risk
         self.free_bias = free_bias
-        runner = SerialExecutor() if self.light else executor
-        self.passes = passes or RowPasses(targets, risk, self.slices, runner)
+        self.passes: Passes
+        if passes is None:
+            runner = SerialExecutor() if self.light else executor
+            self.passes = RowPasses(targets, risk, self.slices, runner)
+        else:
+            self.passes = passes(self.slices, self.light)
         self._line_start: Point | None = None  # of the last line
 
     def new_point(self, w: np.ndarray) -> Point:
@@ -117,7 +129,8 @@ class RowSurface(Surface):
             self.passes.fill(view)
             return
         # Share out the rows at the kink so that both classes weigh the same.
-        positive, negative, tied_positive, tied_negative = sum(self.passes.active_weights(view))
+        sums = in_order(self.passes.active_weights(view))
+        positive, negative, tied_positive, tied_negative = sums.tolist()
         lack = positive - negative
         part_positive = min(1.0, -lack / tied_positive) if lack < 0 < tied_positive else 0.0
         part_negative = min(1.0, lack / tied_negative) if lack > 0 < tied_negative else 0.0
@@ -125,7 +138,7 @@ class RowSurface(Surface):
 
     def _balance(self) -> None:
         """Scale the heavier class down until the coefficients sum to zero."""
-        above, below = sum(self.passes.weigh())
+        above, below = in_order(self.passes.weigh()).tolist()
         if above > below:
             self.passes.scale(1.0, below / above)
         elif below > above:
@@ -151,8 +164,8 @@ class RowSurface(Surface):
 
     def _bias_by_newton(self, point: Point) -> float:
         def derivatives(bias: float) -> tuple[float, float]:
-            slope, curvature = sum(self.passes.bias_derivatives(Scores(point.scores, bias)))
-            return float(slope), float(curvature)
+            sums = in_order(self.passes.bias_derivatives(Scores(point.scores, bias)))
+            return float(sums[0]), float(sums[1])
 
         start = point.bias if math.isfinite(point.bias) else 0.0
         return newton(derivatives, start, 1e-14 * self.total)
@@ -229,7 +242,7 @@ class RowSurface(Surface):
         a, b = line.start.view(), line.end.view()
 
         def evaluate(k: float) -> tuple[float, float]:
-            risk, derivative = map(float, sum(self.passes.line(a, b, k)) / self.total)
-            return risk, derivative
+            sums = in_order(self.passes.line(a, b, k)) / self.total
+            return float(sums[0]), float(sums[1])
 
         return self._search(line, evaluate, self._step_guess)

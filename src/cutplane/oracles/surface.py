@@ -86,7 +86,7 @@ class Surface(ABC):
         self.total = total
         self.executor = executor
         self.slices = chunks((0, rows) if edges is None else edges, outputs or 1)
-        self.light = work * np.prod(self.shape) < WORTH_THREADS
+        self.light = bool(work * np.prod(self.shape) < WORTH_THREADS)
         self._step_guess = 1.0
         self._spare: Point | None = None
 
