@@ -230,6 +230,8 @@ class RemoteProducts:
             if self._gradients > MOST_UPDATES:  # this one is computed from all rows
                 self.start_anew(forget=True)
             self._gradients += 1
+            # The log keeps them, and the array is used again.
+            coef = coef.copy() if self.updates else coef
             shares = [coef[rows] for rows in self._matrix.member_rows()]
             sums = self.rounds.ask("gradients", shares=shares, lasting=self.updates)
         nodes = [node for plan in self._matrix.plans for node in plan.nodes]
