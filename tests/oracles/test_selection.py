@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutplane.exec import SerialExecutor, ThreadExecutor
-from cutplane.oracles.selection import BINS, SORT_BELOW, crossing
+from cutplane.oracles.selection import BINS, SORT_BELOW, Grid, ListedSteps, crossing
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -35,15 +35,12 @@ def reference(positions, jumps, slope, start):
 
 def find(positions, jumps, slope, start, low=0.0, high=1.0, blocks=3, executor=None):
     """``crossing`` on copies cut into blocks: it may overwrite its inputs."""
-    return crossing(
+    steps = ListedSteps(
         [part.copy() for part in np.array_split(positions, blocks)],
         [part.copy() for part in np.array_split(jumps, blocks)],
-        slope,
-        start,
-        low,
-        high,
         executor or SerialExecutor(),
     )
+    return crossing(steps, slope, start, Grid.over(low, high))
 
 
 def steps(rng, rows, kind):

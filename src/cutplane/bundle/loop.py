@@ -13,11 +13,12 @@ over the data: one product X·w and one product Xᵀ·coef per iteration.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..oracles import Cut, Oracle, Resumable
+from ..oracles import Cut, Oracle, Refreshing, Resumable
 from ..result import Status
 from .reduced import Bundle, ReducedSolution
 from .solver import (
@@ -34,6 +35,9 @@ from .step import CutPosition
 
 # Rounding that scores may pick up before the objective is taken from w again.
 DRIFT = 1e-12
+# Iterations after which the scores of the best point are computed anew. Rounding does not ask for
+# it so soon; but what is lost elsewhere with rows can be made again from what came since.
+REFRESH = 64
 
 
 class BundleSolver(IterativeSolver):
@@ -50,6 +54,8 @@ class BundleSolver(IterativeSolver):
     ----------
     recorder : callable or None
         Gets the state at the beginning of every iteration.
+    due : callable or None
+        If it is dear to say where the run is: whether the recorder wants to know now.
     """
 
     def __init__(
@@ -68,6 +74,7 @@ class BundleSolver(IterativeSolver):
         self.point = oracle.new_point()
         self.trial = oracle.new_point()
         self.recorder: Recorder | None = None
+        self.due: Callable[[], bool] | None = None
 
     def active_cuts(self) -> tuple[Cut, ...]:
         return tuple(Cut(a, offset) for a, offset in self.bundle.active())
@@ -79,8 +86,9 @@ class BundleSolver(IterativeSolver):
                 self.bundle.add(cut.a, cut.offset)
             self._add_cut()
         while True:
-            if self.recorder is not None:
+            if self.recorder is not None and (self.due is None or self.due()):
                 self.recorder(self.state())
+            self._refresh()
             with self.watch.phase("qp"):
                 solution = self.solution = self.bundle.solve(self.C)
             slack = self.oracle.slack(self.best.primal, self.C)
@@ -98,19 +106,32 @@ class BundleSolver(IterativeSolver):
             self._add_cut()
             self._drop_cuts()
 
+    def _refresh(self) -> None:
+        """Now and then, compute the point anew."""
+        if self.trace and len(self.trace) % REFRESH == 0 and isinstance(self.oracle, Refreshing):
+            with self.watch.phase("scores"):
+                self.oracle.refresh(self.point)
+
     def state(self) -> dict[str, Any]:
         """Where the run is: what an iteration that begins now depends on, to the last bit.
 
-        Good until the end of the iteration, even if that is not reached.
+        Good until the end of the iteration, even if that is not reached. Scores that are elsewhere
+        are not part of it: they are computed anew from w, here as in a run that goes on from it.
         """
         best, point = self.best, self.point
         assert isinstance(self.oracle, Resumable)
+        if not isinstance(point.scores, np.ndarray):
+            assert isinstance(self.oracle, Refreshing)
+            with self.watch.phase("scores"):
+                self.oracle.refresh(point)
         return {
             "best": {"w": best.w, "bias": float(best.bias), "primal": float(best.primal)},
             "dual": float(self.dual),
             "point": {
                 "w": point.w,
-                "scores": point.scores.copy(),
+                "scores": np.array(point.scores)
+                if isinstance(point.scores, np.ndarray)
+                else np.empty(0),
                 "coef": point.coef.copy(),
                 **{name: float(getattr(point, name)) for name in ("bias", "risk", "offset")},
             },
@@ -137,11 +158,16 @@ class BundleSolver(IterativeSolver):
         self.bundle.restore(state["bundle"])
         assert isinstance(self.oracle, Resumable)
         self.oracle.restore(state["oracle"])
-        for name in ("scores", "coef"):
+        self.point.w = point["w"].reshape(shape)
+        scores_here = isinstance(self.point.scores, np.ndarray) and point["scores"].size
+        if not scores_here:  # the run was, or is, one whose scores are elsewhere
+            if not isinstance(self.oracle, Refreshing) or not np.all(np.isfinite(point["w"])):
+                raise ValueError("the scores of the point are missing")
+            self.oracle.place(self.point)
+        for name in ("scores", "coef") if scores_here else ("coef",):
             if getattr(self.point, name).shape != point[name].shape:
                 raise ValueError(f"the {name} of the point have another shape")
             getattr(self.point, name)[...] = point[name]
-        self.point.w = point["w"].reshape(shape)
         for name in ("bias", "risk", "offset"):
             setattr(self.point, name, point[name])
         self.trial.bias = state["trial_bias"]

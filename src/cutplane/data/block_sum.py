@@ -1,4 +1,4 @@
-"""Sums over the blocks of a matrix: gradients, above all."""
+"""Sums over the blocks of a matrix, in the order that ``parts`` fixes: gradients, above all."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from ..loops import vectors
 from .blocks import Block, BlockedMatrix, Runner
+from .parts import SumPlan, whole_plan
 
 # Partial gradients that are held at a time: many enough for the threads, in so many numbers.
 PARTIAL_NUMBERS = 1 << 22
@@ -16,35 +17,47 @@ LEAST_PARTIALS = 8
 SUM_COLUMNS = 1 << 12
 
 
-class BlockSum:
-    """Sums of one array per block, added in the order of the blocks.
+def room_for(shape: tuple[int, ...]) -> int:
+    """How many arrays of a shape are held at a time."""
+    return max(LEAST_PARTIALS, PARTIAL_NUMBERS // max(1, int(np.prod(shape))))
 
-    However many partial sums are held at a time, each is added to the sum of all before: the bits
-    depend neither on that number nor on the threads.
+
+class BlockSum:
+    """Sums of one array per block.
+
+    However many partial sums are held at a time, the order of additions is that of the plan: the
+    bits depend neither on that number nor on the threads.
 
     Attributes
     ----------
     kept : bool
         Whether there is room for the arrays of all blocks, which then stay from pass to pass.
+    plan : SumPlan
 
     Parameters
     ----------
     matrix : BlockedMatrix
     shape : tuple of int
         Of the arrays.
+    plan : SumPlan, optional
+        If the matrix has some of the blocks of a larger one only.
     """
 
-    def __init__(self, matrix: BlockedMatrix, shape: tuple[int, ...]) -> None:
+    def __init__(
+        self, matrix: BlockedMatrix, shape: tuple[int, ...], plan: SumPlan | None = None
+    ) -> None:
         self._matrix = matrix
         self._shape = shape
+        self.plan = plan or whole_plan(len(matrix.blocks), len(matrix))
         self._partials: np.ndarray | None = None
-        self._room = max(LEAST_PARTIALS, PARTIAL_NUMBERS // max(1, int(np.prod(shape))))
+        self._stack: np.ndarray | None = None
+        self._room = room_for(shape)
         self.kept = len(matrix.blocks) <= self._room
 
     def run(
         self, partial: Callable[[int, Block, np.ndarray], None], executor: Runner
     ) -> np.ndarray:
-        """One pass; the sum is good until the next one.
+        """One pass; the sums are good until the next one.
 
         Parameters
         ----------
@@ -52,33 +65,43 @@ class BlockSum:
             Gets the number of a block, the block, and the array for it: what it left there in
             the last pass if arrays are ``kept``, anything otherwise.
         executor : Executor
+
+        Returns
+        -------
+        sums : ndarray
+            One for each node of the plan: a single one if the matrix has all blocks.
         """
         matrix = self._matrix
         count = len(matrix.blocks)
-        if self._partials is None:
+        if self._partials is None or self._stack is None:
             room = min(count, max(self._room, executor.threads))
-            self._partials = np.empty((room + 1, *self._shape))
-        partials = self._partials
-        room = len(partials) - 1
+            self._partials = np.empty((room, *self._shape))
+            self._stack = np.empty((self.plan.depth, *self._shape))
+        partials, stack = self._partials, self._stack
+        room = len(partials)
+        top = 0
         matrix.blocks.begin()
         for first in range(0, count, room):
             group = range(first, min(first + room, count))
 
             def work(k: int, block: Block, first: int = first) -> None:
-                partial(k, block, partials[1 + k - first])
+                partial(k, block, partials[k - first])
 
             matrix.run(work, executor, group)
-            begin = 0 if first else 1  # partials[0] is the sum of the groups before
-            self._add_up(partials[begin : 1 + len(group)], partials[0], executor)
-        return partials[0]
+            top = self._add_up(partials[: len(group)], group, top, stack, executor)
+        return stack[:top]
 
-    @staticmethod
-    def _add_up(partials: np.ndarray, out: np.ndarray, executor: Runner) -> None:
-        """out = Σ_k partials[k], in that order."""
-        parts, total = partials.reshape(len(partials), -1), out.reshape(-1)
+    def _add_up(
+        self, partials: np.ndarray, group: range, top: int, stack: np.ndarray, executor: Runner
+    ) -> int:
+        """Add the arrays of some blocks to the sums on the stack; returns the number of these."""
+        parts, sums = partials.reshape(len(partials), -1), stack.reshape(len(stack), -1)
+        blocks = slice(group.start, group.stop)
+        begins, merges = self.plan.begins[blocks], self.plan.merges[blocks]
+        width = parts.shape[1]
 
-        def columns(k: int) -> None:
-            last = min((k + 1) * SUM_COLUMNS, len(total))
-            vectors.add_up(parts, k * SUM_COLUMNS, last, total)
+        def columns(k: int) -> int:
+            last = min((k + 1) * SUM_COLUMNS, width)
+            return vectors.add_tree(parts, begins, merges, top, k * SUM_COLUMNS, last, sums)
 
-        executor.run(columns, max(1, -(-len(total) // SUM_COLUMNS)))
+        return executor.run(columns, max(1, -(-width // SUM_COLUMNS)))[0]

@@ -26,6 +26,7 @@ import numpy as np
 import scipy.sparse
 
 from ..loops import products
+from .parts import part_edges
 
 # A block should be long enough to be worth a task (a quarter of a million
 # numbers take about 0.3 ms) and long against the n-vector that its partial
@@ -50,7 +51,7 @@ class Runner(Protocol):
         ...
 
 
-def _read_only(array: np.ndarray) -> np.ndarray:
+def read_only(array: np.ndarray) -> np.ndarray:
     """A read-only view. One constness means one compiled kernel, not two."""
     view = array.view()
     view.flags.writeable = False
@@ -220,6 +221,11 @@ class BlockedMatrix:
         """The rows of block k."""
         return slice(self.bounds[k], self.bounds[k + 1])
 
+    @property
+    def part_rows(self) -> list[int]:
+        """Rows at which parts begin, and the end."""
+        return self.bounds[part_edges(len(self.blocks), len(self))].tolist()
+
     def digest(self) -> bytes:
         """A fingerprint of the stored numbers and their layout."""
         digest = hashlib.blake2b(repr(self.shape).encode(), digest_size=16)
@@ -280,8 +286,8 @@ class RowsInBlocks(ABC):
         """Rows and features."""
 
     @abstractmethod
-    def blocks(self, outputs: int = 1) -> BlockedMatrix:
-        """The rows in blocks, for a model with so many scores per row."""
+    def blocks(self, outputs: int = 1, only: range | None = None) -> BlockedMatrix:
+        """The rows in blocks, for a model with so many scores per row; or some of the blocks."""
 
 
 def _targets(total: int, width: int, block_numbers: int | None) -> np.ndarray:
@@ -331,16 +337,16 @@ def _csr_matrix(
     X: Any, outputs: int, block_numbers: int | None, compact: bool, runner: Runner | None
 ) -> BlockedMatrix:
     starts = X.indptr.astype(np.int64)
-    indices = _read_only(_compact_indices(X.indices, X.shape[1], compact, runner))
-    values = _read_only(X.data)
+    indices = read_only(_compact_indices(X.indices, X.shape[1], compact, runner))
+    values = read_only(X.data)
     bounds = csr_bounds(starts, X.shape[1] * outputs, block_numbers)
     blocks = []
     for first, last in itertools.pairwise(bounds):
         numbers = slice(starts[first], starts[last])
         relative = starts[first : last + 1] - starts[first]
-        blocks.append(CSRBlock(values[numbers], indices[numbers], _read_only(relative)))
+        blocks.append(CSRBlock(values[numbers], indices[numbers], read_only(relative)))
     numbers = slice(starts[0], starts[-1])
-    whole = CSRBlock(values[numbers], indices[numbers], _read_only(starts - starts[0]))
+    whole = CSRBlock(values[numbers], indices[numbers], read_only(starts - starts[0]))
     return BlockedMatrix(MemoryBlocks(blocks), bounds, X.shape, int(starts[-1] - starts[0]), whole)
 
 
@@ -351,11 +357,11 @@ def _dense_matrix(X: np.ndarray, outputs: int, block_numbers: int | None) -> Blo
     blocks: tuple[Block, ...]
     whole: Block
     if X.flags.c_contiguous or not X.flags.f_contiguous:
-        x = _read_only(np.ascontiguousarray(X))
+        x = read_only(np.ascontiguousarray(X))
         blocks = tuple(RowMajorBlock(x[first:last]) for first, last in pairs)
         whole = RowMajorBlock(x)
     else:
-        xt = _read_only(X.T)
+        xt = read_only(X.T)
         blocks = tuple(ColumnMajorBlock(xt, first, last - first) for first, last in pairs)
         whole = ColumnMajorBlock(xt, 0, rows)
     return BlockedMatrix(MemoryBlocks(blocks), bounds, X.shape, rows * features, whole)

@@ -179,6 +179,11 @@ class Dataset(RowsInBlocks):
             f"<Dataset {str(self.path)!r}: {rows} rows, {features} features, {kind} {self.dtype}>"
         )
 
+    @property
+    def given_memory_limit(self) -> int | None:
+        """The memory limit if one was given."""
+        return self._arguments[1]
+
     # -- rows ---------------------------------------------------------------------
 
     def rows(self, first: int = 0, last: int | None = None) -> Any:
@@ -231,9 +236,9 @@ class Dataset(RowsInBlocks):
             self._features,
         )
 
-    def blocks(self, outputs: int = 1) -> BlockedMatrix:
-        """The rows in blocks, for a model with so many scores per row."""
-        return mapped_matrix(self._mapped, self, outputs, self.memory_limit, self.digest())
+    def blocks(self, outputs: int = 1, only: range | None = None) -> BlockedMatrix:
+        """The rows in blocks, for a model with so many scores per row; or some of the blocks."""
+        return mapped_matrix(self._mapped, self, outputs, self.memory_limit, self.digest(), only)
 
     # -- the files ----------------------------------------------------------------
 

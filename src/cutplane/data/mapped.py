@@ -131,8 +131,8 @@ class MappedBlocks(BlockSource):
     digest : bytes
         Of the data.
     origin : tuple
-        The data set and the number of outputs: what is pickled instead of the blocks, so that a
-        block can be had in any process that sees the folder, by its number.
+        The data set, the number of outputs and which blocks: what is pickled instead of the
+        blocks, so that a block can be had in any process that sees the folder, by its number.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class MappedBlocks(BlockSource):
         bounds: np.ndarray,
         budget: int,
         digest: bytes,
-        origin: tuple[RowsInBlocks, int],
+        origin: tuple[RowsInBlocks, int, range | None],
     ) -> None:
         self._rows = rows
         self._origin = origin
@@ -157,6 +157,7 @@ class MappedBlocks(BlockSource):
 
     def _plan(self, budget: int) -> None:
         ends = np.array([self._bytes_before(row) for row in self._bounds])
+        ends -= ends[0]
         if ends[-1] > budget:
             self._first_dropped = int(np.searchsorted(ends[1:], budget, "right"))
         turns = np.unique(np.searchsorted(ends, np.arange(0, ends[-1] + WINDOW, WINDOW)))
@@ -229,14 +230,22 @@ class MappedBlocks(BlockSource):
         return self._rows.extent(self._bounds[first], self._bounds[last])
 
 
-def _blocks_of(dataset: RowsInBlocks, outputs: int) -> BlockSource:
-    return dataset.blocks(outputs).blocks
+def _blocks_of(dataset: RowsInBlocks, outputs: int, only: range | None) -> BlockSource:
+    return dataset.blocks(outputs, only).blocks
 
 
 def mapped_matrix(
-    rows: MappedRows, dataset: RowsInBlocks, outputs: int, budget: int, digest: bytes
+    rows: MappedRows,
+    dataset: RowsInBlocks,
+    outputs: int,
+    budget: int,
+    digest: bytes,
+    only: range | None = None,
 ) -> BlockedMatrix:
-    """The rows of a data set in the blocks that the same matrix in memory would be cut into."""
+    """The rows of a data set in the blocks that the same matrix in memory would be cut into.
+
+    With ``only`` a matrix of some consecutive ones of these blocks.
+    """
     shape = dataset.shape
     width = shape[1] * outputs
     if rows.starts is None:
@@ -245,5 +254,12 @@ def mapped_matrix(
     else:
         bounds = csr_bounds(rows.starts.array, width)
         numbers = int(rows.starts.array[-1])
-    blocks = MappedBlocks(rows, bounds, budget, digest, (dataset, outputs))
-    return BlockedMatrix(blocks, bounds, shape, numbers)
+    if only is not None:
+        bounds = bounds[only.start : only.stop + 1]
+        height = int(bounds[-1] - bounds[0])
+        numbers = height * shape[1]
+        if rows.starts is not None:
+            numbers = int(rows.starts.array[bounds[-1]] - rows.starts.array[bounds[0]])
+        shape = (height, shape[1])
+    blocks = MappedBlocks(rows, bounds, budget, digest, (dataset, outputs, only))
+    return BlockedMatrix(blocks, bounds - bounds[0], shape, numbers)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._checks import check_choice, check_flag, check_integer, check_n_jobs, check_number
@@ -15,8 +16,10 @@ from ..bundle import StopRule
 from ..data import BlockedMatrix, as_blocks
 from ..data.dataset import Dataset
 from ..exec import make_executor
+from ..oracles.remote import RemoteMatrix
 from ..result import Iteration, SolveResult
 from ._callbacks import CallbackSupportMixin, FitTasks
+from ._cluster import check_executor, threads_of
 from ._datasets import check_test_dataset, training_dataset
 from ._form import ModelForm
 from ._problems import Data, Problem
@@ -50,6 +53,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
     max_iter: int | None
     time_limit: float | None
     n_jobs: int | None
+    executor: Any
     warm_start: bool
     verbose: int
     callback: Callable[[Iteration], bool | None] | None
@@ -66,6 +70,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         if self.max_iter is not None:
             check_integer("max_iter", self.max_iter, at_least=1)
         check_n_jobs(self.n_jobs)
+        check_executor(self)
         check_flag("warm_start", self.warm_start)
         if not isinstance(self.verbose, bool):
             check_integer("verbose", self.verbose, at_least=0)
@@ -111,7 +116,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
     def _solve(
         self,
         data: tuple[Any, Any],
-        matrix: BlockedMatrix | SizedData,
+        matrix: BlockedMatrix | RemoteMatrix | SizedData,
         form: ModelForm,
         problem_of: Callable[[int], Problem],
         start: tuple[np.ndarray, np.ndarray] | None,
@@ -132,7 +137,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         """
         memories: dict[int, Memory] = getattr(self, "_memories", {}) if self.warm_start else {}
         tasks = FitTasks(self, *data, form.problems)
-        with make_executor(self.n_jobs, matrix.numbers) as executor:
+        with make_executor(threads_of(self), matrix.numbers) as executor:
             session = Session(
                 matrix,
                 executor,
@@ -170,7 +175,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
     def _solve_one(
         self,
         data: tuple[Any, Any],
-        matrix: BlockedMatrix,
+        matrix: BlockedMatrix | RemoteMatrix,
         problem: Problem,
         start: tuple[np.ndarray, np.ndarray] | None,
         *,
@@ -223,15 +228,15 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
             X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=FLOATS)
         return self._scores_of(as_blocks(X, compact=False))
 
-    def _scores_of(self, matrix: BlockedMatrix) -> np.ndarray:
+    def _scores_of(self, matrix: BlockedMatrix | RemoteMatrix) -> np.ndarray:
         single = len(self.coef_) == 1
         w = self.coef_[0] if single else np.ascontiguousarray(self.coef_.T)
         scores = np.empty((len(matrix),) if single else (len(matrix), len(self.coef_)))
-        with make_executor(self.n_jobs, matrix.numbers) as executor:
+        with make_executor(threads_of(self), matrix.numbers) as executor:
             matrix.scores(w, scores, executor)
         return scores
 
-    def _training_scores(self, matrix: BlockedMatrix) -> np.ndarray:
+    def _training_scores(self, matrix: BlockedMatrix | RemoteMatrix) -> np.ndarray:
         """Scores to fit thresholds to: those that only rounding keeps apart are made equal.
 
         At the optimum many rows lie exactly one margin apart; which of them comes first is chance.
@@ -253,4 +258,17 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """Cuts kept for a warm start are large and bound to the data: not pickled."""
         state = super().__getstate__()
+        if "executor" in state and not isinstance(state["executor"], int):
+            state = {**state, "executor": None}  # a cluster is of here and now
         return {key: value for key, value in state.items() if key != "_memories"}
+
+    def __sklearn_clone__(self) -> Any:
+        """A clone on the same cluster, which is not copied."""
+        executor = getattr(self, "executor", None)
+        if executor is None:
+            return _clone_parametrized(self)
+        without = copy.copy(self)
+        without.executor = None
+        clone = _clone_parametrized(without)
+        clone.executor = executor
+        return clone

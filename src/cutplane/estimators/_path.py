@@ -14,6 +14,7 @@ import numpy as np
 from .._checks import check_number
 from ..data import BlockedMatrix
 from ..exec import Executor
+from ..oracles.remote import RemoteMatrix
 from ..result import Iteration, SolveResult, Status
 from ._form import ModelForm
 from ._problems import Problem
@@ -39,7 +40,7 @@ def check_path(Cs: Any) -> np.ndarray:
 
 def solve_path(
     settings: Any,
-    matrix: BlockedMatrix,
+    matrix: BlockedMatrix | RemoteMatrix,
     executor: Executor,
     form: ModelForm,
     problem_of: Callable[[int], Problem],

@@ -12,6 +12,7 @@ import numpy as np
 from ..data import BlockedMatrix
 from ..exec import Executor
 from ..oracles import LinearOracle, Oracle, RowOracle, WholeSurface
+from ..oracles.remote import RemoteMatrix
 from ..oracles.structured import JointModel, StructuredOracle
 from ..risks import HingeRisk, Risk, Targets, WholeRisk
 from ._form import NearlyFreeBias
@@ -77,7 +78,7 @@ class RowProblem(Problem):
     def total(self) -> float:
         return self.targets.total
 
-    def oracle(self, matrix: BlockedMatrix, executor: Executor) -> RowOracle:
+    def oracle(self, matrix: BlockedMatrix | RemoteMatrix, executor: Executor) -> RowOracle:
         return RowOracle(
             matrix,
             self.targets,
@@ -118,7 +119,7 @@ class WholeProblem(Problem):
     def total(self) -> float:
         return 1.0
 
-    def oracle(self, matrix: BlockedMatrix, executor: Executor) -> LinearOracle:
+    def oracle(self, matrix: BlockedMatrix | RemoteMatrix, executor: Executor) -> LinearOracle:
         return LinearOracle(matrix, WholeSurface(self.risk, executor), constant=self.constant)
 
     def digest(self) -> bytes:

@@ -29,6 +29,7 @@ from ..bundle.sampled import ConstantTimeSolver, SampledSolver
 from ..descent import AutoSolver, CoordinateSolver
 from ..exec import Executor
 from ..oracles import Cut, Oracle, RowOracle
+from ..oracles.remote import RemoteMatrix
 from ..oracles.sampled import ConstantOracle, SurfaceOracle
 from ..oracles.structured import StructuredOracle
 from ..report import progress
@@ -245,6 +246,8 @@ class Session:
             return
         assert isinstance(solver, BundleSolver)
         solver.recorder = self._checkpoint.record
+        if isinstance(self._matrix, RemoteMatrix):
+            solver.due = self._checkpoint.due
         if known.state is not None:
             try:
                 solver.restore(known.state)
@@ -275,7 +278,8 @@ class Session:
         observer: Observer,
         dual_point: np.ndarray | None,
     ) -> IterativeSolver:
-        if self._solver == "auto" and self._checkpoint is None:
+        remote = isinstance(self._matrix, RemoteMatrix)
+        if self._solver == "auto" and self._checkpoint is None and not remote:
             # Reproducible without a seed: nobody who names no solver expects chance in it.
             seed = self._random.randint(2**31 - 1) if self._seeded else 0
             rng = np.random.default_rng(seed)

@@ -34,7 +34,7 @@ KIND = "checkpoint"
 RECORDS = Registry({kind.__name__: kind for kind in (DualCertificate, DualIteration)})
 # Parameters that may be others when a fit resumes: they say when it ends, not which way it goes.
 FREE = (
-    *("tol", "stopping", "max_iter", "time_limit", "n_jobs", "verbose", "callback"),
+    *("tol", "stopping", "max_iter", "time_limit", "n_jobs", "executor", "verbose", "callback"),
     *("checkpoint", "warm_start", "random_state", "cache_size", "shrinking", "working_set_size"),
 )
 REMEDY = "give another path, or start anew with Checkpoint(..., resume=False)"
@@ -68,6 +68,10 @@ class Checkpoint:
     ``time_limit`` starts anew, ``max_iter`` counts all iterations. The file
     stays when the fit is done; remove it when the model is safe. One fit, one file: do not share a
     path between fits that run in parallel.
+
+    On a cluster the scores of the rows stay with the workers, and are computed anew from w when
+    the file is written: the bits of a fit then depend on when that is. What was begun on a cluster
+    can go on here, and the other way round.
 
     Examples
     --------
@@ -245,15 +249,15 @@ class CheckpointFile:
 
     # -- writing --------------------------------------------------------------
 
+    def due(self) -> bool:
+        """Whether it is time to write, or nothing of the problem at hand is known yet."""
+        return self._last is None or time.monotonic() - self._written >= self._every
+
     def record(self, state: dict[str, Any]) -> None:
         """Note the state of the problem at hand, and write it if it is time to."""
         self._last = state
         if self.due():
             self._write(strict=self._written == -math.inf)
-
-    def due(self) -> bool:
-        """Whether it is time to write."""
-        return time.monotonic() - self._written >= self._every
 
     def end(self, result: SolveResult, last: bool) -> None:
         """The problem at hand has ended, and whether it was the last one of the fit."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..data import as_blocks
 from ..exec import make_executor
 from ..result import Certificate, SolveResult, Status
+from ._cluster import blocks_for, threads_of
 from ._form import ModelForm
 from ._path import check_path, solve_path
 from ._warnings import warn_unless_converged
@@ -126,9 +126,12 @@ def linear_svc_path(
     svc = LinearSVC(C=float(path.max()), **settings)
     svc._check_parameters()
     checked, encoded, weights = svc._check_data(X, y, sample_weight)
-    matrix = as_blocks(checked, outputs=len(svc.classes_) if svc._joint() else 1)
-    form = svc._form(matrix, encoded, weights)
-    with make_executor(svc.n_jobs, matrix.numbers) as executor:
+    outputs = len(svc.classes_) if svc._joint() else 1
+    with (
+        blocks_for(svc, checked, outputs) as matrix,
+        make_executor(threads_of(svc), matrix.numbers) as executor,
+    ):
+        form = svc._form(matrix, encoded, weights)
         results = solve_path(
             svc,
             matrix,

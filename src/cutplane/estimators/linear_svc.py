@@ -18,12 +18,14 @@ from .._checks import (
     check_weights,
     class_factors,
 )
-from ..data import BlockedMatrix, as_blocks
-from ..exec import SerialExecutor, make_executor
+from ..data import BlockedMatrix
+from ..exec import SerialExecutor
+from ..oracles.remote import RemoteMatrix
 from ..result import Iteration
 from ..risks import CrammerSingerRisk, HingeRisk, LogisticRisk, Risk, SquaredHingeRisk, Targets
 from ._base import LinearModel
 from ._callbacks import with_callbacks
+from ._cluster import blocks_for
 from ._datasets import own_columns
 from ._form import ModelForm, NearlyFreeBias
 from ._problems import Problem, RowProblem
@@ -85,6 +87,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
     n_jobs : int or None, default=None
         Threads; None for all cores that the process may use. The result does not
         depend on it, to the last bit.
+    executor : int, dask.distributed.Client, DaskCluster or None, default=None
+        Who runs the fit: a number of threads, as ``n_jobs``, or the workers of a Dask cluster, to
+        which the rows go. The result is the same, to the last bit; solvers are ``ocas`` and
+        ``cpa``, and ``auto`` is ``ocas`` then.
     warm_start : bool, default=False
         Start from the previous ``coef_`` and, if data and weights are the same, from
         the cuts that were active there: then another C costs few iterations.
@@ -152,6 +158,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        executor: Any = None,
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -170,6 +177,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
+        self.executor = executor
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
@@ -205,18 +213,17 @@ class LinearSVC(ClassifierMixin, LinearModel):
         start = self._start()
         checked, encoded, weights = self._check_data(X, y, sample_weight)
         outputs = len(self.classes_) if self._joint() else 1
-        with make_executor(self.n_jobs, getattr(checked, "size", 0)) as executor:
-            matrix = as_blocks(checked, outputs=outputs, runner=executor)
-        form = self._form(matrix, encoded, weights)
-        dual_points = self._check_dual_init(dual_init, form, len(encoded))
-        results = self._solve(
-            (X, y),
-            matrix,
-            form,
-            lambda k: self._problem(form, k, encoded, weights),
-            start,
-            dual_points,
-        )
+        with blocks_for(self, checked, outputs) as matrix:
+            form = self._form(matrix, encoded, weights)
+            dual_points = self._check_dual_init(dual_init, form, len(encoded))
+            results = self._solve(
+                (X, y),
+                matrix,
+                form,
+                lambda k: self._problem(form, k, encoded, weights),
+                start,
+                dual_points,
+            )
         warn_unless_converged(type(self).__name__, results)
         return self
 
@@ -263,7 +270,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         """Whether all classes make one problem."""
         return self.multi_class == "crammer_singer" and len(self.classes_) > 2
 
-    def _form(self, matrix: BlockedMatrix, encoded: np.ndarray, weights: np.ndarray) -> ModelForm:
+    def _form(
+        self, matrix: BlockedMatrix | RemoteMatrix, encoded: np.ndarray, weights: np.ndarray
+    ) -> ModelForm:
         """How many problems there are, and where their bias is."""
         joint = self._joint()
         if self.solver == "dcd" and self.loss == "logistic":

@@ -12,7 +12,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks import check_choice, check_flag, check_number, check_weights
-from ..data import as_blocks
 from ..result import Iteration
 from ..risks import (
     F1Risk,
@@ -25,6 +24,7 @@ from ..risks import (
 )
 from ._base import LinearModel
 from ._callbacks import with_callbacks
+from ._cluster import blocks_for
 from ._datasets import own_columns
 from ._problems import Problem, RowProblem, WholeProblem
 from ._warnings import warn_unless_converged
@@ -70,7 +70,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
     intercept_scaling : float or None, default=None
         Value of the constant feature whose weight is the intercept. None means 1
         for ``f1`` and a true, unregularised bias for ``error_rate``.
-    max_iter, time_limit, n_jobs, warm_start, verbose, callback, checkpoint
+    max_iter, time_limit, n_jobs, executor, warm_start, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 
     Attributes
@@ -131,6 +131,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        executor: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
@@ -147,6 +148,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
+        self.executor = executor
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
@@ -175,12 +177,13 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         checked, labels, weights = self._check_data(X, y, sample_weight)
         if hasattr(self, "k_"):  # of an earlier fit, for another measure
             del self.k_
-        matrix = as_blocks(checked)
         problem = self._problem(labels, weights)
         free_bias = self._has_free_bias()
-        results = self._solve_one((X, y), matrix, problem, start, free_bias=free_bias)
-        if self.measure not in ("f1", "error_rate"):
-            scores = self._training_scores(matrix)
+        fitted_after = self.measure not in ("f1", "error_rate")
+        with blocks_for(self, checked) as matrix:
+            results = self._solve_one((X, y), matrix, problem, start, free_bias=free_bias)
+            scores = self._training_scores(matrix) if fitted_after else None
+        if scores is not None:
             if self.measure == "roc_auc":
                 threshold = best_threshold(scores, labels, weights, "error")
             else:

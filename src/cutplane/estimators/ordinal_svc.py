@@ -11,11 +11,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks import check_choice, check_weights, class_factors
-from ..data import as_blocks
 from ..result import Iteration
 from ..risks import PairRisk, fit_thresholds
 from ._base import LinearModel
 from ._callbacks import with_callbacks
+from ._cluster import blocks_for
 from ._datasets import own_columns
 from ._problems import WholeProblem
 from ._warnings import warn_unless_converged
@@ -48,7 +48,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·tol.
-    max_iter, time_limit, n_jobs, warm_start, verbose, callback, checkpoint
+    max_iter, time_limit, n_jobs, executor, warm_start, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 
     Attributes
@@ -99,6 +99,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        executor: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
@@ -113,6 +114,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
+        self.executor = executor
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
@@ -157,11 +159,12 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         uniform = bool(np.all(weights == 1.0))
         risk = PairRisk(ranks.astype(np.float64), weights=None if uniform else weights)
         self.n_pairs_ = risk.pairs
-        matrix = as_blocks(checked)
         problem = WholeProblem("ordinal", 0.0, risk)
-        results = self._solve_one((X, y), matrix, problem, start)
+        with blocks_for(self, checked) as matrix:
+            results = self._solve_one((X, y), matrix, problem, start)
+            scores = self._training_scores(matrix)
         self.thresholds_ = fit_thresholds(
-            self._training_scores(matrix), ranks, weights, len(self.classes_), self.criterion
+            scores, ranks, weights, len(self.classes_), self.criterion
         )
         warn_unless_converged(type(self).__name__, results)
         return self

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from .._checks import check_choice, check_weights, query_codes
-from ..data import as_blocks
 from ..data.dataset import Dataset
 from ..metrics import swapped_pairs
 from ..result import Iteration
 from ..risks import PairRisk
 from ._base import LinearModel
 from ._callbacks import with_callbacks
+from ._cluster import blocks_for
 from ._datasets import own_columns
 from ._problems import WholeProblem
 from ._warnings import warn_unless_converged
@@ -50,7 +50,7 @@ class RankSVM(LinearModel):
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·tol.
-    max_iter, time_limit, n_jobs, warm_start, verbose, callback, checkpoint
+    max_iter, time_limit, n_jobs, executor, warm_start, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 
     Attributes
@@ -100,6 +100,7 @@ class RankSVM(LinearModel):
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        executor: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
@@ -113,6 +114,7 @@ class RankSVM(LinearModel):
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
+        self.executor = executor
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
@@ -161,7 +163,8 @@ class RankSVM(LinearModel):
                 risk.queries,
             )
         problem = WholeProblem("ranking", 0.0, risk)
-        results = self._solve_one((X, y), as_blocks(checked), problem, start)
+        with blocks_for(self, checked) as matrix:
+            results = self._solve_one((X, y), matrix, problem, start)
         warn_unless_converged(type(self).__name__, results)
         return self
 

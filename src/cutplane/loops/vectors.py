@@ -30,13 +30,25 @@ def add_combination(rows, coef, first, last, out):
 
 
 @jit
-def add_up(rows, first, last, out):
-    """out = Σ_j rows[j], one after the other, over the columns first..last; out may be rows[0]."""
-    for i in range(first, last):
-        out[i] = rows[0, i]
-    for j in range(1, rows.shape[0]):
-        for i in range(first, last):
-            out[i] += rows[j, i]
+def add_tree(rows, begins, merges, top, first, last, stack):
+    """Add rows one after the other to sums on a stack, over the columns first..last.
+
+    A row with ``begins`` starts a new sum, others are added to the topmost one; then the two
+    topmost sums are added up ``merges`` times. ``top`` is the number of sums, before and after.
+    """
+    for j in range(rows.shape[0]):
+        if begins[j]:
+            for i in range(first, last):
+                stack[top, i] = rows[j, i]
+            top += 1
+        else:
+            for i in range(first, last):
+                stack[top - 1, i] += rows[j, i]
+        for _ in range(merges[j]):
+            top -= 1
+            for i in range(first, last):
+                stack[top - 1, i] += stack[top, i]
+    return top
 
 
 @jit(reassociate=True)

@@ -11,24 +11,28 @@ are the plane that touches the risk at the scores.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..data import BlockedMatrix, BlockSum
-from ..data.blocks import Block
+from ..data import BlockedMatrix
 from ..exec import Executor
 from ..risks import Risk, Targets
-from .changes import ChangedRows
 from .point import Cut, Line, Point
+from .products import Products, RowProducts, worth_updates
+from .remote import RemoteMatrix, RemotePasses, RemoteProducts
 from .row_surface import RowSurface
 from .surface import Surface
 
 Slack = Callable[[float, float], float]
 
-# Stored numbers from which on it pays to bring cuts up to date. Below, sums that cancel exactly
-# should stay exactly zero.
-WORTH_UPDATES = 1 << 16
+
+def _w_shape(
+    matrix: BlockedMatrix | RemoteMatrix, constant: float, outputs: int | None
+) -> tuple[int, ...]:
+    tail = () if outputs is None else (outputs,)
+    return (matrix.shape[1] + (constant != 0.0), *tail)
 
 
 class LinearOracle:
@@ -36,7 +40,7 @@ class LinearOracle:
 
     Parameters
     ----------
-    matrix : BlockedMatrix
+    matrix : BlockedMatrix or RemoteMatrix
     surface : Surface
         The risk over the scores of the matrix's rows.
     constant : float, default=0
@@ -44,26 +48,33 @@ class LinearOracle:
     slack : callable, optional
         (objective of a point, C) → what the lower bound on the optimum of this problem may
         exceed that of the problem it stands for.
+    products : Products, optional
+        If they have been made already.
     """
 
     def __init__(
         self,
-        matrix: BlockedMatrix,
+        matrix: BlockedMatrix | RemoteMatrix,
         surface: Surface,
         *,
         constant: float = 0.0,
         slack: Slack | None = None,
+        products: Products | None = None,
     ) -> None:
         self._slack = slack
-        self.matrix = matrix
+        self.matrix: Any = matrix
         self.surface = surface
         self.executor = surface.executor
         self.constant = constant
-        tail = () if surface.outputs is None else (surface.outputs,)
-        self._w_shape = (matrix.shape[1] + (constant != 0.0), *tail)
-        self._gradient = BlockSum(matrix, self._w_shape)
-        updates = self._gradient.kept and matrix.numbers >= WORTH_UPDATES
-        self._changes = ChangedRows(matrix, surface.shape) if updates else None
+        self._w_shape = _w_shape(matrix, constant, surface.outputs)
+        updates = worth_updates(len(matrix.blocks), matrix.numbers, self._w_shape)
+        self._products: Products
+        if products is not None:
+            self._products = products
+        elif isinstance(matrix, RemoteMatrix):
+            self._products = RemoteProducts(matrix, self._w_shape, constant, updates)
+        else:
+            self._products = RowProducts(matrix, self._w_shape, constant, surface.executor, updates)
 
     @property
     def dimension(self) -> int:
@@ -84,27 +95,25 @@ class LinearOracle:
         return self.surface.new_point(np.zeros(self._w_shape))
 
     def evaluate(self, w: np.ndarray, into: Point) -> None:
-        """Move ``into`` to w: one product X·w, or none at 0."""
+        """Move ``into`` to w: one product X·w."""
         shaped = w.reshape(self._w_shape)
         into.w = shaped
-        if not np.any(shaped):
-            into.scores[...] = 0.0
-            self.surface.settle(into)
-            return
-
-        def scores(k: int, block: Block) -> None:
-            out = into.scores[self.matrix.slice(k)]
-            block.scores(shaped, out)
-            if self.constant:
-                out += self.constant * shaped[-1]
-
-        self.matrix.run(scores, self.executor)
+        self._products.scores(shaped, into.scores)
         self.surface.settle(into)
+
+    def refresh(self, point: Point) -> None:
+        """Compute a point anew from its w, and depend on nothing else that was before."""
+        self._products.start_anew(forget=True)
+        self.evaluate(point.w, point)
+
+    def place(self, point: Point) -> None:
+        """Compute the scores of a point from its w; bias and risk are known."""
+        self._products.start_anew(forget=True)
+        self._products.scores(point.w, point.scores)
 
     def state(self) -> dict[str, Any]:
         """Guesses of the surface. All else starts anew, here as in a run that goes on from it."""
-        if self._changes is not None:
-            self._changes.start_anew()
+        self._products.start_anew()
         return self.surface.state()
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -124,19 +133,9 @@ class LinearOracle:
         point = start if end is None else self.surface.between(start, end, k)
         return self._cut_of(*self.surface.coefficients(point))
 
-    def _cut_of(self, coef: np.ndarray, offset: float) -> Cut:
-        changes = self._changes
-
-        def gradient(k: int, block: Block, partial: np.ndarray) -> None:
-            rows = coef[self.matrix.slice(k)]
-            if changes is None or not changes.add(k, rows, block, partial):
-                partial[...] = 0.0
-                block.add_gradient(rows, partial)
-            if self.constant:
-                partial[-1] = self.constant * rows.sum(axis=0)
-
+    def _cut_of(self, coef: Any, offset: float) -> Cut:
         total = self.surface.total
-        a = self._gradient.run(gradient, self.executor)
+        a = self._products.gradient(coef)
         return Cut(a.reshape(-1) / total, offset / total)
 
 
@@ -145,7 +144,7 @@ class RowOracle(LinearOracle):
 
     Parameters
     ----------
-    matrix : BlockedMatrix
+    matrix : BlockedMatrix or RemoteMatrix
     targets : Targets
     risk : Risk
     executor : Executor
@@ -161,7 +160,7 @@ class RowOracle(LinearOracle):
 
     def __init__(
         self,
-        matrix: BlockedMatrix,
+        matrix: BlockedMatrix | RemoteMatrix,
         targets: Targets,
         risk: Risk,
         executor: Executor,
@@ -170,8 +169,21 @@ class RowOracle(LinearOracle):
         free_bias: bool = False,
         slack: Slack | None = None,
     ) -> None:
-        surface = RowSurface(targets, risk, executor, free_bias=free_bias)
-        super().__init__(matrix, surface, constant=constant, slack=slack)
+        products = passes = None
+        if isinstance(matrix, RemoteMatrix):
+            shape = _w_shape(matrix, constant, risk.outputs)
+            updates = worth_updates(len(matrix.blocks), matrix.numbers, shape)
+            products = RemoteProducts(matrix, shape, constant, updates)
+            passes = partial(RemotePasses, products, matrix, targets, risk)
+        surface = RowSurface(
+            targets,
+            risk,
+            executor,
+            free_bias=free_bias,
+            edges=matrix.part_rows,
+            passes=passes,
+        )
+        super().__init__(matrix, surface, constant=constant, slack=slack, products=products)
         self.targets = targets
         self.risk = risk
         self.free_bias = free_bias

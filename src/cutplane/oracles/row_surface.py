@@ -10,6 +10,8 @@ is scaled down, which keeps the cut valid and costs that much of its height.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +19,20 @@ from ..exec import Executor, SerialExecutor
 from ..risks import HingeRisk, Risk, Scores, SmoothRisk, Targets
 from .line import newton
 from .point import Line, Point
-from .selection import FAR, ZeroFinder
+from .row_passes import Passes, Question, RowPasses
+from .selection import FAR, Grid, find_zero
 from .surface import Surface
 
 # How far the best bias is expected from the last one.
 BIAS_REACH = 0.25
+
+
+def in_order(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The sum of arrays, from the first to the last."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
 
 
 class RowSurface(Surface):
@@ -34,28 +45,58 @@ class RowSurface(Surface):
     executor : Executor
     free_bias : bool, default=False
         Minimise over an unregularised bias.
+    edges : sequence of int, optional
+        Rows at which parts of the data begin, and the end.
+    passes : callable, optional
+        If the rows are elsewhere: (chunks of rows, ``light``) → Passes of those who hold them.
     """
 
     def __init__(
-        self, targets: Targets, risk: Risk, executor: Executor, *, free_bias: bool = False
+        self,
+        targets: Targets,
+        risk: Risk,
+        executor: Executor,
+        *,
+        free_bias: bool = False,
+        edges: Sequence[int] | None = None,
+        passes: Callable[[list[slice], bool], Passes] | None = None,
     ) -> None:
         if free_bias and not risk.has_bias:
             raise ValueError(f"{type(risk).__name__} has no exact unregularised bias")
         rows = len(targets.weights)
-        super().__init__(rows, risk.outputs, targets.total, executor, risk.work)
+        super().__init__(rows, risk.outputs, targets.total, executor, risk.work, edges)
         self.targets = targets
         self.risk = risk
         self.free_bias = free_bias
-        self._coef = np.empty(self.shape)
-        if isinstance(risk, HingeRisk):
-            self._finder = ZeroFinder(self.slices, SerialExecutor() if self.light else executor)
+        self.passes: Passes
+        if passes is None:
+            runner = SerialExecutor() if self.light else executor
+            self.passes = RowPasses(targets, risk, self.slices, runner)
+        else:
+            self.passes = passes(self.slices, self.light)
+        self._line_start: Point | None = None  # of the last line
+
+    def new_point(self, w: np.ndarray) -> Point:
+        return Point(w, self.passes.new_scores())
 
     def settle(self, point: Point) -> None:
         if self.free_bias:
             point.bias = self._best_bias(point)
-        view = point.view()
-        values = self.run(lambda rows: self.risk.value(view[rows], self.targets[rows]))
-        point.risk = sum(values) / self.total
+        point.risk = sum(self.passes.value(point.view(), self._ahead(point))) / self.total
+
+    def _ahead(self, point: Point) -> list[Question]:
+        """What is asked next if a line to this point comes next."""
+        start = self._line_start
+        if start is None or point is start or point is self._spare:
+            return []
+        a, b, likely = start.view(), point.view(), 2.0 * self._step_guess
+        if isinstance(self.risk, HingeRisk):
+            return [("list_line", a, b, 0.0, likely, Grid.over(0.0, likely))]
+        return [("line", a, b, 0.0), ("line", a, b, self._step_guess)]
+
+    def _blend_scores(self, start: Point, end: Point, k: float, into: Point) -> None:
+        into.bias = start.bias + k * (end.bias - start.bias)
+        self.passes.blend(start.scores, end.scores, k, into.scores)
 
     # -- planes ---------------------------------------------------------------
 
@@ -65,92 +106,66 @@ class RowSurface(Surface):
             point.bias = self._best_bias(point)
         return point
 
-    def coefficients(self, point: Point) -> tuple[np.ndarray, float]:
+    def coefficients(self, point: Point) -> tuple[Any, float]:
         self._fill_coefficients(point)
         # The hinge's coefficients are shared out at the kink and balance already.
         if self.free_bias and not isinstance(self.risk, HingeRisk):
             self._balance()
-        return self._coef, self._offset()
+        return self.passes.coef, sum(self.passes.offset())
 
-    def dual_plane(self, coef: np.ndarray) -> tuple[np.ndarray, float]:
+    def dual_plane(self, coef: np.ndarray) -> tuple[Any, float]:
         """The plane of any coefficients in the domain of the loss's conjugate, as ``coefficients``.
 
         With a free bias they are balanced first.
         """
-        self._coef[...] = coef
+        self.passes.set_coef(coef)
         if self.free_bias:
             self._balance()
-        return self._coef, self._offset()
-
-    def _offset(self) -> float:
-        return sum(self.run(lambda rows: self.risk.offset(self._coef[rows], self.targets[rows])))
+        return self.passes.coef, sum(self.passes.offset())
 
     def _fill_coefficients(self, point: Point) -> None:
         view = point.view()
-        risk = self.risk
-        if not (isinstance(risk, HingeRisk) and self.free_bias):
-            self.run(
-                lambda rows: risk.coefficients(view[rows], self.targets[rows], self._coef[rows])
-            )
+        if not (isinstance(self.risk, HingeRisk) and self.free_bias):
+            self.passes.fill(view)
             return
         # Share out the rows at the kink so that both classes weigh the same.
-        positive, negative, tied_positive, tied_negative = sum(
-            self.run(lambda rows: risk.active_weights(view[rows], self.targets[rows]))
-        )
+        sums = in_order(self.passes.active_weights(view))
+        positive, negative, tied_positive, tied_negative = sums.tolist()
         lack = positive - negative
         part_positive = min(1.0, -lack / tied_positive) if lack < 0 < tied_positive else 0.0
         part_negative = min(1.0, lack / tied_negative) if lack > 0 < tied_negative else 0.0
-        self.run(
-            lambda rows: risk.split_coefficients(
-                view[rows], self.targets[rows], part_positive, part_negative, self._coef[rows]
-            )
-        )
+        self.passes.fill(view, part_positive, part_negative)
 
     def _balance(self) -> None:
         """Scale the heavier class down until the coefficients sum to zero."""
-
-        def weigh(rows: slice) -> np.ndarray:
-            coef = self._coef[rows]
-            negative = np.minimum(coef, 0.0).sum()
-            return np.array([coef.sum() - negative, -negative])
-
-        above, below = sum(self.run(weigh))
-        if above == below:
-            return
-        heavier, factor = (1.0, below / above) if above > below else (-1.0, above / below)
-
-        def scale(rows: slice) -> None:
-            coef = self._coef[rows]
-            coef[coef * heavier > 0.0] *= factor
-
-        self.run(scale)
+        above, below = in_order(self.passes.weigh()).tolist()
+        if above > below:
+            self.passes.scale(1.0, below / above)
+        elif below > above:
+            self.passes.scale(-1.0, above / below)
 
     # -- the bias -------------------------------------------------------------
 
     def _best_bias(self, point: Point) -> float:
         if isinstance(self.risk, HingeRisk):
-            return self._bias_by_selection(point, self.risk)
+            return self._bias_by_selection(point)
         assert isinstance(self.risk, SmoothRisk)
-        return self._bias_by_newton(point, self.risk)
+        return self._bias_by_newton(point)
 
-    def _bias_by_selection(self, point: Point, risk: HingeRisk) -> float:
+    def _bias_by_selection(self, point: Point) -> float:
         view = point.view()
 
-        def steps(
-            rows: slice, low: float, high: float, at: np.ndarray, by: np.ndarray
-        ) -> tuple[int, float]:
-            return risk.bias_steps(view[rows], self.targets[rows], low, high, at, by)
+        def list_steps(first: float, last: float, grid: Grid) -> list[Any]:
+            return self.passes.list_bias(view, first, last, grid)
 
         reach = max(BIAS_REACH, 1e-3 * abs(point.bias))
-        return self._finder.zero(steps, 0.0, 0.0, point.bias - reach, point.bias + reach, -FAR)
+        low, high = point.bias - reach, point.bias + reach
+        return find_zero(list_steps, self.passes, 0.0, 0.0, low, high, -FAR)
 
-    def _bias_by_newton(self, point: Point, risk: SmoothRisk) -> float:
+    def _bias_by_newton(self, point: Point) -> float:
         def derivatives(bias: float) -> tuple[float, float]:
-            at = Scores(point.scores, bias)
-            slope, curvature = sum(
-                self.run(lambda rows: np.array(risk.bias_derivatives(at[rows], self.targets[rows])))
-            )
-            return float(slope), float(curvature)
+            sums = in_order(self.passes.bias_derivatives(Scores(point.scores, bias)))
+            return float(sums[0]), float(sums[1])
 
         start = point.bias if math.isfinite(point.bias) else 0.0
         return newton(derivatives, start, 1e-14 * self.total)
@@ -162,8 +177,9 @@ class RowSurface(Surface):
 
         The hinge's minimum is exact without a bias; others stop within the tolerance of it.
         """
+        self._line_start = line.start
         if isinstance(self.risk, HingeRisk):
-            k = self._line_by_selection(line, self.risk)
+            k = self._line_by_selection(line)
         else:
             k = self._line_by_search(line)
         if self.free_bias:
@@ -209,35 +225,24 @@ class RowSurface(Surface):
     def _derivative(self, point: Point, start: Point, end: Point) -> float:
         """Derivative of min_b R at a point between start and end, in that direction."""
         self._fill_coefficients(point)
+        return sum(self.passes.slope(start.scores, end.scores)) / self.total
 
-        def part(rows: slice) -> float:
-            return float(
-                np.einsum("i,i->", self._coef[rows], end.scores[rows] - start.scores[rows])
-            )
-
-        return sum(self.run(part)) / self.total
-
-    def _line_by_selection(self, line: Line, risk: HingeRisk) -> float:
+    def _line_by_selection(self, line: Line) -> float:
         a, b = line.start.view(), line.end.view()
 
-        def steps(
-            rows: slice, low: float, high: float, at: np.ndarray, by: np.ndarray
-        ) -> tuple[int, float]:
-            return risk.line_steps(a[rows], b[rows], self.targets[rows], high, at, by)
+        def list_steps(first: float, last: float, grid: Grid) -> list[Any]:
+            return self.passes.list_line(a, b, first, last, grid)
 
-        total = self.total
+        slope, start = self.total * line.curvature, self.total * line.slope
         likely = 2.0 * self._step_guess
-        k = self._finder.zero(steps, total * line.curvature, total * line.slope, 0.0, likely, 0.0)
+        k = find_zero(list_steps, self.passes, slope, start, 0.0, likely, 0.0)
         return min(k, line.longest)
 
     def _line_by_search(self, line: Line) -> float:
         a, b = line.start.view(), line.end.view()
 
         def evaluate(k: float) -> tuple[float, float]:
-            def part(rows: slice) -> np.ndarray:
-                return np.array(self.risk.line(a[rows], b[rows], k, self.targets[rows]))
-
-            risk, derivative = map(float, sum(self.run(part)) / self.total)
-            return risk, derivative
+            sums = in_order(self.passes.line(a, b, k)) / self.total
+            return float(sums[0]), float(sums[1])
 
         return self._search(line, evaluate, self._step_guess)

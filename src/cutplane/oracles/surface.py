@@ -2,13 +2,14 @@
 
 A surface knows scores and risk, neither data nor w. Passes over the scores are
 light, and Python's part in each of them must be small: they run over chunks of
-rows that are coarser than the blocks of the data, and depend only on their number.
+rows that are coarser than the blocks of the data, and depend only on the data. No chunk goes
+across the end of a part of the data, so that whoever holds a part's rows can do its chunks.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +26,26 @@ CHUNK_NUMBERS = 1 << 13
 MOST_CHUNKS = 32
 # Below this much work the calling thread is done before the others have started.
 WORTH_THREADS = 1 << 16
+
+
+def chunks(edges: Sequence[int], width: int) -> list[slice]:
+    """Rows in chunks.
+
+    Parameters
+    ----------
+    edges : sequence of int
+        Rows at which parts of the data begin, and the end.
+    width : int
+        Numbers per row.
+    """
+    rows = edges[-1]
+    count = min(MOST_CHUNKS, max(1, rows * width // CHUNK_NUMBERS))
+    slices = []
+    for a, b in pairwise(edges):
+        pieces = max(1, count * (b - a) // max(1, rows))
+        inner = [a + (b - a) * k // pieces for k in range(pieces + 1)]
+        slices += [slice(low, high) for low, high in pairwise(inner)]
+    return slices
 
 
 class Surface(ABC):
@@ -47,6 +68,8 @@ class Surface(ABC):
         The same.
     work : float, default=1
         What a score costs in a pass, where a comparison and a few additions cost 1.
+    edges : sequence of int, optional
+        Rows at which parts of the data begin, and the end.
     """
 
     def __init__(
@@ -56,15 +79,14 @@ class Surface(ABC):
         total: float,
         executor: Executor,
         work: float = 1.0,
+        edges: Sequence[int] | None = None,
     ) -> None:
         self.outputs = outputs
         self.shape = (rows,) if outputs is None else (rows, outputs)
         self.total = total
         self.executor = executor
-        count = min(MOST_CHUNKS, max(1, int(np.prod(self.shape)) // CHUNK_NUMBERS))
-        edges = [rows * k // count for k in range(count + 1)]
-        self.slices = [slice(a, b) for a, b in pairwise(edges)]
-        self.light = work * np.prod(self.shape) < WORTH_THREADS
+        self.slices = chunks((0, rows) if edges is None else edges, outputs or 1)
+        self.light = bool(work * np.prod(self.shape) < WORTH_THREADS)
         self._step_guess = 1.0
         self._spare: Point | None = None
 

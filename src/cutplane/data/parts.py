@@ -1,0 +1,138 @@
+"""Parts: runs of consecutive blocks, and the fixed tree in which sums over blocks are added.
+
+Sums over the blocks of a part are added in the order of the blocks, and those of parts along a
+binary tree that halves the range,
+
+    sum(a, b) = sum(a, m) + sum(m, b),   m = ⌊(a + b)/2⌋   over the parts a to b.
+
+Whoever holds some consecutive parts can form the sums of the largest subtrees within them, one or
+a few arrays for any number of blocks, and whoever gets these from everybody ends with the same
+bits as one who holds all parts. Parts depend on the blocks and the rows alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+# Parts are the smallest share of a machine, and no pass over scores goes across their ends: so
+# many keep threads and machines busy, and more come only with rows that are worth it.
+PARTS = 32
+ROWS_PER_PART = 1 << 18
+
+Node = tuple[int, int]
+
+
+def part_edges(blocks: int, rows: int) -> np.ndarray:
+    """Numbers of the blocks at which parts begin, and the end."""
+    count = max(1, min(blocks, max(PARTS, rows // ROWS_PER_PART)))
+    return np.arange(count + 1, dtype=np.int64) * blocks // count
+
+
+@dataclass(frozen=True)
+class SumPlan:
+    """How the sums over a run of parts are formed, on a stack of arrays.
+
+    Attributes
+    ----------
+    edges : ndarray of int64
+        Blocks at which parts begin, and the end, of all parts.
+    first, last : int
+        The parts of the run.
+    """
+
+    edges: np.ndarray
+    first: int
+    last: int
+
+    @property
+    def parts(self) -> int:
+        """Number of all parts."""
+        return len(self.edges) - 1
+
+    @property
+    def blocks(self) -> range:
+        """The blocks of the run."""
+        return range(int(self.edges[self.first]), int(self.edges[self.last]))
+
+    @cached_property
+    def begins(self) -> np.ndarray:
+        """By block of the run: whether it is the first of its part."""
+        begins = np.zeros(len(self.blocks), dtype=bool)
+        begins[self.edges[self.first : self.last] - self.edges[self.first]] = True
+        return begins
+
+    @cached_property
+    def merges(self) -> np.ndarray:
+        """By block of the run: how often the two topmost sums are added up after it."""
+        merges = np.zeros(len(self.blocks), dtype=np.int64)
+        for a, b in self.nodes:
+            self._count_merges(a, b, merges)
+        return merges
+
+    def _count_merges(self, a: int, b: int, merges: np.ndarray) -> None:
+        if b - a > 1:
+            middle = (a + b) // 2
+            self._count_merges(a, middle, merges)
+            self._count_merges(middle, b, merges)
+            merges[self.edges[b] - 1 - self.edges[self.first]] += 1
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """The largest subtrees within the run: what is on the stack in the end."""
+        return self._nodes(0, self.parts)
+
+    def _nodes(self, a: int, b: int) -> list[Node]:
+        if b <= self.first or self.last <= a:
+            return []
+        if self.first <= a and b <= self.last:
+            return [(a, b)]
+        middle = (a + b) // 2
+        return self._nodes(a, middle) + self._nodes(middle, b)
+
+    @cached_property
+    def depth(self) -> int:
+        """Arrays on the stack at most."""
+        heights = np.cumsum(self.begins.astype(np.int64) - self.merges)
+        return int(np.max(heights + self.merges))
+
+
+def whole_plan(blocks: int, rows: int) -> SumPlan:
+    """The plan for one who holds all parts."""
+    edges = part_edges(blocks, rows)
+    return SumPlan(edges, 0, len(edges) - 1)
+
+
+def add_nodes(nodes: Mapping[Node, Any], parts: int) -> Any:
+    """The sum over all parts, from those of subtrees."""
+
+    def total(a: int, b: int) -> Any:
+        if (a, b) in nodes:
+            return nodes[a, b]
+        middle = (a + b) // 2
+        return total(a, middle) + total(middle, b)
+
+    return total(0, parts)
+
+
+def share_parts(sizes: Sequence[float], powers: Sequence[float]) -> list[tuple[int, int]]:
+    """Consecutive parts for each of several holders, in proportion to their powers.
+
+    Nobody gets an empty run: with fewer parts than holders the last ones get nothing at all and
+    are left out.
+    """
+    count = min(len(sizes), len(powers))
+    before = np.concatenate([[0.0], np.cumsum(sizes)])
+    wanted = np.cumsum(powers[:count]) / np.sum(powers[:count]) * before[-1]
+    middles = 0.5 * (before[:-1] + before[1:])
+    cuts = [0]
+    for k in range(count - 1):
+        cut = int(np.searchsorted(middles, wanted[k]))
+        cuts.append(min(max(cut, cuts[-1] + 1), len(sizes) - (count - 1 - k)))
+    cuts.append(len(sizes))
+    return list(itertools.pairwise(cuts))

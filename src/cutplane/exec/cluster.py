@@ -1,0 +1,436 @@
+"""Objects on the workers of a Dask cluster, each rebuilt elsewhere when its worker is lost.
+
+A crew has one object per worker, made there from a recipe. A round sends every object the same
+few orders (a method, its arguments) in one message and gets all answers. Orders that change an
+object are kept in a log: an object that is lost with its worker is made again from its recipe on
+another worker and gets the log once more, which brings it to the same state, to the last bit.
+
+The objects are Dask actors; rounds go to their workers directly where that is possible, without a
+task for the scheduler, and through the scheduler otherwise. Knows no mathematics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .orders import Order, Recipe, Timings, Worker
+
+logger = logging.getLogger("cutplane")
+
+# Seconds after which those who are waited for are looked after.
+POLL = 1.0
+# Seconds that a worker may take to answer the first greeting before the scheduler is asked to pass
+# messages on.
+GREETING = 5.0
+# How often an object may be lost without a round in between.
+MOST_LOSSES = 5
+# Orders of the log that are sent at a time.
+REPLAY = 8
+PACKAGES = ("numpy", "scipy", "numba")
+
+
+class ClusterError(RuntimeError):
+    """The cluster cannot go on: no worker is left, or the scheduler is gone."""
+
+
+@dataclass
+class Member:
+    """An object of the crew, and where it is."""
+
+    number: int
+    recipe: Recipe
+    worker: Worker
+    future: Any = None
+    losses: int = 0
+    seconds: float = 0.0  # of its own work so far
+
+
+class _Lost:
+    """In place of an answer."""
+
+
+@dataclass
+class _Failed:
+    """In place of an answer: what a method raised."""
+
+    error: BaseException
+
+
+def check_client(client: Any) -> None:
+    """Refuse what is not a client that can be used from here."""
+    from distributed import Client
+
+    if not isinstance(client, Client):
+        raise ValueError(f"expected a dask.distributed.Client, got {client!r}")
+    if client.asynchronous:
+        raise ValueError("the client is asynchronous; make one with Client(address)")
+    if client.status != "running":
+        raise ClusterError(f"the client's connection to the scheduler is {client.status}")
+
+
+def _facts() -> dict[str, str]:
+    """Versions that matter, asked of every worker."""
+    import importlib
+
+    own = __name__.split(".")[0]
+    versions = {"python": ".".join(map(str, sys.version_info[:2]))}
+    for name in (own, *PACKAGES):
+        versions[name] = importlib.import_module(name).__version__
+    return versions
+
+
+@dataclass
+class Crew:
+    """Objects on the workers of a cluster.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client
+    timeout : float, default=60
+        Seconds to wait for a worker when none is left, or for the scheduler to answer.
+    """
+
+    client: Any
+    timeout: float = 60.0
+    timings: Timings = field(default_factory=Timings)
+    log: list[Order] = field(default_factory=list)
+    _members: list[Member] = field(default_factory=list)
+    _bad: set[str] = field(default_factory=set)
+    _greeted: set[str] = field(default_factory=set)
+    _proxied: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        check_client(self.client)
+        self._id = uuid.uuid4().hex[:12]
+        self._attempts = 0
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """The objects with their workers."""
+        return self._members
+
+    # -- who is there ---------------------------------------------------------
+
+    def workers(self) -> list[Worker]:
+        """Workers that can be used, in a fixed order; waits for the first one."""
+        deadline = time.monotonic() + self.timeout
+        while True:
+            found = [w for w in self._ask_scheduler() if w.address not in self._bad]
+            if found:
+                return sorted(found, key=lambda worker: (worker.name, worker.address))
+            if time.monotonic() > deadline:
+                raise ClusterError(
+                    f"no worker is left: the scheduler {self._scheduler()} had none for "
+                    f"{self.timeout:g} s"
+                )
+            time.sleep(0.1)
+
+    def _scheduler(self) -> str:
+        return str(getattr(self.client.scheduler, "address", "") or "of the client")
+
+    def _ask_scheduler(self) -> list[Worker]:
+        if self.client.status != "running":
+            raise self._gone()
+        try:
+            return self.client.sync(self._alive, callback_timeout=self.timeout + 5.0)
+        except (RuntimeError, OSError) as error:
+            if isinstance(error, ClusterError):
+                raise
+            raise self._gone() from error
+
+    async def _alive(self) -> list[Worker]:
+        try:
+            known = await asyncio.wait_for(self.client.scheduler.identity(), self.timeout)
+        except (OSError, RuntimeError) as error:
+            raise self._gone() from error
+        return [
+            Worker(address, str(facts["name"]), int(facts["nthreads"]))
+            for address, facts in known["workers"].items()
+        ]
+
+    def _gone(self) -> ClusterError:
+        return ClusterError(
+            f"the scheduler {self._scheduler()} does not answer: it is gone, or the network is"
+        )
+
+    def check_versions(self, workers: Sequence[Worker]) -> None:
+        """Refuse workers without our packages, or with other versions of them."""
+        addresses = [worker.address for worker in workers]
+        try:
+            answers = self.client.run(_facts, workers=addresses, on_error="return")
+        except (OSError, RuntimeError) as error:
+            raise self._gone() from error
+        ours = _facts()
+        for address, theirs in answers.items():
+            if isinstance(theirs, OSError):  # lost meanwhile
+                self._bad.add(address)
+            elif isinstance(theirs, BaseException):
+                raise ClusterError(
+                    f"worker {address} cannot be used: {type(theirs).__name__}: {theirs}; install "
+                    "the same packages on every worker"
+                )
+            elif theirs != ours:
+                others = ", ".join(
+                    f"{name} {theirs.get(name)} instead of {version}"
+                    for name, version in ours.items()
+                    if theirs.get(name) != version
+                )
+                raise ClusterError(
+                    f"worker {address} has {others}; install the same versions on every worker"
+                )
+
+    # -- making objects -------------------------------------------------------
+
+    def hire(self, recipes: Sequence[Recipe], workers: Sequence[Worker]) -> None:
+        """Make one object from each recipe, each on a worker of its own."""
+        self._members = [
+            Member(k, recipe, worker)
+            for k, (recipe, worker) in enumerate(zip(recipes, workers, strict=True))
+        ]
+        lost = self._build(self._members)
+        while lost:
+            lost = self._move(lost)
+
+    def _build(self, members: Sequence[Member]) -> list[Member]:
+        """Make objects where they should be; returns those whose workers were lost meanwhile."""
+        from distributed import wait
+
+        for member in members:
+            self._attempts += 1
+            member.future = self.client.submit(
+                member.recipe.factory,
+                *member.recipe.arguments,
+                actor=True,
+                workers=[member.worker.address],
+                pure=False,
+                key=f"cutplane-{self._id}-{member.number}-{self._attempts}",
+            )
+        pending, lost = list(members), []
+        while pending:
+            with contextlib.suppress(TimeoutError, asyncio.CancelledError):
+                wait([m.future for m in pending], timeout=POLL, return_when="FIRST_COMPLETED")
+            alive = {worker.address for worker in self._ask_scheduler()}
+            for member in list(pending):
+                if member.worker.address not in alive:
+                    pending.remove(member)
+                    lost.append(member)
+                elif member.future.status == "finished":
+                    pending.remove(member)
+                elif member.future.status != "pending":
+                    pending.remove(member)
+                    logger.debug("making an object on %s: %s", member.worker, member.future.status)
+                    if not self._was_lost(member):
+                        raise _told(member, member.future.exception())
+                    lost.append(member)
+        return lost
+
+    def _was_lost(self, member: Member) -> bool:
+        from distributed.scheduler import KilledWorker
+
+        if member.future.status != "error":
+            return True
+        return isinstance(member.future.exception(), KilledWorker)
+
+    def _move(self, members: Sequence[Member]) -> list[Member]:
+        """Make lost objects again on other workers; returns those that were lost again."""
+        for member in members:
+            self._dismiss(member)
+            self._bad.add(member.worker.address)
+            member.losses += 1
+            if member.losses > MOST_LOSSES:
+                raise ClusterError(
+                    f"{member.losses} workers in a row were lost with the same share of the rows, "
+                    f"the last one at {member.worker.address}; does a share fit into the memory of "
+                    "a worker? More workers make shares smaller"
+                )
+        for member in members:
+            workers = self.workers()
+            busy = [m.worker.address for m in self._members if m not in members]
+            chosen = min(workers, key=lambda w: (busy.count(w.address), w.name))
+            logger.warning(
+                "worker %s was lost; its rows go to %s", member.worker.address, chosen.address
+            )
+            member.worker = chosen
+        self.timings.losses += len(members)
+        self.check_versions([member.worker for member in members])
+        lost = self._build(members)
+        for first in range(0, len(self.log), REPLAY):
+            here = [member for member in members if member not in lost]
+            answers = self._send(here, self.log[first : first + REPLAY])
+            lost += [m for m, answer in zip(here, answers, strict=True) if _is_lost(answer, m)]
+        return lost
+
+    @staticmethod
+    def _dismiss(member: Member) -> None:
+        future, member.future = member.future, None
+        if future is not None:
+            future.release()
+
+    def close(self) -> None:
+        """Let the workers forget the objects."""
+        for member in self._members:
+            self._dismiss(member)
+        self._members = []
+        self.log = []
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    # -- rounds ---------------------------------------------------------------
+
+    def round(self, orders: Sequence[Order]) -> list[list[Any]]:
+        """Send the same orders to all objects.
+
+        Returns
+        -------
+        answers : list of list
+            By object and order.
+        """
+        begin = time.perf_counter()
+        answers: list[list[Any]] = [[] for _ in self._members]
+        waiting = list(self._members)
+        slowest = 0.0
+        while waiting:
+            lost = []
+            for member, answer in zip(waiting, self._send(waiting, orders), strict=True):
+                if _is_lost(answer, member):
+                    lost.append(member)
+                    continue
+                answers[member.number], seconds = answer
+                member.seconds += seconds
+                member.losses = 0
+                slowest = max(slowest, seconds)
+            recovery = time.perf_counter()
+            waiting = lost
+            while lost:
+                lost = self._move(lost)
+            self.timings.recovery += time.perf_counter() - recovery
+        self.log += [order for order in orders if order.lasting]
+        self.timings.rounds += 1
+        self.timings.seconds += time.perf_counter() - begin
+        self.timings.work += slowest
+        return answers
+
+    def _send(self, members: Sequence[Member], orders: Sequence[Order]) -> list[Any]:
+        """One answer per member: (answers, seconds), or what there is instead."""
+        if not members:
+            return []
+        if self.client.status != "running":
+            raise self._gone()
+        return self.client.sync(self._send_all, members, orders)
+
+    async def _send_all(self, members: Sequence[Member], orders: Sequence[Order]) -> list[Any]:
+        tasks = [asyncio.ensure_future(self._send_one(member, orders)) for member in members]
+        pending: set[Any] = set(tasks)
+        try:
+            while pending:
+                done, pending = await asyncio.wait(pending, timeout=POLL)
+                if not pending or done:
+                    continue
+                alive = {worker.address for worker in await self._alive()}
+                for task, member in zip(tasks, members, strict=True):
+                    if member.worker.address not in alive:
+                        task.cancel()
+        finally:
+            for task in pending:
+                task.cancel()
+        return [_Lost() if task.cancelled() else task.result() for task in tasks]
+
+    async def _send_one(self, member: Member, orders: Sequence[Order]) -> Any:
+        from distributed.protocol import to_serialize
+
+        message = {
+            "actor": member.future.key,
+            "function": "play",
+            "args": [to_serialize([order.for_one(member.number) for order in orders])],
+            "kwargs": {},
+        }
+        address = member.worker.address
+        try:
+            if await self._is_direct(address):
+                reply = await self.client.rpc(address).actor_execute(**message)
+            else:
+                message["op"] = "actor_execute"
+                reply = await self.client.scheduler.proxy(worker=address, msg=message)
+        except (OSError, KeyError) as error:  # of the network; or it has no such actor
+            logger.debug("no answer from %s: %r", address, error)
+            return _Lost()
+        if reply["status"] == "OK":
+            return reply["result"]
+        return _Failed(reply["exception"])
+
+    async def _is_direct(self, address: str) -> bool:
+        """Whether messages go to a worker directly; asked once."""
+        if address in self._proxied:
+            return False
+        if address in self._greeted:
+            return True
+        if self.client.direct_to_workers is not False:
+            try:
+                await asyncio.wait_for(self.client.rpc(address).identity(), GREETING)
+                self._greeted.add(address)
+                return True
+            except OSError:
+                pass
+        self._proxied.add(address)
+        return False
+
+
+def _told(member: Member, error: BaseException) -> BaseException:
+    """An error with the worker on which it was raised."""
+    place = f"worker {member.worker.name} at {member.worker.address}"
+    if type(error) is ValueError:  # for the user
+        return ValueError(f"{place}: {error}")
+    error.add_note(f"raised on {place}")
+    return error
+
+
+def _is_lost(answer: Any, member: Member) -> bool:
+    if isinstance(answer, _Failed):
+        raise _told(member, answer.error)
+    return isinstance(answer, _Lost)
+
+
+def worker_threads() -> int:
+    """Threads that belong to the worker this runs on."""
+    from distributed import get_worker
+
+    return int(get_worker().state.nthreads)
+
+
+def worker_memory() -> int | None:
+    """Bytes that the worker this runs on may use; None if there is no limit."""
+    from distributed import get_worker
+
+    limit = get_worker().memory_manager.memory_limit
+    return int(limit) if limit else None
+
+
+@contextlib.contextmanager
+def connected(client: Any, timeout: float) -> Iterator[Any]:
+    """A client, made from an address if it is one and closed then."""
+    if not isinstance(client, str):
+        yield client
+        return
+    from distributed import Client
+
+    try:
+        made = Client(client, timeout=timeout, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ClusterError(f"there is no scheduler at {client}: {error}") from error
+    with made:
+        yield made

@@ -1,0 +1,115 @@
+"""The two products of a linear model with its data: scores X·w and sums Xᵀ·coef.
+
+A constant feature, never stored, may stand behind the others: c in every row.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..data import BlockedMatrix, BlockSum
+from ..data.block_sum import room_for
+from ..data.blocks import Block
+from ..data.parts import SumPlan
+from ..exec import Executor
+from .changes import ChangedRows
+
+# Stored numbers from which on it pays to bring cuts up to date. Below, sums that cancel exactly
+# should stay exactly zero.
+WORTH_UPDATES = 1 << 16
+
+
+class Products(Protocol):
+    """Those who hold the data."""
+
+    def scores(self, w: np.ndarray, out: Any) -> None:
+        """out = X·w."""
+        ...
+
+    def gradient(self, coef: Any) -> np.ndarray:
+        """Xᵀ·coef, good until the next call."""
+        ...
+
+    def start_anew(self, forget: bool = False) -> None:
+        """Depend on no gradient before: the next one is computed from all rows.
+
+        With ``forget`` the scores of points do not matter any more either.
+        """
+        ...
+
+
+def worth_updates(blocks: int, numbers: int, shape: tuple[int, ...]) -> bool:
+    """Whether to bring gradients of a shape up to date, for so many blocks and stored numbers."""
+    return blocks <= room_for(shape) and numbers >= WORTH_UPDATES
+
+
+class RowProducts:
+    """Products with rows that are here.
+
+    Parameters
+    ----------
+    matrix : BlockedMatrix
+    shape : tuple of int
+        Of w, the constant feature included.
+    constant : float
+        Value of the constant feature; 0 for none.
+    executor : Executor
+    updates : bool
+        Whether gradients are brought up to date instead of computed anew, where that is less work.
+    plan : SumPlan, optional
+        If the matrix has some of the rows only.
+    """
+
+    def __init__(
+        self,
+        matrix: BlockedMatrix,
+        shape: tuple[int, ...],
+        constant: float,
+        executor: Executor,
+        updates: bool,
+        plan: SumPlan | None = None,
+    ) -> None:
+        self._matrix = matrix
+        self._constant = constant
+        self._executor = executor
+        self._sum = BlockSum(matrix, shape, plan)
+        rows = (len(matrix), *shape[1:])
+        self._changes = ChangedRows(matrix, rows) if updates else None
+
+    def scores(self, w: np.ndarray, out: np.ndarray) -> None:
+        if not np.any(w):  # where every fit begins
+            out[...] = 0.0
+            return
+
+        def part(k: int, block: Block) -> None:
+            rows = out[self._matrix.slice(k)]
+            block.scores(w, rows)
+            if self._constant:
+                rows += self._constant * w[-1]
+
+        self._matrix.run(part, self._executor)
+
+    def gradient(self, coef: np.ndarray) -> np.ndarray:
+        return self.gradients(coef)[0]
+
+    def gradients(self, coef: np.ndarray) -> np.ndarray:
+        """The sums of all nodes of the plan."""
+        changes = self._changes
+        if changes is not None:
+            changes.begin()
+
+        def part(k: int, block: Block, partial: np.ndarray) -> None:
+            rows = coef[self._matrix.slice(k)]
+            if changes is None or not changes.add(k, rows, block, partial):
+                partial[...] = 0.0
+                block.add_gradient(rows, partial)
+            if self._constant:
+                partial[-1] = self._constant * rows.sum(axis=0)
+
+        return self._sum.run(part, self._executor)
+
+    def start_anew(self, forget: bool = False) -> None:
+        if self._changes is not None:
+            self._changes.start_anew()

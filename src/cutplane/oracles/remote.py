@@ -1,0 +1,386 @@
+"""Rows that are elsewhere, held by a crew of workers: the oracle's questions as rounds.
+
+A round is one message to each worker and one answer. Orders without an answer wait for the next
+question and go with it. A question that is likely to come next goes along ahead of time: if it
+does come, the answer is there. Answers come by chunk of rows or by node of the tree of sums, and
+are added up here in the order in which they are added where all rows are in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..data.parts import SumPlan, add_nodes
+from ..exec import Executor, SerialExecutor
+from ..exec.cluster import Crew
+from ..exec.orders import Order
+from ..risks import Risk, Scores, Targets
+from .changes import MOST_UPDATES
+from .holder import COEF, RowTask, Slot, Task
+from .row_passes import Question
+from .selection import Grid, Listed, ListedSteps
+
+# Orders that only matter until steps are listed again.
+SEARCHING = ("list_line", "list_bias", "keep")
+
+
+class Rounds:
+    """Questions to a crew, with as few rounds as possible.
+
+    Parameters
+    ----------
+    crew : Crew
+    """
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+        self._posted: list[Order] = []
+        self._known: dict[tuple[Any, ...], list[Any]] = {}
+        self._suggested: list[Order] = []
+        self._base = 0
+
+    def known(self, method: str, *arguments: Any) -> list[Any] | None:
+        """The answer to a question that was put ahead of time, if it still holds."""
+        return None if self._posted else self._known.pop((method, *arguments), None)
+
+    def suggest(self, orders: Sequence[Order]) -> None:
+        """Questions that are likely to come: when one of them does, the others go along."""
+        self._suggested = list(orders)
+
+    def post(self, method: str, *arguments: Any, shares: Sequence[Any] | None = None) -> None:
+        """An order without an answer, for the next round."""
+        self._posted.append(Order(method, arguments, shares, lasting=True))
+        self._known.clear()
+
+    def ask(
+        self,
+        method: str,
+        *arguments: Any,
+        shares: Sequence[Any] | None = None,
+        lasting: bool = False,
+        ahead: Sequence[Order] = (),
+    ) -> list[Any]:
+        """The answers of all members, one after the other."""
+        if shares is None and (known := self.known(method, *arguments)) is not None:
+            return known
+        others = [o for o in self._suggested if (o.method, o.arguments) != (method, arguments)]
+        if len(others) < len(self._suggested):
+            ahead = [*ahead, *others]
+        self._suggested = []
+        if lasting:
+            self._known.clear()
+        order = Order(method, arguments, shares, lasting)
+        batch = [*self._posted, order, *ahead]
+        self._posted = []
+        answers = self._crew.round(batch)
+        self._tidy(batch)
+        place = len(batch) - 1 - len(ahead)
+        for k, other in enumerate(ahead, place + 1):
+            self._known[(other.method, *other.arguments)] = _joined(answers, k)
+        return _joined(answers, place)
+
+    def _tidy(self, batch: Sequence[Order]) -> None:
+        """Forget earlier searches if there is a new one."""
+        if any(order.method in ("list_line", "list_bias") for order in batch):
+            log, new = self._crew.log, {id(order) for order in batch}
+            self._crew.log = [o for o in log if o.method not in SEARCHING or id(o) in new]
+
+    def begin(self) -> None:
+        """Nothing before matters from now on, but how the crew was made."""
+        self._posted, self._known = [], {}
+        self._crew.log = self._crew.log[: self._base]
+
+    def keep(self) -> None:
+        """What was ordered so far matters until the end."""
+        if self._posted:
+            batch, self._posted = self._posted, []
+            self._crew.round(batch)
+        self._base = len(self._crew.log)
+
+    def set_base(self, base: int) -> None:
+        """How much of the log matters until the end."""
+        self._base = base
+
+
+def _orders(name: str, arguments: Sequence[Any]) -> list[Order]:
+    """A question that comes ahead, with what follows from it."""
+    orders = [Order(name, tuple(arguments), lasting=name in SEARCHING)]
+    if name == "list_line":
+        orders.append(Order("peek", (arguments[-1],)))
+    return orders
+
+
+def _joined(answers: Sequence[Sequence[Any]], k: int) -> list[Any]:
+    return [entry for member in answers for entry in member[k]]
+
+
+class RemoteMatrix:
+    """A design matrix whose rows are held by a crew.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    numbers : int
+        Stored values.
+    part_rows : list of int
+        Rows at which parts begin, and the end.
+    blocks : range
+        Numbers of the blocks.
+
+    Parameters
+    ----------
+    crew : Crew
+        One ``RowsHolder`` per member.
+    plans : sequence of SumPlan
+        The parts of each member.
+    bounds : ndarray
+        Rows at which blocks begin, and the end.
+    shape, numbers
+        The same.
+    digest : bytes
+        Of the data.
+    """
+
+    whole = None
+
+    def __init__(
+        self,
+        crew: Crew,
+        plans: Sequence[SumPlan],
+        bounds: np.ndarray,
+        shape: tuple[int, int],
+        numbers: int,
+        digest: bytes,
+    ) -> None:
+        self.crew = crew
+        self.plans = plans
+        self.shape = shape
+        self.numbers = numbers
+        self.blocks = range(len(bounds) - 1)
+        self.part_rows: list[int] = bounds[plans[0].edges].tolist()
+        self._digest = digest
+        self._base = len(crew.log)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return self.shape[0]
+
+    def digest(self) -> bytes:
+        """A fingerprint of the data."""
+        return self._digest
+
+    def rounds(self) -> Rounds:
+        """Questions for a problem that begins now."""
+        rounds = Rounds(self.crew)
+        rounds.set_base(self._base)
+        rounds.begin()
+        return rounds
+
+    def member_rows(self) -> list[slice]:
+        """The rows of each member."""
+        return [slice(self.part_rows[plan.first], self.part_rows[plan.last]) for plan in self.plans]
+
+    def scores(self, w: np.ndarray, out: np.ndarray, executor: Executor) -> None:
+        """out = X·w, in one round."""
+        answers = self.rounds().ask("plain_product", shares=[w] * len(self.plans))
+        np.concatenate(answers, out=out)
+
+    def squared_norms(self, executor: Executor) -> np.ndarray:
+        """|x_i|² of every row, in one round."""
+        return np.concatenate(self.rounds().ask("squared_norms"))
+
+
+class RemoteProducts:
+    """Products with rows that are elsewhere.
+
+    Parameters
+    ----------
+    matrix : RemoteMatrix
+    shape : tuple of int
+        Of w, the constant feature included.
+    constant : float
+    updates : bool
+        Whether gradients are brought up to date.
+    """
+
+    def __init__(
+        self, matrix: RemoteMatrix, shape: tuple[int, ...], constant: float, updates: bool
+    ) -> None:
+        self.rounds = matrix.rounds()
+        self._matrix = matrix
+        self.updates = updates
+        self._gradients = 0  # since all were computed anew
+        self.rounds.post("begin", Task(shape, constant, updates))
+        self.rounds.keep()
+
+    def scores(self, w: np.ndarray, out: Any) -> None:
+        if isinstance(out, Slot):
+            self.rounds.post("scores", w, out)
+        else:
+            copies = [w] * len(self._matrix.plans)
+            np.concatenate(self.rounds.ask("product", shares=copies), out=out)
+
+    def gradient(self, coef: Any) -> np.ndarray:
+        if isinstance(coef, Slot):
+            sums = self.rounds.ask("gradients", coef, lasting=self.updates)
+        else:
+            if self._gradients > MOST_UPDATES:  # this one is computed from all rows
+                self.start_anew(forget=True)
+            self._gradients += 1
+            # The log keeps them, and the array is used again.
+            coef = coef.copy() if self.updates else coef
+            shares = [coef[rows] for rows in self._matrix.member_rows()]
+            sums = self.rounds.ask("gradients", shares=shares, lasting=self.updates)
+        nodes = [node for plan in self._matrix.plans for node in plan.nodes]
+        return add_nodes(dict(zip(nodes, sums, strict=True)), self._matrix.plans[0].parts)
+
+    def start_anew(self, forget: bool = False) -> None:
+        self._gradients = 0
+        if forget:
+            self.rounds.begin()
+        self.rounds.post("start_anew")
+
+
+class RemotePasses:
+    """Passes over the scores of rows that are elsewhere.
+
+    Parameters
+    ----------
+    products : RemoteProducts
+        Of the same problem.
+    matrix : RemoteMatrix
+    targets : Targets
+    risk : Risk
+    slices : sequence of slice
+        All rows, in chunks.
+    light : bool
+        Whether a pass is not worth more than one thread.
+    """
+
+    coef = COEF
+
+    def __init__(
+        self,
+        products: RemoteProducts,
+        matrix: RemoteMatrix,
+        targets: Targets,
+        risk: Risk,
+        slices: Sequence[slice],
+        light: bool,
+    ) -> None:
+        self._rounds = products.rounds
+        self._matrix = matrix
+        self._updates = products.updates
+        self._slots = 0
+        self._kept: ListedSteps | None = None  # steps of the bin looked at, if they are here
+        shares = [
+            RowTask(
+                targets.labels[rows],
+                targets.weights[rows],
+                targets.total,
+                [
+                    slice(chunk.start - rows.start, chunk.stop - rows.start)
+                    for chunk in slices
+                    if rows.start <= chunk.start and chunk.stop <= rows.stop
+                ],
+            )
+            for rows in matrix.member_rows()
+        ]
+        self._rounds.post("begin_rows", risk, light, shares=shares)
+        self._rounds.keep()
+
+    def new_scores(self) -> Slot:
+        self._slots += 1
+        return Slot(self._slots)
+
+    def blend(self, start: Slot, end: Slot, k: float, into: Slot) -> None:
+        self._rounds.post("blend", start, end, k, into)
+
+    def value(self, at: Scores, ahead: Sequence[Question] = ()) -> list[float]:
+        orders = [order for name, *arguments in ahead for order in _orders(name, arguments)]
+        known = self._rounds.known("value", at)
+        if known is not None:  # the others go with the first of them
+            self._rounds.suggest(orders)
+            return known
+        return self._rounds.ask("value", at, ahead=orders)
+
+    # -- planes ---------------------------------------------------------------
+
+    def active_weights(self, at: Scores) -> list[np.ndarray]:
+        return self._rounds.ask("active_weights", at)
+
+    def fill(self, at: Scores, positive: float | None = None, negative: float = 0.0) -> None:
+        self._rounds.post("fill", at, positive, negative)
+
+    def set_coef(self, coef: np.ndarray) -> None:
+        shares = [coef[rows] for rows in self._matrix.member_rows()]
+        self._rounds.post("set_coef", shares=shares)
+
+    def offset(self) -> list[float]:
+        return self._rounds.ask(
+            "offset", ahead=[Order("gradients", (COEF,), lasting=self._updates)]
+        )
+
+    def weigh(self) -> list[np.ndarray]:
+        return self._rounds.ask("weigh")
+
+    def scale(self, sign: float, factor: float) -> None:
+        self._rounds.post("scale", sign, factor)
+
+    def slope(self, start: Slot, end: Slot) -> list[float]:
+        return self._rounds.ask("slope", start, end)
+
+    # -- the bias and lines ---------------------------------------------------
+
+    def bias_derivatives(self, at: Scores) -> list[np.ndarray]:
+        return self._rounds.ask("bias_derivatives", at, ahead=[Order("value", (at,))])
+
+    def line(self, start: Scores, end: Scores, k: float) -> list[np.ndarray]:
+        return self._rounds.ask("line", start, end, k)
+
+    def list_line(
+        self, start: Scores, end: Scores, first: float, last: float, grid: Grid
+    ) -> list[Listed]:
+        self._kept = None
+        arguments = (start, end, first, last, grid)
+        ahead = [Order("peek", (grid,))]
+        return self._rounds.ask("list_line", *arguments, lasting=True, ahead=ahead)
+
+    def list_bias(self, at: Scores, first: float, last: float, grid: Grid) -> list[Listed]:
+        self._kept = None
+        ahead = [Order("peek", (grid,))]
+        return self._rounds.ask("list_bias", at, first, last, grid, lasting=True, ahead=ahead)
+
+    def histogram(self, grid: Grid) -> list[np.ndarray]:
+        if self._kept is not None:
+            return self._kept.histogram(grid)
+        return self._rounds.ask("histogram", grid)
+
+    def keep(self, grid: Grid, number: int) -> list[int]:
+        if self._kept is not None:
+            return self._kept.keep(grid, number)
+        peeks = self._rounds.known("peek", grid)
+        if peeks is not None and all(peek.first <= number <= peek.last for peek in peeks):
+            positions = [np.array(peek.positions) for peek in peeks]
+            jumps = [np.array(peek.jumps) for peek in peeks]
+            self._kept = ListedSteps(positions, jumps, SerialExecutor())
+            return self._kept.keep(grid, number)
+        finer = grid.inside(number)
+        ahead = [Order("few_steps")]
+        if finer is not None:
+            ahead.append(Order("histogram", (finer,)))
+        return self._rounds.ask("keep", grid, number, lasting=True, ahead=ahead)
+
+    def steps(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        if self._kept is not None:
+            return self._kept.steps()
+        steps = self._rounds.ask("few_steps")
+        if any(part is None for part in steps):
+            steps = self._rounds.ask("steps")
+        return steps
+
+    def least(self) -> list[float]:
+        return self._rounds.ask("least")

@@ -1,0 +1,106 @@
+"""The same certificate, to the last bit: serial, threads, memory-mapped, and on a Dask cluster."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from cutplane import LinearSVC, MeasureSVC, OrdinalSVC, RankSVM, open_dataset, write_dataset
+from cutplane.data import as_blocks
+
+distributed = pytest.importorskip("distributed")
+
+ROWS, FEATURES = 30_000, 40
+CASES = {
+    "hinge": LinearSVC(),
+    "no bias": LinearSVC(fit_intercept=False, tol=1e-4),
+    "regularised bias": LinearSVC(intercept_scaling=1.0),
+    "cpa": LinearSVC(solver="cpa", max_iter=12),
+    "squared_hinge": LinearSVC(loss="squared_hinge", tol=1e-4),
+    "logistic": LinearSVC(loss="logistic", tol=1e-4),
+    "three classes": LinearSVC(class_weight="balanced", max_iter=15),
+    "crammer_singer": LinearSVC(multi_class="crammer_singer", max_iter=15),
+    "roc_auc": MeasureSVC("roc_auc"),
+    "f1": MeasureSVC("f1", C=100.0, max_iter=15),
+    "ranking": RankSVM(C=100.0),
+    "ordinal": OrdinalSVC(C=100.0),
+}
+THREE = ("three classes", "crammer_singer", "ranking", "ordinal")
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two worker processes, as on two machines."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", processes=True
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Sparse rows with two and with three labels, as data sets on disk."""
+    rng = np.random.default_rng(7)
+    X = scipy.sparse.random_array((ROWS, FEATURES), density=0.6, format="csr", rng=rng)
+    X.data = rng.normal(size=X.nnz)
+    signal = X @ rng.normal(size=FEATURES) + rng.normal(size=ROWS)
+    folder = tmp_path_factory.mktemp("data")
+    assert len(as_blocks(X).blocks) >= 4  # both workers get some, and sums have an order
+    return {
+        classes: write_dataset(folder / f"{classes}.cut", [(X, np.digitize(signal, edges))]).path
+        for classes, edges in ((2, [0.3]), (3, [-0.5, 0.8]))
+    }
+
+
+def outcome(model, *data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(*data)
+    results = model.result_ if isinstance(model.result_, list) else [model.result_]
+    return (
+        [(r.certificate, r.n_iter, r.status) for r in results],
+        model.coef_.tobytes(),
+        model.intercept_.tobytes() if hasattr(model, "intercept_") else b"",
+        [[(i.primal, i.dual, i.trial, i.step) for i in r.trace] for r in results],
+    )
+
+
+@pytest.fixture(scope="module")
+def serial(folders):
+    """Outcomes of one thread in memory, computed once for each case."""
+    known = {}
+
+    def find(case):
+        if case not in known:
+            dataset = open_dataset(folders[3 if case in THREE else 2])
+            known[case] = outcome(with_solver(case, executor=1), dataset.rows(), dataset.y)
+        return known[case]
+
+    return find
+
+
+def with_solver(case, **settings):
+    from sklearn.base import clone
+
+    model = clone(CASES[case]).set_params(**settings)
+    return model.set_params(solver="ocas" if model.solver == "auto" else model.solver)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("where", ["threads", "memory-mapped", "dask", "dask, from memory"])
+def test_the_same_bits_wherever_it_runs(where, case, serial, folders, request):
+    dataset = open_dataset(folders[3 if case in THREE else 2])
+    data = (dataset,) if where in ("memory-mapped", "dask") else (dataset.rows(), dataset.y)
+    executor = request.getfixturevalue("client") if where.startswith("dask") else 2
+    if where == "dask, from memory" and case not in ("hinge", "ordinal"):
+        pytest.skip("the rows come another way, all else is the same")
+    if where == "memory-mapped":
+        executor = 1
+    assert outcome(with_solver(case, executor=executor), *data) == serial(case)
