@@ -88,12 +88,15 @@ class Projection:
     ----------
     rows : ndarray of int64, shape (m,)
     coef : ndarray, shape (m, outputs)
+    factor : ndarray, shape (m, m)
+        L, lower triangular: LLᵀ are the kernel values of the rows.
     error : float
         The largest |w − Pw| of an output.
     """
 
     rows: np.ndarray
     coef: np.ndarray
+    factor: np.ndarray
     error: float
 
 
@@ -124,4 +127,4 @@ def projected(
     apart = matrix.combine(rows, coef, rows) - matrix.combine(basis.rows, reduced, rows)
     squares = np.einsum("ij,ij->j", coef, apart)
     error = float(np.sqrt(np.max(np.maximum(squares, 0.0), initial=0.0)))
-    return Projection(basis.rows, reduced, error)
+    return Projection(basis.rows, reduced, basis.factor, error)

@@ -228,16 +228,36 @@ def test_the_same_bits_for_any_number_of_threads(square, stored, monkeypatch):
 def test_the_cost_of_predictions_is_bounded(square):
     X, y, lengths = square
     model = tagger().fit(X, y, lengths=lengths)
-    small = tagger(max_basis=40).fit(X, y, lengths=lengths)
-    assert (small.n_basis_, len(small.support_)) == (40, 40)
-    assert model.n_basis_ > 40 and model.basis_error_ == 0.0
+    small = tagger(max_basis=12).fit(X, y, lengths=lengths)
+    assert (small.n_basis_, len(small.support_)) == (12, 12)
+    assert model.n_basis_ > 100 and model.basis_error_ == 0.0
+    # The certificate is that of the smaller model, against the optimum of all.
+    assert small.certificate_.primal == pytest.approx(objective(small, X, y, lengths), rel=1e-6)
+    assert small.certificate_.dual == pytest.approx(model.certificate_.dual, rel=1e-9)
+    assert small.basis_error_ > 0.0
+    plenty = tagger(max_basis=10_000).fit(X, y, lengths=lengths)
+    np.testing.assert_array_equal(plenty.dual_coef_, model.dual_coef_)
+
+
+def test_fewer_tokens_are_the_best_that_their_span_has(square):
+    """A linear chain on the coordinates of all tokens in the span."""
+    X, y, lengths = square
+    small = tagger(max_basis=12).fit(X, y, lengths=lengths)
+    basis = small.support_vectors_
+    factor = np.linalg.cholesky(rbf_kernel(basis, gamma=1.0))
+    features = np.linalg.solve(factor, rbf_kernel(basis, X, gamma=1.0)).T
+    best = ChainTagger(60.0, tol=1e-4).fit(features, y, lengths=lengths)
+    assert best.certificate_.dual <= small.certificate_.primal <= best.certificate_.primal * 1.001
+
+
+def test_a_stopped_fit_is_projected_only(square):
+    X, y, lengths = square
+    parameters = {"callback": lambda iteration: iteration.number == 12}
+    model = tagger(**parameters).fit(X, y, lengths=lengths)
+    small = tagger(max_basis=60, **parameters).fit(X, y, lengths=lengths)
     apart = np.abs(
         small.decision_function(X, lengths=lengths) - model.decision_function(X, lengths=lengths)
     )
     assert 0.0 < apart.max() <= small.basis_error_ * (1 + 1e-5)
-    # The certificate is that of the smaller model.
-    assert small.certificate_.primal == pytest.approx(objective(small, X, y, lengths), rel=1e-6)
-    assert small.certificate_.dual == pytest.approx(model.certificate_.dual, rel=1e-9)
     np.testing.assert_array_equal(small.transitions_, model.transitions_)
-    plenty = tagger(max_basis=10_000).fit(X, y, lengths=lengths)
-    np.testing.assert_array_equal(plenty.dual_coef_, model.dual_coef_)
+    assert small.certificate_.primal == pytest.approx(objective(small, X, y, lengths), rel=1e-6)

@@ -8,23 +8,28 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from ..bundle import StopRule
+from ..data import as_blocks
 from ..data.blas import single_threaded_blas
 from ..exec import Executor, SerialExecutor, make_executor
 from ..kernels import Kernel, KernelMatrix, ProductMatrix, StoredMatrix
-from ..lowrank import projected
+from ..lowrank import Projection, projected
 from ..oracles import Point
-from ..result import Iteration, SolveResult
-from ..structured.chain import LabelledChains
+from ..result import Iteration, SolveResult, Status
+from ..structured.chain import ChainExamples, LabelledChains
 from ..structured.kernel_chain import KernelChainOracle, KernelChainSurface
 from ._kernel_solve import SINGLE_BOUND, SINGLE_TOL
+from ._problems import JointProblem
 from ._sampled import MadeProblem, Sampling, is_indefinite, kernel_matrix, withheld
 from ._solve import Session
 
 # All values of a training set's tokens are stored, if they take no more than this: every cut
 # but the first few would compute them again.
 STORED_BYTES = 1 << 29
+# Ends after which more work may follow.
+UNFORCED = (Status.CONVERGED, Status.MAX_ITER, Status.NUMERICALLY_LIMITED)
 
 
 @dataclass(frozen=True)
@@ -134,17 +139,7 @@ def fit_kernel_chain(
         oracle.definite = bool(kernel.definite)
         if used.values is not None and matrix.values is None:
             oracle.kernel_values = rows * rows
-        session = Session(
-            used,  # type: ignore[arg-type]
-            executor,
-            C=settings.C,
-            solver=settings.solver,
-            stop=settings.stop,
-            random_state=None,
-            verbose=settings.verbose,
-            callback=settings.callback,
-            keep_cuts=False,
-        )
+        session = _session(used, executor, settings, settings.stop)
         session.solve(
             MadeProblem("chain", 0.0, oracle),
             on_iteration=lambda w, _: on_iteration(lambda: _coefficients(oracle, w)),
@@ -157,7 +152,8 @@ def fit_kernel_chain(
             precise = matrix
             if isinstance(matrix, ProductMatrix):
                 precise = kernel_matrix(kernel, X, executor, single=False)
-            result, error = _reduced(result, precise, surface, settings)
+            reduction = Reduction(precise, surface, settings, np.float32 if single else np.float64)
+            result, error = reduction.reduced(result)
         return KernelChainFit(result, _sampling(oracle, settings), kernel_values, error, indefinite)
 
 
@@ -192,30 +188,90 @@ def _sampling(oracle: KernelChainOracle, settings: KernelChainSettings) -> Sampl
     )
 
 
-def _reduced(
-    result: SolveResult,
-    matrix: KernelMatrix,
-    surface: KernelChainSurface,
-    settings: KernelChainSettings,
-) -> tuple[SolveResult, float]:
-    """Emissions projected to the span of few tokens, the objective computed anew; |w − Pw|."""
-    assert settings.max_basis is not None
-    tokens = surface.tokens
-    coef = result.w[:tokens]
-    rows = np.flatnonzero(np.any(coef != 0.0, axis=1))
-    if len(rows) <= settings.max_basis:
-        return result, 0.0
-    projection = projected(matrix, rows, coef[rows], settings.max_basis)
-    w = np.zeros_like(result.w)
-    w[projection.rows] = projection.coef
-    w[tokens:] = result.w[tokens:]
-    point: Point = surface.new_point(np.empty(0))
-    point.scores[:tokens] = matrix.combine(projection.rows, projection.coef)
-    point.scores[tokens:] = w[tokens:]
-    surface.settle(point)
-    squared = float(np.einsum("ij,ij->", w, point.scores))
-    primal = 0.5 * squared + settings.C * point.risk
-    certificate = dataclasses.replace(
-        result.certificate, primal=primal, dual=min(primal, result.certificate.dual)
+@dataclass(frozen=True)
+class Reduction:
+    """Emissions in the span of few tokens.
+
+    The tokens B are chosen by pivoted Cholesky. In the span a chain is linear in the features
+    z(x) = L⁻¹·k_B(x), K_BB = LLᵀ, with the same |w|: from the projection of the model on it is
+    trained as such, because the best model in the span is far better than the projection of
+    the best one.
+
+    Attributes
+    ----------
+    matrix : KernelMatrix
+        Of all tokens, as precise as can be.
+    surface : KernelChainSurface
+    settings : KernelChainSettings
+    dtype : type
+        Of the features.
+    """
+
+    matrix: KernelMatrix
+    surface: KernelChainSurface
+    settings: KernelChainSettings
+    dtype: type
+
+    def reduced(self, result: SolveResult) -> tuple[SolveResult, float]:
+        """The result with fewer tokens, its objective computed anew, and |w − Pw|."""
+        assert self.settings.max_basis is not None
+        tokens = self.surface.tokens
+        rows = np.flatnonzero(np.any(result.w[:tokens] != 0.0, axis=1))
+        if len(rows) <= self.settings.max_basis:
+            return result, 0.0
+        projection = projected(self.matrix, rows, result.w[rows], self.settings.max_basis)
+        w = np.zeros_like(result.w)
+        w[projection.rows] = projection.coef
+        w[tokens:] = result.w[tokens:]
+        if result.status in UNFORCED:
+            self._refit(projection, result, w)
+        point: Point = self.surface.new_point(np.empty(0))
+        point.scores[:tokens] = self.matrix.combine(projection.rows, w[projection.rows])
+        point.scores[tokens:] = w[tokens:]
+        self.surface.settle(point)
+        squared = float(np.einsum("ij,ij->", w, point.scores))
+        primal = 0.5 * squared + self.settings.C * point.risk
+        certificate = dataclasses.replace(
+            result.certificate, primal=primal, dual=min(primal, result.certificate.dual)
+        )
+        return dataclasses.replace(result, w=w, certificate=certificate), projection.error
+
+    def _refit(self, projection: Projection, result: SolveResult, w: np.ndarray) -> None:
+        """Change w to the best one in the span of its tokens."""
+        surface, factor = self.surface, projection.factor
+        values = self.matrix.rows(projection.rows).astype(np.float64, copy=False)
+        features = scipy.linalg.solve_triangular(factor, values, lower=True).T
+        shape = dataclasses.replace(surface.chains.shape, features=len(factor))
+        chains = surface.chains
+        model = ChainExamples(
+            as_blocks(np.ascontiguousarray(features, dtype=self.dtype)),
+            LabelledChains(chains.starts, chains.truth, shape, chains.loss),
+        )
+        start = dataclasses.replace(surface.weights(w), emissions=factor.T @ projection.coef)
+        left = self.settings.stop.time_limit - result.timings["total"]
+        stop = dataclasses.replace(self.settings.stop, time_limit=max(0.0, left))
+        session = _session(model, surface.executor, self.settings, stop)
+        session.solve(JointProblem("basis", 0.0), start=shape.pack(start))
+        found = shape.unpack(session.results[0].w)
+        w[projection.rows] = scipy.linalg.solve_triangular(
+            factor, found.emissions, lower=True, trans="T"
+        )
+        w[surface.tokens :].reshape(-1)[:] = surface.explicit.pack(
+            dataclasses.replace(found, emissions=np.zeros(0))
+        )
+
+
+def _session(
+    data: Any, executor: Executor, settings: KernelChainSettings, stop: StopRule
+) -> Session:
+    return Session(
+        data,
+        executor,
+        C=settings.C,
+        solver=settings.solver,
+        stop=stop,
+        random_state=None,
+        verbose=settings.verbose,
+        callback=settings.callback,
+        keep_cuts=False,
     )
-    return dataclasses.replace(result, w=w, certificate=certificate), projection.error

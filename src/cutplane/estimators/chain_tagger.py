@@ -90,8 +90,8 @@ class ChainTagger(KernelTagger):
         Tokens of a sample. Cuts with no more wrong tokens are exact.
     max_basis : int or None, default=None
         With a kernel: most training tokens that predictions are computed from. If there are more
-        the emissions are projected to the span of so many of them; ``basis_error_`` tells
-        what that changes. None: all of them.
+        so many of them are chosen, and the model is trained further in their span. The
+        certificate is still about the optimum of all tokens. None: all of them.
     random_state : int, RandomState or None, default=None
         Of the samples.
     max_iter, time_limit, n_jobs, verbose, callback
@@ -115,8 +115,8 @@ class ChainTagger(KernelTagger):
     n_basis_ : int
         Kernel values per token in prediction.
     basis_error_ : float
-        The largest |f_k − projection of f_k| after a reduction to ``max_basis``: no emission
-        changes by more than this times √k(x, x). 0 without.
+        The largest |f_k − projection of f_k| to the span of ``max_basis`` tokens: how much of
+        the larger model is not in it. 0 without.
     n_kernel_values_ : int
         Computed in training.
     transitions_ : ndarray, shape (n_classes, n_classes)
