@@ -36,11 +36,11 @@ th, td { padding: .25rem .7rem; text-align: left; white-space: nowrap; }
 th { border-bottom: 2px solid var(--line); white-space: normal; vertical-align: bottom; }
 tr:nth-child(even) td { background: var(--soft); }
 figure { margin: 1rem 0; background: #fff; border-radius: 6px; overflow-x: auto; }
-figure svg { width: 100%; height: auto; display: block; }
+figure svg { width: 100%; height: auto; display: block; margin: 0 auto; }
 .origin { font-size: .85rem; opacity: .75; }
 """
 
-READABLE = 0.6  # of its own size, the least at which a figure is shown
+SIZES = (0.7, 1.3)  # a figure is shown at no less and no more of its own size
 
 # Identifiers inside an SVG are those of its page once it is inside: they must differ.
 _REFERENCE = re.compile(r'(\bid="|xlink:href="#|href="#|url\(#)')
@@ -110,9 +110,9 @@ def _inline(file: Path, prefix: str) -> str:
     text = _REFERENCE.sub(lambda match: match.group(1) + prefix, text)
     label = html.escape(file.stem.replace("-", " "))
     # On a telephone it scrolls rather than shrinks until nobody can read it.
-    width = re.search(r'<svg[^>]*?\bwidth="([0-9.]+)pt"', text)
-    least = READABLE * float(width.group(1)) if width else 0.0
-    text = text.replace("<svg", f'<svg style="min-width: {least:.0f}pt"', 1)
+    width = float(re.search(r'<svg[^>]*?\bwidth="([0-9.]+)pt"', text).group(1))  # type: ignore[union-attr]
+    limits = f"min-width: {SIZES[0] * width:.0f}pt; max-width: {SIZES[1] * width:.0f}pt"
+    text = text.replace("<svg", f'<svg style="{limits}"', 1)
     return f'<figure aria-label="{label}" role="img">{text}</figure>'
 
 

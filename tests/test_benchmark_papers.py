@@ -186,6 +186,9 @@ def test_a_peer_that_was_stopped_counts_with_its_longest_run(load) -> None:
     assert objective.best_peer(case, 2, "0.001") == (0.25, "pair")
     assert objective.ratio_of(case, 1) == pytest.approx(1.5)
     assert objective.best_peer(case, 1, "0.001") == (0.3, None)
+    case["peers"][0]["exhausted"] = True  # it never gets there
+    assert objective.best_peer(case, 1, "0.001") == (0.5, "slow")
+    assert objective.best_peer({"peers": case["peers"][:1]}, 1, "0.001") == (0.3, None)
 
 
 def test_passes_between(load) -> None:

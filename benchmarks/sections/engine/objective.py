@@ -214,6 +214,7 @@ def _peer_entry(peer: Solver, several: Sequence[Run], best: float) -> dict[str, 
         "threads": getattr(peer, "threads", 1),
         "within": within,
         "longest": max(r.seconds for r in several),
+        "exhausted": ladder(peer)[-1] in [r.effort for r in several],
         "closest": min(r.objective for r in several) / best - 1,
         "runs": [r.record() for r in several],
     }
@@ -222,14 +223,21 @@ def _peer_entry(peer: Solver, several: Sequence[Run], best: float) -> dict[str, 
 def best_peer(case: dict[str, Any], threads: int, distance: str) -> tuple[float, str | None]:
     """Seconds and name of the fastest peer to a distance; those with more threads are left out.
 
-    A peer that did not get there takes longer than its longest run, and nobody knows how much. If
-    that is less than what the others took, it is all that can be said, and there is no name.
+    A peer that was stopped before it got there takes longer than its longest run, and nobody knows
+    how much. If that is less than what the others took, it is all that can be said, and there is
+    no name. One that did all it can and did not get there never does; if that is so with all
+    of them, the longest of their runs is taken.
     """
-    known: list[tuple[float, str | None]] = [(math.inf, None)]
-    for peer in case["peers"]:
+    peers = [p for p in case["peers"] if p.get("threads", 1) <= threads]
+    known: list[tuple[float, str | None]] = []
+    for peer in peers:
         found = peer["within"][distance]
-        if peer.get("threads", 1) <= threads:
-            known.append((peer["longest"], None) if found is None else (found, peer["solver"]))
+        if found is not None:
+            known.append((found, peer["solver"]))
+        elif not peer.get("exhausted", False):
+            known.append((peer["longest"], None))
+    if not known:
+        return max((p["longest"] for p in peers), default=math.inf), None
     return min(known, key=lambda pair: pair[0])
 
 
