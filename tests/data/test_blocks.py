@@ -8,7 +8,8 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutplane.data import as_blocks
+from cutplane.data import as_blocks, blocks
+from cutplane.exec import ThreadExecutor
 
 FLOATS = [np.float32, np.float64]
 LAYOUTS = ["csr", "row", "column"]
@@ -209,6 +210,17 @@ def test_compact_indices(features, room, compact, expected, monkeypatch):
     assert {block.indices.dtype for block in matrix.blocks} == {np.dtype(expected)}
     assert np.shares_memory(matrix.blocks[0].indices, X.indices) == (expected is np.uint32)
     assert_products(matrix, X)
+
+
+def test_copies_shared_among_threads(monkeypatch):
+    monkeypatch.setattr(blocks, "SHARED_COPY", 7)
+    X = scipy.sparse.random(40, 300, 0.1, "csr", rng=np.random.default_rng(0))
+    with ThreadExecutor(3) as executor:
+        shared = as_blocks(X, runner=executor)
+    plain = as_blocks(X)
+    assert shared.whole.indices.dtype == plain.whole.indices.dtype == np.uint16
+    np.testing.assert_array_equal(shared.whole.indices, plain.whole.indices)
+    np.testing.assert_array_equal(plain.whole.indices, X.indices)
 
 
 def test_features_at_the_edge_of_16_bits():

@@ -9,10 +9,11 @@ import scipy.sparse
 from cutplane import LinearSVC
 from cutplane.bundle import AdaptivePosition, BundleSolver, StopRule
 from cutplane.data import as_blocks
-from cutplane.descent import CoordinateSolver
+from cutplane.descent import CoordinateSolver, passes
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.oracles import RowOracle
 from cutplane.result import Status
+from cutplane.risks import Targets
 
 BIASES = {"none": {}, "constant": {"constant": 2.0}, "free": {"free_bias": True}}
 ROWS = 400
@@ -153,3 +154,135 @@ def test_other_risks_are_refused(make_problem, all_cases):
     oracle = make_problem(all_cases["logistic"], seed=11, rows=20).oracle()
     with pytest.raises(TypeError, match="LogisticRisk has no coordinate steps"):
         solve(oracle, 1.0, max_iter=1)
+
+
+# -- the order of the rows, and threads beside the passes -----------------------------
+
+
+def alike(rows=3_000, features=60, seed=0):
+    """Sparse rows in 30 groups, each around a row of its own, one group after the other."""
+    rng = np.random.default_rng(seed)
+    centres = rng.random((30, features)) < 0.3
+    X = (centres[np.arange(rows) * 30 // rows] ^ (rng.random((rows, features)) < 0.03)) * 1.0
+    labels = np.sign(X @ rng.normal(size=features) + rng.normal(size=rows))
+    return scipy.sparse.csr_matrix(X), labels
+
+
+def make_oracle(X, labels, risk, executor=None, weights=None, **bias):
+    targets = Targets.make(labels, weights)
+    return RowOracle(
+        as_blocks(X, block_numbers=5_000), targets, risk, executor or SerialExecutor(), **bias
+    )
+
+
+def test_rows_are_dealt_out_where_neighbours_are_alike(dual_case):
+    X, labels = alike()
+    mixed = np.random.default_rng(1).permutation(len(labels))
+    rng = np.random.default_rng(0)
+    assert passes.Passes(make_oracle(X, labels, dual_case.make()), 1.0, rng)._order is not None
+    oracle = make_oracle(X[mixed], labels[mixed], dual_case.make())
+    assert passes.Passes(oracle, 1.0, rng)._order is None
+
+
+@pytest.mark.parametrize("rows", [1, 5, 63, 64, 65, 1000])
+def test_dealing_is_a_permutation(rows):
+    order = passes._dealt(rows)
+    np.testing.assert_array_equal(np.sort(order), np.arange(rows))
+    if rows == 1000:  # neighbours come from far apart
+        assert np.median(np.abs(np.diff(order))) == 16
+
+
+@pytest.mark.parametrize("bias", BIASES)
+def test_dealt_rows_keep_their_dual_variables(dual_case, bias):
+    """w is Σ α y x of the rows as they were, weights and all, also after a start from there."""
+    X, labels = alike()
+    weights = np.random.default_rng(2).integers(0, 3, len(labels)).astype(float)
+    oracle = make_oracle(X, labels, dual_case.make(), weights=weights, **BIASES[bias])
+    C = 300.0
+    run = passes.Passes(oracle, C, np.random.default_rng(0))
+    assert run._order is not None
+    for _ in range(3):
+        assert run.run(lambda: False)
+    taken = run.snapshot()
+    assert np.all(taken.coef[weights == 0.0] == 0.0) and taken.coef.max() > 0.0
+    w = X.T @ (C / weights.sum() * taken.coef * labels)
+    np.testing.assert_allclose(taken.w[: X.shape[1]], w, atol=1e-9)
+    again = passes.Passes(oracle, C, np.random.default_rng(0))
+    again.start(taken.coef)
+    np.testing.assert_allclose(again.w, taken.w, atol=1e-9)
+    np.testing.assert_allclose(again.snapshot().coef, taken.coef, rtol=1e-12)
+
+
+def test_dealt_rows_get_to_the_optimum_sooner(monkeypatch, all_cases):
+    X, labels = alike()
+    oracle = make_oracle(X, labels, all_cases["hinge"].make())
+    best = optimum(oracle, 300.0).dual
+
+    def distance():
+        run = passes.Passes(oracle, 300.0, np.random.default_rng(0))
+        for _ in range(10):
+            run.run(lambda: False)
+        return best - (run.alpha.sum() - 0.5 * run.w @ run.w)
+
+    dealt = distance()
+    monkeypatch.setattr(passes, "ALIKE", np.inf)
+    assert 0.0 < dealt < 0.5 * distance()
+
+
+@pytest.mark.parametrize("bias", BIASES)
+def test_dealt_rows_reach_the_optimum(all_cases, bias):
+    X, labels = alike()
+    oracle = make_oracle(X, labels, all_cases["hinge"].make(), **BIASES[bias])
+    best = optimum(oracle, 300.0)
+    result = solve(oracle, 300.0, relative=1e-4, max_iter=500)
+    assert result.status is Status.CONVERGED
+    assert result.certificate.dual <= best.primal * (1 + 1e-12)
+    assert result.certificate.primal >= best.dual * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("bias", BIASES)
+def test_passes_beside_the_certificate_change_nothing(dual_case, bias):
+    X, labels = alike()
+    runs = []
+    for executor in (SerialExecutor(), ThreadExecutor(2), ThreadExecutor(4)):
+        with executor:
+            oracle = make_oracle(X, labels, dual_case.make(), executor, **BIASES[bias])
+            solver = CoordinateSolver(
+                oracle, 30.0, StopRule(relative=1e-3, max_iter=40), np.random.default_rng(0)
+            )
+            runs.append((solver.run(), solver.dual_point(), solver.active_cuts()[0]))
+    for result, dual_point, cut in runs[1:]:
+        np.testing.assert_array_equal(result.w, runs[0][0].w)
+        np.testing.assert_array_equal(dual_point, runs[0][1])
+        np.testing.assert_array_equal(cut.a, runs[0][2].a)
+        for name in ("primal", "dual", "trial", "step"):
+            np.testing.assert_array_equal(result.column(name), runs[0][0].column(name))
+
+
+def test_the_last_bound_is_exact(dual_case, all_cases):
+    """It is that of the dual point, from a pass over all rows, though others are estimates."""
+    X, labels = alike()
+    oracle = make_oracle(X, labels, dual_case.make())
+    solver = CoordinateSolver(oracle, 30.0, StopRule(relative=1e-4), np.random.default_rng(0))
+    result = solver.run()
+    assert result.status is Status.CONVERGED
+    cut = oracle.dual_cut(-labels * solver.dual_point())
+    exact = 30.0 * cut.offset - 0.5 * 30.0**2 * float(cut.a @ cut.a)
+    assert result.certificate.dual == pytest.approx(exact, rel=1e-14)
+    for record in result.trace[:-1]:
+        assert record.dual <= exact
+
+
+@pytest.mark.parametrize("at", [1, 3])
+def test_an_interrupt_stops_the_passes_as_well(all_cases, at):
+    X, labels = alike()
+
+    def interrupt(record):
+        if record.number == at:
+            raise KeyboardInterrupt
+
+    with ThreadExecutor(2) as executor:
+        oracle = make_oracle(X, labels, all_cases["hinge"].make(), executor)
+        result = solve(oracle, 300.0, relative=1e-9, observer=interrupt)
+        assert result.status is Status.INTERRUPTED and result.n_iter == at
+        assert executor.run(lambda k: k, 4) == [0, 1, 2, 3]  # nobody is busy

@@ -193,14 +193,15 @@ def test_the_smoothed_loss(most):
         slope = loops.derivative(scores, ways, *args(step))
         assert slope == pytest.approx((risk(step + 1e-3) - risk(step - 1e-3)) / 2e-3, rel=1e-3)
     moved, coef, inside = scores.copy(), np.empty(rows), np.empty(rows, np.uint8)
-    total, within = loops.move(moved, ways, *args(0.4)[:-1], weights, coef, inside)
+    slack = loops.move(moved, ways, *args(0.4)[:-1], weights, coef, inside)
     np.testing.assert_allclose(moved, scores + 0.4 * ways)
     assert coef @ ways == pytest.approx(loops.derivative(scores, ways, *args(0.4)))
     part = -labels * coef / weights
     np.testing.assert_array_equal(inside == 1, (part > 0.0) & (part < most))
-    assert total == pytest.approx(coef.sum()) and within == pytest.approx(weights @ inside)
+    r = 1.0 - labels * (moved + bias)
+    assert slack == pytest.approx(weights @ (np.maximum(r, 0.0) - part * r))
     sums = loops.bias_derivatives(moved, bias, labels, shift, 1.0 / width, most, weights)
-    assert sums == pytest.approx((total, within))
+    assert sums == pytest.approx((coef.sum(), weights @ inside))
 
 
 @pytest.mark.parametrize("bias", BIASES)

@@ -309,3 +309,24 @@ def test_missing_and_infinite_numbers_are_refused(iris, bad, make):
     model = LinearSVC().fit(*iris)
     with pytest.raises(ValueError, match=r"(?i)nan|infin"):
         model.predict(make(X))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[0, 1], [-1.0, 1.0], [3, 7], [False, True], np.array([1, 2], np.uint8), ["no", "yes"]],
+    ids=str,
+)
+def test_two_classes_of_any_kind(cancer, labels):
+    """Classes as np.unique finds them, also where two numbers need no sorting."""
+    X, y = cancer
+    named = np.asarray(labels)[np.searchsorted(np.unique(y), y)]
+    model = LinearSVC().fit(X, named)
+    np.testing.assert_array_equal(model.classes_, np.unique(named))
+    assert model.classes_.dtype == np.unique(named).dtype
+    np.testing.assert_array_equal(model.coef_, LinearSVC().fit(X, y).coef_)
+
+
+def test_numbers_that_are_no_classes_are_refused(cancer):
+    X, y = cancer
+    with pytest.raises(ValueError, match="continuous"):
+        LinearSVC().fit(X, np.where(y == y[0], 0.5, 1.5))

@@ -141,6 +141,38 @@ def test_remaining_blocks_are_skipped_after_a_failure(where):
     assert len(done) < 200
 
 
+def test_one_task_beside_another():
+    """Each waits for the other, so that both must run at once; own in the calling thread."""
+    begun, threads = threading.Barrier(2, timeout=10.0), {}
+
+    def task(name: str) -> str:
+        begun.wait()
+        threads[name] = threading.current_thread()
+        return name
+
+    with ThreadExecutor(2) as executor:
+        assert executor.beside(lambda: task("other") and None, lambda: task("own")) == "own"
+    assert threads["own"] is threading.current_thread() is not threads["other"]
+
+
+@pytest.mark.parametrize("where", ["own", "other"])
+def test_failures_beside_another_task(where):
+    """The error is raised when both have ended, and the executor stays usable."""
+    ended = []
+
+    def task(name: str) -> None:
+        if name == where:
+            raise RuntimeError(f"{name} has failed")
+        time.sleep(0.02)
+        ended.append(name)
+
+    with ThreadExecutor(2) as executor:
+        with pytest.raises(RuntimeError, match=where):
+            executor.beside(lambda: task("other"), lambda: task("own"))
+        assert ended == [{"own": "other", "other": "own"}[where]]
+        assert executor.run(lambda k: k, 5) == list(range(5))
+
+
 def test_leaving_shuts_the_threads_down():
     def ours() -> int:
         return sum(t.name.startswith("cutplane") for t in threading.enumerate())

@@ -46,10 +46,12 @@ SMALL_PENALTY = 2.0
 # short columns leave no better choice, elsewhere cutting planes soon are.
 KNOWN, PACE = 4, 3
 TO_COME_SHORT, TO_COME_LONG = 60, 6
-# Newton's method is for vectors of so many features and rows of so many numbers, each weighted by
-# its own length.
+# Newton's method is for vectors of so many features, for rows of so many numbers, each weighted by
+# its own length, and where a factorisation costs no more than a few passes over the data: its cube
+# at most so many times the stored numbers.
 MOST_FEATURES = 1000
 LONG_ROW, LONG_DENSE_ROW = 64, 128
+FACTOR_WORK = 150
 # Where so many steps are not enough, cutting planes go on.
 MOST_STEPS = 100
 # With so many numbers per element of its matrix it needs no descent before it, however small C is.
@@ -221,10 +223,12 @@ def _has_dual_steps(oracle: Oracle) -> TypeGuard[RowOracle]:
 
 def _suits_newton(oracle: Oracle) -> TypeGuard[RowOracle]:
     """Whether rows are short and features few enough for products of all pairs of them."""
-    if not _has_dual_steps(oracle) or oracle.matrix.shape[1] > MOST_FEATURES:
+    if not _has_dual_steps(oracle):
         return False
-    matrix = oracle.matrix
+    matrix, features = oracle.matrix, oracle.matrix.shape[1]
+    if features > MOST_FEATURES or features**3 > FACTOR_WORK * matrix.numbers:
+        return False
     if isinstance(matrix.whole, CSRBlock):
         lengths = np.diff(matrix.whole.starts)
         return float(np.einsum("i,i->", lengths, lengths)) <= LONG_ROW * matrix.numbers
-    return matrix.shape[1] <= LONG_DENSE_ROW
+    return features <= LONG_DENSE_ROW

@@ -43,6 +43,10 @@ WARM_WIDTH = 0.5
 NARROWER = 0.6
 # The gradient's part in the gap at which it is time for a smaller width.
 GRADIENT_PART = 0.7
+# Rows that have come inside or gone, relative to those inside, where the matrix is still good.
+SAME_ROWS = 0.2
+# What smoothing costs, relative to the objective, below which the gradient is always asked for.
+LEAST_SLACK = 1e-6
 # A step is good where the derivative along the line has come down to this part of what it was.
 STEP_SLOPE = 0.1
 MOST_LINE_STEPS = 10
@@ -101,6 +105,7 @@ class NewtonSolver(IterativeSolver):
         self._inside = np.zeros(rows, np.uint8)
         self._curvature = _Curvature(oracle)
         self._cut: Cut | None = None
+        self._slack = 0.0  # what smoothing costs, in units of the objective
 
     def dual_point(self) -> np.ndarray:
         return np.abs(self._coef)
@@ -115,11 +120,14 @@ class NewtonSolver(IterativeSolver):
         gap = self._certify()
         with single_threaded_blas():
             while True:
-                if 0.5 * self._gradient_squared() <= GRADIENT_PART * gap and self._hinge:
+                if self._hinge and 0.5 * self._gradient_squared() <= GRADIENT_PART * gap:
                     self._narrow()
+                    self._differentiate()
                 with self.watch.phase("newton"):
                     way, bias_way = self._direction()
                 step = self._step(way, bias_way)
+                if step == 1.0 and self._settled():
+                    self._narrow()
                 gap = self._certify()
                 status = self._end_iteration(self._objective(self.trial), step, 1)
                 stuck = step == 0.0 and self._gradient_squared() > 0.0
@@ -163,7 +171,7 @@ class NewtonSolver(IterativeSolver):
             step = 0.0
             self._bias = self._best_bias()
 
-        def part(rows: slice) -> tuple[float, float]:
+        def part(rows: slice) -> float:
             return loops.move(
                 self.trial.scores[rows],
                 self._ways[rows],
@@ -178,7 +186,7 @@ class NewtonSolver(IterativeSolver):
                 self._inside[rows],
             )
 
-        surface.run(part)
+        self._slack = self.C * sum(surface.run(part)) / targets.total
 
     def _shift_scores(self, step: float) -> None:
         if step:
@@ -230,10 +238,7 @@ class NewtonSolver(IterativeSolver):
 
     def _certify(self) -> float:
         """Renew bound and best point; returns the gap of this point."""
-        with self.watch.phase("cut"):
-            cut = self.oracle.dual_cut(self._coef)
-            dual = self._bound(cut)
-            self._gradient = self.trial.w + self.C * cut.a
+        dual = self._differentiate()
         with self.watch.phase("scores"):
             self.oracle.surface.settle(self.trial)
             objective = self._objective(self.trial)
@@ -253,16 +258,33 @@ class NewtonSolver(IterativeSolver):
 
     # -- steps --------------------------------------------------------------------------
 
+    def _settled(self) -> bool:
+        """Whether it is time for a smaller width without asking for the gradient.
+
+        A full step into a region where nearly the same rows are inside leaves little of it. As long
+        as what smoothing costs alone is too much, there is no end to be missed.
+        """
+        primal = self.best.primal
+        if not self._hinge or self._slack <= max(
+            self.stop.enough(primal, self.C), LEAST_SLACK * primal
+        ):
+            return False
+        count, changed = self._curvature.changes(self._inside)
+        return changed <= SAME_ROWS * count
+
     def _narrow(self) -> None:
         """Shift by the present dual point and smooth less."""
-        targets = self.oracle.targets
-        np.divide(np.abs(self._coef), targets.weights, out=self._shift, where=targets.weights > 0.0)
+        weights = self.oracle.targets.weights
+        np.divide(np.abs(self._coef), weights, out=self._shift, where=weights > 0.0)
         self._width *= NARROWER
         self._move(0.0)
+
+    def _differentiate(self) -> float:
+        """Renew gradient and bound; returns the bound of this point."""
         with self.watch.phase("cut"):
             cut = self.oracle.dual_cut(self._coef)
-            self._bound(cut)
-        self._gradient = self.trial.w + self.C * cut.a
+            self._gradient = self.trial.w + self.C * cut.a
+            return self._bound(cut)
 
     def _direction(self) -> tuple[np.ndarray, float]:
         """Newton's direction, and that of a free bias."""
@@ -353,6 +375,10 @@ class _Curvature:
         self._halves = np.zeros((groups, self._size, self._size))
         self._counted = np.zeros(len(matrix), np.uint8)
         self._updates = np.full(groups, MOST_UPDATES)
+
+    def changes(self, inside: np.ndarray) -> tuple[int, int]:
+        """How many rows are inside, and how many have changed since the last matrix."""
+        return loops.count_changes(inside, self._counted)
 
     def matrix(self, inside: np.ndarray) -> np.ndarray:
         """The matrix for these rows, in an array of its own."""

@@ -20,23 +20,21 @@ from .._jit import jit
 def move(scores, ways, step, bias, labels, shift, slope, most, weights, coef, inside):
     """scores += step·ways, and there coef = −y·weight·π and the rows inside.
 
-    ``slope`` is 1/width. Returns Σ coef and the weight of the rows inside.
+    ``slope`` is 1/width. Returns Σ weight·(max(0, r) − π·r): how far the hinge is above the cut of
+    the coefficients there.
     """
-    total = 0.0
-    within = 0.0
+    slack = 0.0
     for i in range(scores.shape[0]):
         score = scores[i] + step * ways[i]
         scores[i] = score
         y = labels[i]
-        part = shift[i] + slope * (1.0 - y * (score + bias))
+        r = 1.0 - y * (score + bias)
+        part = shift[i] + slope * r
         clipped = min(max(part, 0.0), most)
-        c = -y * weights[i] * clipped
-        coef[i] = c
-        total += c
-        here = part > 0.0 and part < most
-        inside[i] = here
-        within += weights[i] if here else 0.0
-    return total, within
+        coef[i] = -y * weights[i] * clipped
+        inside[i] = part > 0.0 and part < most
+        slack += weights[i] * (max(r, 0.0) - clipped * r)
+    return slack
 
 
 @jit(reassociate=True)
