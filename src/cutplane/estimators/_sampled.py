@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
+from ..data import rbf_sums
+from ..data.points import DensePoints, points_of
 from ..exec import Executor
 from ..kernels import KernelMatrix
 from ..lowrank import projected
@@ -18,6 +21,8 @@ from ..risks import Scores, Targets
 from ._problems import Problem
 
 AnyOracle = SampledOracle | ConstantOracle
+# Rows whose scores are computed at a time.
+SCORED_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,32 @@ def reduce_basis(
         )
         changed.append(dataclasses.replace(result, w=w, certificate=certificate))
     return Reduced(changed, projection.error)
+
+
+def single_scores(
+    gamma: float, vectors: Any, coef: np.ndarray, X: Any, executor: Executor
+) -> np.ndarray | None:
+    """Σ_k coef_k·exp(−gamma·|x − vector_k|²) of every row, in the precision of training.
+
+    None if the vectors are sparse or too far apart for that. What is decided depends on the
+    vectors alone: for rows farther out than these all exponents are so large that their error
+    does not matter.
+    """
+    points = points_of(vectors)
+    if not isinstance(points, DensePoints) or len(points) == 0:
+        return None
+    origin = rbf_sums.origin_of(gamma, points.x, part=0.25)
+    if origin is None:
+        return None
+    left = rbf_sums.sum_points(points.x, origin)
+    terms = rbf_sums.RbfTerms.make(left, gamma, coef, np.zeros(len(coef), np.int64))
+    scores = np.empty(X.shape[0])
+    for first in range(0, len(scores), SCORED_ROWS):
+        rows = X[first : first + SCORED_ROWS]
+        rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
+        right = rbf_sums.sum_points(np.asarray(rows, np.float64), origin)
+        scores[first : first + SCORED_ROWS] = terms.sums(right, 1, executor)[0]
+    return scores
 
 
 @dataclass(frozen=True)

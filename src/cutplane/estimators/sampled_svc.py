@@ -29,7 +29,14 @@ from ..risks import CrammerSingerRisk, HingeRisk, Risk, Targets
 from ._base import STOPPING
 from ._kernel_base import KernelMachine
 from ._kernel_solve import SINGLE_BOUND, SINGLE_TOL
-from ._sampled import AnyOracle, OracleProblem, Sampling, reduce_basis, withheld
+from ._sampled import (
+    AnyOracle,
+    OracleProblem,
+    Sampling,
+    reduce_basis,
+    single_scores,
+    withheld,
+)
 from ._solve import Session
 from ._warnings import warn_unless_converged
 
@@ -247,10 +254,8 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         if kernel.function is not None:
             return CallableMatrix(kernel.function, X)
         single = self.tol >= SINGLE_TOL and bound <= SINGLE_BOUND
-        points = training_points(kernel, X, single=single)
-        # In the constant-time method a thread works on a cut, else on a chunk of the rows.
-        serial = self.method == "constant"
-        return ProductMatrix(kernel, points, None, SerialExecutor() if serial else executor)
+        points = training_points(kernel, X, single=single, sums=not self._joint())
+        return ProductMatrix(kernel, points, None, executor)
 
     def _precise(self, X: Any, matrix: KernelMatrix, executor: Executor) -> KernelMatrix:
         """The kernel in double precision, computed by the executor."""
@@ -384,6 +389,20 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         return bounds if len(bounds) > 1 else bounds[0]
 
     # -- prediction -------------------------------------------------------------------
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """As for every kernel machine; in single precision where training takes it, too."""
+        X = self._test_data(X)
+        largest = float(np.abs(self.dual_coef_).max(initial=0.0))
+        single = self.tol >= SINGLE_TOL and largest <= SINGLE_BOUND
+        if single and self.kernel == "rbf" and len(self.dual_coef_) == 1:
+            work = X.shape[0] * len(self.support_)
+            with single_threaded_blas(), self._executor(work, 1) as executor:
+                model = (self._gamma, self.support_vectors_, self.dual_coef_[0])
+                scores = single_scores(*model, X, executor)
+            if scores is not None:
+                return scores[:, None]
+        return super()._scores(X)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the classes.

@@ -36,8 +36,6 @@ from .span import CutSpan, Expansion, ScoreTable
 CAPACITY = 128
 # What is left of a vector that depends on others, relative to its square, is rounding.
 DEPENDENT = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-13}
-# Terms of expansions that a thread works on at a time.
-PIECE = 256
 # Samples drawn for one cut, at most, before one that is not violated is taken all the same.
 MOST_SAMPLES = 20
 
@@ -144,7 +142,7 @@ class SampledOracle(SpanOracle):
         super().__init__(matrix, executor, rng)
         self.risk = risk
         self.surface = RowSurface(targets, risk, executor)
-        self.table = ScoreTable(self.surface.slices, self.surface.outputs)
+        self.table = ScoreTable(self.surface.slices, self.surface.outputs, matrix.dtype)
         self._size = size
         self._centred = centred
 
@@ -238,8 +236,7 @@ class ConstantOracle(SpanOracle):
     Parameters
     ----------
     matrix, executor, rng
-        As for every oracle here. The matrix is used by the executor's threads, and must not
-        use them itself.
+        As for every oracle here.
     targets : Targets
     risk : Risk
     size : int
@@ -284,33 +281,16 @@ class ConstantOracle(SpanOracle):
         self._surface.settle(into)
 
     def _vectors_at(self, rows: np.ndarray) -> np.ndarray:
-        """Scores of some rows under every vector: shape (vectors, rows) or (..., outputs).
-
-        Most expansions are short. Their terms are taken together, in pieces that make
-        products of matrices; a piece's coefficients are a matrix with a column per vector.
-        """
+        """Scores of some rows under every vector: shape (vectors, rows) or (..., outputs)."""
         expansions = self.span.expansions
-        outputs = self.risk.outputs or 1
-        out = np.zeros((len(expansions), outputs, len(rows)))
-        if expansions:
-            columns = self.matrix.restricted(rows)
-            terms = np.concatenate([e.rows for e in expansions])
-            coef = np.concatenate([e.coef.reshape(-1, outputs) for e in expansions])
-            vector = np.repeat(np.arange(len(expansions)), [len(e.rows) for e in expansions])
-
-            def piece(k: int) -> np.ndarray:
-                some = slice(k * PIECE, (k + 1) * PIECE)
-                number = vector[some] - vector[some][0]
-                spread = np.zeros((len(number), number[-1] + 1, outputs))
-                spread[np.arange(len(number)), number] = coef[some]
-                return columns.combine(terms[some], spread.reshape(len(number), -1)).T
-
-            for k, part in enumerate(self.executor.run(piece, -(-len(terms) // PIECE))):
-                first = vector[k * PIECE]
-                part = part.reshape(-1, outputs, len(rows))
-                out[first : first + len(part)] += part
-            self.kernel_values += len(terms) * len(rows)
-        return out[:, 0] if self.risk.outputs is None else out.transpose(0, 2, 1)
+        tail = () if self.risk.outputs is None else (self.risk.outputs,)
+        if not expansions:
+            return np.zeros((0, len(rows), *tail))
+        terms = np.concatenate([e.rows for e in expansions])
+        coef = np.concatenate([e.coef for e in expansions])
+        vector = np.repeat(np.arange(len(expansions)), [len(e.rows) for e in expansions])
+        self.kernel_values += len(terms) * len(rows)
+        return self.matrix.restricted(rows).grouped(terms, coef, vector, len(expansions))
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
         """At the end: nothing is known between points of different samples."""
