@@ -4,7 +4,8 @@
   iterations and against time, one figure per data set, one row per C.
 - ``position``: iterations against λ, with the library's own rule.
 
-Those of the measures are in ``measure_figures``, those of the kernels in ``kernel_figures``.
+Those of the measures are in ``measure_figures``, those of the kernels in ``kernel_figures``, those
+of sampled cuts in ``sampled_figures``.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ def draw(content: dict[str, Any], folder: Path) -> list[Path]:
         from . import kernel_figures
 
         return kernel_figures.draw(content, folder)
+    if content["suite"] == "sampled":
+        from . import sampled_figures
+
+        return sampled_figures.draw(content, folder)
     if content["section"] == "iterations":
         names = list(dict.fromkeys(case["data"] for case in cases))
         drawn = []

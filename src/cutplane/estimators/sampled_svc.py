@@ -41,6 +41,8 @@ from ._solve import Session
 from ._warnings import warn_unless_converged
 
 METHODS = ("linear", "constant", "exact")
+# Models of fewer rows are fast enough in double precision.
+SINGLE_BASIS = 2000
 # Rows on which a kernel is tested for a negative eigenvalue.
 TESTED_ROWS = 160
 
@@ -391,10 +393,11 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
     # -- prediction -------------------------------------------------------------------
 
     def _scores(self, X: Any) -> np.ndarray:
-        """As for every kernel machine; in single precision where training takes it, too."""
+        """As for every kernel machine; large models as in training, perhaps in single precision."""
         X = self._test_data(X)
         largest = float(np.abs(self.dual_coef_).max(initial=0.0))
         single = self.tol >= SINGLE_TOL and largest <= SINGLE_BOUND
+        single &= len(self.support_) >= SINGLE_BASIS
         if single and self.kernel == "rbf" and len(self.dual_coef_) == 1:
             work = X.shape[0] * len(self.support_)
             with single_threaded_blas(), self._executor(work, 1) as executor:
