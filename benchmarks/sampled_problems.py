@@ -1,13 +1,22 @@
 """Problems of the sampled-cuts paper (Yu & Joachims 2008), and runs on them.
 
-| data | training rows | test rows | kernel exp(−γ|x − z|²) | C of the paper / rows |
+| data | training rows | test rows | kernel exp(−|x − z|²/σ²) | C of the paper / rows |
 |---|---|---|---|---|
-| Checkers, generated | 1,000,000 | 20,000 | γ = 1/(2·0.05) | 1 |
-| Adult: a9a, a random 22,697 of its rows, the others to test | 22,697 | 9,864 | γ = 1/(2·20) | 100
-| | Covertype, class 2 against the rest, features to [0, 1] | 522,910 | 58,102 | γ = 1/(2·1.7) | 1 |
+| Checkers, generated | 1,000,000 | 100,000 | σ² = 0.05 | 1 |
+| Adult: a9a, a random 22,697 of its rows | 22,697 | all 32,561 | σ² = 20 | 100 |
+| Covertype, class 2 against the rest, every feature to [0, 1] | 522,910 | 58,102 | σ² = 1.7 | 1 |
 
-The paper does not say how its features are scaled, which rows are in its samples, nor whether its
-σ² stands with a 2 in the kernel: those are our choices.
+What the paper does not say was found by trying, with exact solvers where these finish:
+
+- The kernel has no factor 2 below the line, and Adult's test set contains its training rows: so
+  decomposition gives training and test errors of 7.54 % and 10.40 % (SVM-light in the paper: 7.52 %
+  and 10.37 %); on the rows that are not in training it is 17.0 %. With 2σ² it is 11.0 % and
+  12.4 %. The paper's sizes, 22,697 and 32,562, are those of two of Platt's nested samples.
+- Covertype: features to [0, 1] with σ² = 1.7 come closest. With 2σ² the test error is 0.9 points
+  higher.
+- Checkers: labels by cell, then noise of 0.02 on the coordinates. 2.39 % of the rows end up on the
+  wrong side, which no classifier can help. Whether the paper's generator counts in the same way
+  is not known.
 """
 
 from __future__ import annotations
@@ -28,7 +37,7 @@ TEST_ROWS = 100_000
 TRAIN_ERROR_ROWS = 50_000  # of which the training error is taken
 QUICK_SAMPLE = 50
 TRAIN_ROWS = {"checkers": 1_000_000, "a9a": 22_697, "covtype": 522_910}
-GAMMA = {"checkers": 10.0, "a9a": 1.0 / 40.0, "covtype": 1.0 / 3.4}
+GAMMA = {"checkers": 1.0 / 0.05, "a9a": 1.0 / 20.0, "covtype": 1.0 / 1.7}  # 1/σ²
 BEST_C = {"checkers": 1.0, "a9a": 100.0, "covtype": 1.0}
 NAMES = {"checkers": "Checkers", "a9a": "Adult", "covtype": "Covertype"}
 

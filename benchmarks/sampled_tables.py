@@ -19,12 +19,13 @@ def _table(cases: list[Content]) -> str:
             [
                 f"{case['data']}, {case['rows']} rows, C={case['C']:g}·N",
                 f"{case['method']} {case['sample_size']}",
+                len(case["runs"]),
                 _percent(found["train_error"]),
                 _percent(found["test_error"]),
                 _percent(found["unseen_error"]) if "unseen_error" in found else "",
                 paper.get("train_error", "–"),
                 paper.get("test_error", "–"),
-                seconds_text(found["seconds"]["mean"]),
+                _stopped(case["runs"]) + seconds_text(found["seconds"]["mean"]),
                 _number(found["cpu_seconds"]),
                 paper.get("cpu_seconds", "–"),
                 f"{found['n_iter']['mean']:.0f}" if "n_iter" in found else "–",
@@ -32,10 +33,15 @@ def _table(cases: list[Content]) -> str:
                 f"{found['n_basis']['mean']:.0f}" if "n_basis" in found else "–",
             ]
         )
-    columns = ["problem", "method, r", "train error, %", "test error, %", "unseen rows only, %"]
+    columns = ["problem", "method, r", "seeds", "train error, %", "test error, %"]
+    columns += ["unseen rows only, %"]
     columns += ["paper: train", "paper: test", "s", "CPU s", "paper's CPU s", "iterations"]
-    note = "Mean (deviation) of three seeds."
+    note = "Mean (deviation) of the seeds; >: stopped at the time limit."
     return markdown([*columns, "kernel values", "basis"], rows) + "\n\n" + note
+
+
+def _stopped(runs: list[Content]) -> str:
+    return "" if all(run.get("status", "converged") == "converged" for run in runs) else "> "
 
 
 def _number(entry: Content) -> str:

@@ -16,8 +16,12 @@ did not draw, and does not become slower with their number.
 Rows are drawn without replacement, so that a sample of all of I is the exact cut.
 
 A sampled cut lies below the risk on average only: c + <g̃, v> with c exact and g̃ a mean over the
-sample. Where the risk is known a *centred* cut can be had for nothing: R(w_c) + <g̃, v − w_c> has
-the same mean, and an error that grows with |v − w_c| instead of |v|.
+sample. But the scores that are kept give the products of the exact vector g with all earlier ones,
+so the part of g in their span, Pg, is known for nothing. A *centred* cut takes Pg + (I − P)g̃: the
+mean is the same, and what is left of the error is <g̃ − g, v − Pv>. In the span, where w_c lies,
+the cut is the exact one, and touches the risk at w_c. When the span is built anew, of fewer
+vectors, parts of Pg would be lost; the cut then becomes R(w_c) + <g̃, v − w_c>, with an error that
+grows with |v − w_c|.
 """
 
 from __future__ import annotations
@@ -103,6 +107,10 @@ class SpanOracle:
         """None."""
         return 0.0
 
+    def offsets(self, offsets: np.ndarray) -> np.ndarray:
+        """Offsets of cuts with the vectors of the span, in their order, from those they had."""
+        return offsets
+
     def draw(self, among: np.ndarray, size: int | None) -> np.ndarray:
         """So many of these, each once, in order; all of them if there are no more."""
         if size is None or size >= len(among):
@@ -123,10 +131,10 @@ class SampledOracle(SpanOracle):
     size : int or None
         Rows of a sample, r; None for exact cuts.
     centred : bool
-        Whether sampled cuts touch the risk where the exact ones do.
+        Whether sampled cuts are exact in the span of the earlier ones.
     """
 
-    idle_vectors = 24  # the scores of all rows must be moved
+    idle_vectors = 64  # the scores of all rows must be moved; and the span is where cuts are exact
 
     def __init__(
         self,
@@ -145,6 +153,7 @@ class SampledOracle(SpanOracle):
         self.table = ScoreTable(self.surface.slices, self.surface.outputs, matrix.dtype)
         self._size = size
         self._centred = centred
+        self._offsets: dict[int, float] = {}  # of sampled vectors that touch the risk
 
     @property
     def samples(self) -> bool:
@@ -184,9 +193,15 @@ class SampledOracle(SpanOracle):
         if level is not None and not self._centred and len(rows) < len(lossy):
             rows = self._violated(rows, lossy, coef, offset, level)
         some = coef[rows] * (len(lossy) / len(rows))
-        if self._centred and len(rows) < len(lossy):
-            offset += _total(coef, point.scores) - _total(some, point.scores[rows])
-        return Cut(self._add(Expansion(rows, some)), offset)
+        if not self._centred or len(rows) == len(lossy):
+            return Cut(self._add(Expansion(rows, some)), offset)
+        parts = self.surface.run_numbers(lambda k: self.table.whole_products(k, coef))
+        within, rank = self.span.projected(sum(parts)), self.span.rank
+        a = self._add(Expansion(rows, some))
+        a[:rank] = within[:rank]
+        lost = _total(coef, point.scores) - _total(some, point.scores[rows])
+        self._offsets[len(self.span) - 1] = offset + lost
+        return Cut(a, offset)
 
     def _violated(
         self, rows: np.ndarray, lossy: np.ndarray, coef: np.ndarray, offset: float, level: Level
@@ -211,6 +226,10 @@ class SampledOracle(SpanOracle):
         self.table.add(scores)
         return coordinates
 
+    def offsets(self, offsets: np.ndarray) -> np.ndarray:
+        """Those that make the cuts touch the risk where they did."""
+        return np.array([self._offsets.get(k, offset) for k, offset in enumerate(offsets)])
+
     def rebase(self, vectors: np.ndarray, point: Point, capacity: int) -> np.ndarray:
         """Forget all vectors but these and the one of a point.
 
@@ -222,6 +241,8 @@ class SampledOracle(SpanOracle):
         old = self.span
         coordinates = np.vstack([old.coordinates(vectors), point.w])
         kept = [old.expansions[k] for k in vectors]
+        offsets = self._offsets
+        self._offsets = {n: offsets[k] for n, k in enumerate(vectors) if k in offsets}
         self.span = old.kept(coordinates, [*kept, old.expand(point.w)], capacity)
         self.table.keep(vectors)
         self.table.add(point.scores)

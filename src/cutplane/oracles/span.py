@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..loops.triangular import solve_lower, solve_upper
-from ..loops.vectors import combine_strips
+from ..loops.vectors import add_dots, combine_strips
 
 # A squared length that is negative by more than this part of what it is the rest of is no rounding.
 NEGATIVE = 1e-4
@@ -89,6 +89,11 @@ class CutSpan:
     def __len__(self) -> int:
         return len(self.expansions)
 
+    @property
+    def rank(self) -> int:
+        """Coordinates in use."""
+        return len(self._independent)
+
     def add(self, expansion: Expansion, products: np.ndarray, squared: float) -> np.ndarray:
         """Add a vector.
 
@@ -117,6 +122,14 @@ class CutSpan:
             self._independent.append(len(self))
         self.expansions.append(expansion)
         return line.copy()
+
+    def projected(self, products: np.ndarray) -> np.ndarray:
+        """Coordinates of the projection of any function, from its products with the vectors."""
+        rank = len(self._independent)
+        out = np.zeros(self.capacity)
+        out[:rank] = products[self._independent]
+        solve_lower(self._factor, rank, out)
+        return out
 
     def coordinates(self, vectors: np.ndarray) -> np.ndarray:
         """Coordinates of some vectors, one row each."""
@@ -217,6 +230,13 @@ class ScoreTable:
             coef = expansion.coef[some].reshape(-1)
             some_scores = self._blocks[k][: self.count, at.reshape(-1)].astype(np.float64)
             total += some_scores @ coef
+        return total
+
+    def whole_products(self, chunk: int, coef: np.ndarray) -> np.ndarray:
+        """A chunk's part of Σ_i coef_i·(score of row i) for every vector."""
+        total = np.zeros(self.count)
+        part = coef[self._slices[chunk]].reshape(-1)
+        add_dots(self._blocks[chunk][: self.count], part, 0, len(part), total)
         return total
 
     def keep(self, vectors: np.ndarray) -> None:
