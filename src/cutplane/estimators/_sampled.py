@@ -154,7 +154,8 @@ class Sampling:
         Theorems 2 and 3 of Yu & Joachims (2008), with three changes. Their union bound over the
         most iterations that could happen is one over those that did, δ_t = 6δ/(π²t²). Where the
         objective P is known, so is |v*| ≤ √(2P). A centred cut at w_c errs by <g̃ − g, v* − w_c>
-        at v*, not by <g̃ − g, v*>.
+        at v*, not by <g̃ − g, v*>; while it is exact in a span, by <g̃ − g, v* − Pv*>, and
+        |v* − Pv*| ≤ |v* − w_c|.
         """
         gap = result.certificate.gap
         if self.exact:
