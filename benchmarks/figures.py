@@ -5,7 +5,8 @@
 - ``position``: iterations against λ, with the library's own rule.
 
 Those of the measures are in ``measure_figures``, those of the kernels in ``kernel_figures``, those
-of the engine and the papers in ``engine_figures`` and ``paper_figures``.
+of the engine and the papers in ``engine_figures`` and ``paper_figures``, those of sampled cuts in
+``sampled_figures``.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ def draw(content: dict[str, Any], folder: Path) -> list[Path]:
         from . import paper_figures
 
         return paper_figures.draw(content, folder)
+    if content["suite"] == "sampled":
+        from . import sampled_figures
+
+        return sampled_figures.draw(content, folder)
     if content["section"] == "iterations":
         names = list(dict.fromkeys(case["data"] for case in cases))
         drawn = []

@@ -10,7 +10,13 @@ import sys
 from .command import Suite
 from .sections.sampled import SECTIONS
 
-SUITE = Suite("sampled", __doc__.splitlines()[0], SECTIONS, ("scikit-learn",))
+SUITE = Suite(
+    "sampled",
+    __doc__.splitlines()[0],
+    SECTIONS,
+    ("scikit-learn",),
+    defaults={"peer_seconds": 120.0, "tight_seconds": 180.0},
+)
 main = SUITE.main
 
 if __name__ == "__main__":

@@ -1,17 +1,27 @@
 """Problems of the sampled-cuts paper (Yu & Joachims 2008), and runs on them.
 
-| data | training rows | test rows | kernel exp(−γ|x − z|²) | C of the paper / rows |
+| data | training rows | test rows | kernel exp(−|x − z|²/σ²) | C of the paper / rows |
 |---|---|---|---|---|
-| Checkers, generated | 1,000,000 | 20,000 | γ = 1/(2·0.05) | 1 |
-| Adult: a9a, a random 22,697 of its rows, the others to test | 22,697 | 9,864 | γ = 1/(2·20) | 100
-| | Covertype, class 2 against the rest, features to [0, 1] | 522,910 | 58,102 | γ = 1/(2·1.7) | 1 |
+| Checkers, generated | 1,000,000 | 100,000 | σ² = 0.05 | 1 |
+| Adult: a9a, a random 22,697 of its rows | 22,697 | all 32,561 | σ² = 20 | 100 |
+| Covertype, class 2 against the rest, every feature to [0, 1] | 522,910 | 58,102 | σ² = 1.7 | 1 |
 
-The paper does not say how its features are scaled, which rows are in its samples, nor whether its
-σ² stands with a 2 in the kernel: those are our choices.
+What the paper does not say was found by trying, with exact solvers where these finish:
+
+- The kernel has no factor 2 below the line, and Adult's test set contains its training rows: so
+  decomposition gives training and test errors of 7.54 % and 10.40 % (SVM-light in the paper: 7.52 %
+  and 10.37 %); on the rows that are not in training it is 17.0 %. With 2σ² it is 11.0 % and
+  12.4 %. The paper's sizes, 22,697 and 32,562, are those of two of Platt's nested samples.
+- Covertype: features to [0, 1] with σ² = 1.7 come closest. With 2σ² the test error is 0.9 points
+  higher.
+- Checkers: labels by cell, then noise of 0.02 on the coordinates. 2.39 % of the rows end up on the
+  wrong side, which no classifier can help. Whether the paper's generator counts in the same way
+  is not known.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import warnings
 from dataclasses import dataclass
@@ -23,17 +33,24 @@ from .measure import CompileWatch
 from .report import Report
 
 SEED = 20080824
-TEST_ROWS = 20_000
+TEST_ROWS = 100_000
+TRAIN_ERROR_ROWS = 50_000  # of which the training error is taken
 QUICK_SAMPLE = 50
 TRAIN_ROWS = {"checkers": 1_000_000, "a9a": 22_697, "covtype": 522_910}
-GAMMA = {"checkers": 10.0, "a9a": 1.0 / 40.0, "covtype": 1.0 / 3.4}
+GAMMA = {"checkers": 1.0 / 0.05, "a9a": 1.0 / 20.0, "covtype": 1.0 / 1.7}  # 1/σ²
 BEST_C = {"checkers": 1.0, "a9a": 100.0, "covtype": 1.0}
 NAMES = {"checkers": "Checkers", "a9a": "Adult", "covtype": "Covertype"}
 
 
 @dataclass(frozen=True)
 class Split:
-    """Training and test rows, dense."""
+    """Training and test rows, dense.
+
+    Attributes
+    ----------
+    seen : int
+        So many of the test rows, the first ones, are training rows.
+    """
 
     name: str
     X: np.ndarray
@@ -42,12 +59,11 @@ class Split:
     y_test: np.ndarray
     gamma: float
     C: float
+    seen: int = 0
 
     def first(self, rows: int) -> Split:
         """With so many of the training rows only."""
-        return Split(
-            self.name, self.X[:rows], self.y[:rows], self.X_test, self.y_test, self.gamma, self.C
-        )
+        return dataclasses.replace(self, X=self.X[:rows], y=self.y[:rows])
 
     def facts(self) -> dict[str, Any]:
         """For the JSON."""
@@ -81,7 +97,8 @@ def split_of(report: Report, name: str, rows: int | None = None) -> Split | None
         return None
     order = np.random.default_rng(SEED).permutation(len(data.y))
     edge = min(TRAIN_ROWS[name], len(order) * 2 // 3 if settings.quick else len(order) - 1)
-    train_rows, test_rows = order[:edge][:most], order[edge:]
+    seen = edge if name == "a9a" else 0  # the paper's test set: see above
+    train_rows, test_rows = order[:edge][:most], order[edge - seen :]
     X, y = data.X, data.y
     return Split(
         name,
@@ -91,6 +108,7 @@ def split_of(report: Report, name: str, rows: int | None = None) -> Split | None
         y[test_rows],
         GAMMA[name],
         BEST_C[name],
+        seen,
     )
 
 
@@ -120,10 +138,13 @@ def record(split: Split, model: Any, *, train_error: bool = True) -> dict[str, A
         "compile_seconds": watch.seconds,
     }
     begin = time.perf_counter()
-    found["test_error"] = 1.0 - float(model.score(split.X_test, split.y_test))
-    found["predictions_per_second"] = len(split.y_test) / (time.perf_counter() - begin)
+    wrong = model.predict(split.X_test) != split.y_test
+    found["predictions_per_second"] = len(wrong) / (time.perf_counter() - begin)
+    found["test_error"] = float(wrong.mean())
+    if split.seen:
+        found["unseen_error"] = float(wrong[split.seen :].mean())
     if train_error:
-        rows = np.random.default_rng(0).permutation(len(split.y))[: 5 * TEST_ROWS]
+        rows = np.random.default_rng(0).permutation(len(split.y))[:TRAIN_ERROR_ROWS]
         found["train_error"] = 1.0 - float(model.score(split.X[rows], split.y[rows]))
     result = getattr(model, "result_", None)
     if hasattr(result, "as_dict"):
@@ -132,6 +153,26 @@ def record(split: Split, model: Any, *, train_error: bool = True) -> dict[str, A
         if hasattr(model, name):
             found[name.rstrip("_")] = float(getattr(model, name))
     return found
+
+
+def fit_and_record(
+    report: Report,
+    split: Split,
+    *,
+    limit: float | None = None,
+    train_error: bool = True,
+    keep: list[Any] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """A fit of ``SampledCutSVC`` with the problem's C and kernel, recorded; ``keep`` gets it."""
+    from cutplane import SampledCutSVC
+
+    most = report.settings.tight_seconds
+    most = most if limit is None else min(limit, most)
+    model = SampledCutSVC(C=split.C, gamma=split.gamma, time_limit=most, **options)
+    if keep is not None:
+        keep.append(model)
+    return record(split, model, train_error=train_error)
 
 
 def sample_sizes(report: Report, sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -151,9 +192,9 @@ def mean_and_deviation(values: list[float]) -> dict[str, float]:
 
 def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     """Means and deviations of what the runs have in common."""
-    names = ("seconds", "cpu_seconds", "test_error", "train_error", "n_iter", "n_kernel_values")
+    names = ("seconds", "cpu_seconds", "test_error", "unseen_error", "train_error", "n_iter")
     return {
         name: mean_and_deviation([run[name] for run in runs])
-        for name in (*names, "n_basis", "primal", "dual")
+        for name in (*names, "n_kernel_values", "n_basis", "primal", "dual")
         if all(name in run for run in runs)
     }

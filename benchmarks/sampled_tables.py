@@ -19,29 +19,50 @@ def _table(cases: list[Content]) -> str:
             [
                 f"{case['data']}, {case['rows']} rows, C={case['C']:g}·N",
                 f"{case['method']} {case['sample_size']}",
+                len(case["runs"]),
                 _percent(found["train_error"]),
                 _percent(found["test_error"]),
+                _percent(found["unseen_error"]) if "unseen_error" in found else "",
+                paper.get("train_error", "–"),
                 paper.get("test_error", "–"),
-                seconds_text(found["seconds"]["mean"]),
-                seconds_text(found["cpu_seconds"]["mean"]),
+                _stopped(case["runs"]) + seconds_text(found["seconds"]["mean"]),
+                _number(found["cpu_seconds"]),
                 paper.get("cpu_seconds", "–"),
                 f"{found['n_iter']['mean']:.0f}" if "n_iter" in found else "–",
                 f"{found['n_kernel_values']['mean']:.2g}" if "n_kernel_values" in found else "–",
+                f"{found['n_basis']['mean']:.0f}" if "n_basis" in found else "–",
             ]
         )
-    columns = ["problem", "method, r", "train error, %", "test error, %", "paper's", "s", "CPU s"]
-    return markdown([*columns, "paper's CPU s", "iterations", "kernel values"], rows)
+    columns = ["problem", "method, r", "seeds", "train error, %", "test error, %"]
+    columns += ["unseen rows only, %"]
+    columns += ["paper: train", "paper: test", "s", "CPU s", "paper's CPU s", "iterations"]
+    note = "Mean (deviation) of the seeds; >: stopped at the time limit."
+    return markdown([*columns, "kernel values", "basis"], rows) + "\n\n" + note
+
+
+def _stopped(runs: list[Content]) -> str:
+    return "" if all(run.get("status", "converged") == "converged" for run in runs) else "> "
+
+
+def _number(entry: Content) -> str:
+    return f"{seconds_text(entry['mean'])} ({seconds_text(entry['deviation'])})"
+
+
+def _name(case: Content) -> str:
+    size = f" r={case['sample_size']}" if case["sample_size"] else ""
+    method = "decomposition (SVC)" if case["method"] == "exact" else case["method"]
+    return f"{case['data']} {method}{size}"
 
 
 def _growth(cases: list[Content]) -> str:
     rows = [
         [
-            f"{case['data']} {case['method']} r={case['sample_size']}",
+            _name(case),
             point["rows"],
-            seconds_text(point["seconds"]),
-            seconds_text(point["cpu_seconds"]),
-            point["n_iter"],
-            f"{point['n_kernel_values']:.2g}",
+            seconds_text(point["seconds"]["mean"]),
+            _number(point["cpu_seconds"]),
+            f"{point['n_iter']['mean']:.0f}",
+            f"{point['n_kernel_values']['mean']:.2g}" if "n_kernel_values" in point else "–",
             _percent(point["train_error"]),
             _percent(point["test_error"]),
         ]
@@ -50,7 +71,7 @@ def _growth(cases: list[Content]) -> str:
     ]
     columns = ["problem", "rows", "s", "CPU s", "iterations", "kernel values"]
     notes = [
-        f"{case['data']} {case['method']}: slope of the CPU time {case['slopes']['seconds']:.2f}, "
+        f"{_name(case)}: slope of the CPU time {case['slopes']['seconds']:.2f}, "
         f"per iteration {case['slopes']['seconds_per_iteration']:.2f}."
         for case in cases
     ]
@@ -63,37 +84,44 @@ def _samples(cases: list[Content]) -> str:
         [
             f"{case['method']} C={case['C']:g}·N",
             case["sample_size"],
-            seconds_text(case["summary"]["seconds"]["mean"]),
+            len(case["runs"]),
+            ("" if case["converged"] else "> ") + seconds_text(case["summary"]["seconds"]["mean"]),
+            seconds_text(case["summary"]["cpu_seconds"]["mean"]),
             f"{case['summary']['n_iter']['mean']:.0f}",
             _percent(case["summary"]["train_error"]),
             _percent(case["summary"]["test_error"]),
+            _percent(case["summary"]["unseen_error"]),
         ]
         for case in cases
     ]
-    columns = ["problem", "r", "s", "iterations", "train error, %", "test error, %"]
-    return markdown(columns, rows)
+    columns = ["problem", "r", "seeds", "s", "CPU s", "iterations", "train error, %"]
+    return markdown([*columns, "test error, %", "unseen rows only, %"], rows)
 
 
 def _stabilised(cases: list[Content]) -> str:
     rows = []
     for case in cases:
-        equal = case["plain_to_equal_objective"]
-        above, off = case["above_optimum"], case["bound_off"]
+        above, off, equal = case["above_optimum"], case["bound_off"], case["to_equal_objective"]
         rows.append(
             [
                 f"{case['data']} {case['rows']} rows, seed {case['seed']}",
                 case["sample_size"],
-                case["stabilised"]["n_iter"],
-                f"{100 * above['stabilised']:.2f}",
-                f"{100 * off['stabilised']:+.2f}",
-                case["plain"]["n_iter"],
-                f"{100 * above['plain']:.2f}",
-                f"{100 * off['plain']:+.2f}",
-                f"{'' if equal['reached'] else '> '}{equal['n_iter']}",
+                *(
+                    text
+                    for name in ("stabilised", "plain")
+                    for text in (
+                        f"{case[name]['n_iter']} ({seconds_text(case[name]['cpu_seconds'])} s)",
+                        f"{100 * above[name]:.2f}",
+                        f"{100 * off[name]:+.2f}",
+                        f"{'' if equal[name]['reached'] else '> '}{equal[name]['n_iter']}",
+                    )
+                ),
             ]
         )
-    columns = ["problem", "r", "stabilised: iterations", "above F*, %", "bound off, %"]
-    columns += ["plain: iterations", "above F*, %", "bound off, %", "plain to equal objective"]
+    columns = ["problem", "r"]
+    for name in ("stabilised", "plain"):
+        columns += [f"{name}: iterations (CPU)", "above F*, %", "bound off, %"]
+        columns += ["iterations to the other's objective"]
     return markdown(columns, rows)
 
 

@@ -22,12 +22,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
 
+from .data import rbf_sums
 from .data.blas import single_threaded_blas
+from .data.given_values import call_kernel as call_kernel
+from .data.given_values import check_precomputed as check_precomputed
 from .data.points import DensePoints, Points, SparsePoints, points_of, squared_norms
 from .loops import kernel_values as loops
 
@@ -48,7 +52,6 @@ SUM_ROWS, SUM_COLUMNS = 256, 256
 STORED_COLUMNS = 1000  # the same, of values that are stored
 # Relative size of a negative eigenvalue that rounding does not explain.
 NEGATIVE = 1e-6
-SYMMETRY = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ class Kernel:
 # -- points -----------------------------------------------------------------------------
 
 
-def training_points(kernel: Kernel, X: Any, *, single: bool) -> Points:
+def training_points(kernel: Kernel, X: Any, *, single: bool, sums: bool = False) -> Points:
     """Rows as points, prepared so that the kernel's values lose no precision that matters.
 
     Parameters
@@ -126,11 +129,16 @@ def training_points(kernel: Kernel, X: Any, *, single: bool) -> Points:
     X : ndarray or CSR matrix, float32 or float64
     single : bool
         Whether single precision would do for the solver.
+    sums : bool
+        Whether what is wanted are sums of values: see ``data.rbf_sums``.
     """
     if kernel.name != "rbf":  # products may be large against their differences
         return points_of(X, np.float32 if single and X.dtype == np.float32 else np.float64)
     points = points_of(X, np.float64)
     if isinstance(points, DensePoints):
+        origin = rbf_sums.origin_of(kernel.gamma, points.x) if single and sums else None
+        if origin is not None:
+            return rbf_sums.sum_points(points.x, origin)
         x = points.x - points.x.mean(axis=0)
         points = DensePoints(x, squared_norms(x))
     reach = kernel.gamma * float(points.norms.max(initial=0.0))
@@ -223,6 +231,38 @@ class KernelMatrix(ABC):
             out += matrix.rows(which[piece]).T @ coef[piece]
         return out
 
+    def grouped(
+        self, which: np.ndarray, coef: np.ndarray, groups: np.ndarray, count: int
+    ) -> np.ndarray:
+        """The same for every group of terms at once.
+
+        Most groups are short, so they are taken together, in pieces that make products of
+        matrices; a piece's coefficients are a matrix with columns for every group.
+
+        Parameters
+        ----------
+        which, coef
+            Terms, as for ``combine``.
+        groups : ndarray of int64, shape (q,)
+            The group of each, ascending, below ``count``.
+        count : int
+
+        Returns
+        -------
+        sums : ndarray of float64, shape (count, columns) or (count, columns, outputs)
+        """
+        outputs = coef.reshape(len(coef), -1).shape[1] if len(coef) else 1
+        out = np.zeros((count, outputs, self.columns))
+        for first in range(0, len(which), SUM_ROWS):
+            piece = slice(first, first + SUM_ROWS)
+            number = groups[piece] - groups[first]
+            spread = np.zeros((len(number), number[-1] + 1, outputs))
+            spread[np.arange(len(number)), number] = coef[piece].reshape(len(number), -1)
+            sums = self.combine(which[piece], spread.reshape(len(number), -1)).T
+            sums = sums.reshape(-1, outputs, self.columns)
+            out[groups[first] : groups[first] + len(sums)] += sums
+        return out[:, 0] if coef.ndim == 1 else out.transpose(0, 2, 1)
+
 
 class ProductMatrix(KernelMatrix):
     """A kernel that is a function of inner products."""
@@ -235,8 +275,12 @@ class ProductMatrix(KernelMatrix):
         self._right: Points = left if right is None else right
         self._executor = executor
         self.dtype = (left.x if isinstance(left, DensePoints) else left.values).dtype
-        self.diagonal = kernel.diagonal(left.norms)
         self.columns = len(self._right)
+
+    @cached_property
+    def diagonal(self) -> np.ndarray:  # type: ignore[override]
+        """k(x, x); computed late, because nobody asks a restricted matrix."""
+        return self._kernel.diagonal(self._left.norms)
 
     def restricted(self, columns: np.ndarray) -> ProductMatrix:
         right = self._right.take(columns)
@@ -279,6 +323,8 @@ class ProductMatrix(KernelMatrix):
         self, which: np.ndarray, coef: np.ndarray, columns: np.ndarray | None = None
     ) -> np.ndarray:
         right = self._right if columns is None else self._right.take(columns)
+        if coef.ndim == 1 and self._sums_fast():
+            return self._fast_sums(right, which, coef, np.zeros(len(which), np.int64), 1)[0]
         count = len(right)
         out = np.zeros((count, *coef.shape[1:]))
         pieces = [slice(a, a + SUM_ROWS) for a in range(0, len(which), SUM_ROWS)]
@@ -298,6 +344,25 @@ class ProductMatrix(KernelMatrix):
         with single_threaded_blas():
             self._executor.run(chunk, -(-count // SUM_COLUMNS))
         return out
+
+    def grouped(
+        self, which: np.ndarray, coef: np.ndarray, groups: np.ndarray, count: int
+    ) -> np.ndarray:
+        if coef.ndim == 1 and self._sums_fast():
+            return self._fast_sums(self._right, which, coef, groups, count)
+        return super().grouped(which, coef, groups, count)
+
+    def _sums_fast(self) -> bool:
+        dense = isinstance(self._left, DensePoints)
+        return dense and self._kernel.name == "rbf" and self.dtype == np.float32
+
+    def _fast_sums(
+        self, right: Any, which: np.ndarray, coef: np.ndarray, groups: np.ndarray, count: int
+    ) -> np.ndarray:
+        left: Any = self._left.take(which)
+        terms = rbf_sums.RbfTerms.make(left, self._kernel.gamma, coef, groups)
+        with single_threaded_blas():
+            return terms.sums(right, count, self._executor)
 
 
 class PrecomputedMatrix(KernelMatrix):
@@ -386,51 +451,8 @@ class CallableMatrix(KernelMatrix):
         out[slots, : self.columns] = values
 
 
-def call_kernel(function: Callable[[Any, Any], Any], left: Any, right: Any) -> np.ndarray:
-    """The user's function of two sets of rows, checked."""
-    shape = (left.shape[0], right.shape[0])
-    values = function(left, right)
-    if scipy.sparse.issparse(values):
-        values = values.toarray()
-    try:
-        values = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"kernel: the function must return an array of numbers: {error}") from None
-    if values.shape != shape:
-        raise ValueError(
-            f"kernel: the function got {shape[0]} and {shape[1]} rows and must return an array "
-            f"of shape {shape}, got {values.shape}"
-        )
-    if not np.all(np.isfinite(values)):
-        a, b = np.argwhere(~np.isfinite(values))[0]
-        raise ValueError(
-            f"kernel: the function returned {values[a, b]} for rows {a} and {b} of its arguments"
-        )
-    return values
-
-
 def has_negative_eigenvalue(matrix: KernelMatrix, rows: np.ndarray) -> bool:
     """Whether the values of some rows among themselves show that a kernel is not semidefinite."""
     square = matrix.rows(rows, rows).astype(np.float64)
     values = np.linalg.eigvalsh(0.5 * (square + square.T))
     return bool(values[0] < -NEGATIVE * np.max(np.abs(values)))
-
-
-def check_precomputed(values: np.ndarray) -> None:
-    """A precomputed kernel of the training data is square and symmetric."""
-    rows, columns = values.shape
-    if rows != columns:
-        raise ValueError(
-            "Precomputed matrix must be a square matrix: kernel='precomputed' takes the kernel "
-            f"values of all pairs of training rows, got {rows} × {columns}"
-        )
-    scale = float(np.max(np.abs(values), initial=0.0))
-    for first in range(0, rows, 512):
-        block = values[first : first + 512]
-        apart = np.abs(block - values[:, first : first + 512].T)
-        if np.max(apart) > SYMMETRY[values.dtype] * scale:
-            a, b = np.unravel_index(np.argmax(apart), apart.shape)
-            raise ValueError(
-                f"kernel='precomputed' takes a symmetric matrix, but X[{first + a}, {b}] = "
-                f"{block[a, b]:g} and X[{b}, {first + a}] = {values[b, first + a]:g}"
-            )

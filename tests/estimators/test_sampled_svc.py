@@ -248,3 +248,37 @@ def test_sampling_bounds_hold_and_grow_with_the_confidence():
         assert objective(model, X, y) - best.certificate_.primal <= bounds[0]
     with pytest.raises(ValueError, match="confidence must be between 0 and 1"):
         model.sampling_bound(1.0)
+
+
+# -- predictions of large models ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("features", [2, 12], ids=["differences", "packed"])
+def test_large_models_are_scored_in_the_precision_of_training(features, monkeypatch):
+    """The same scores as in double precision, up to single precision's rounding."""
+    from cutplane.estimators import sampled_svc
+
+    X, y = checkers(3000)
+    if features > 2:  # the same points among columns of zeros
+        wide = np.zeros((len(X), features))
+        wide[:, [1, 7]] = X - 2.0
+        X = wide
+    model = SampledCutSVC(gamma=2.0, sample_size=300, random_state=0).fit(X, y)
+    precise = model.decision_function(X)
+    taken = []
+    original = sampled_svc.single_scores
+    monkeypatch.setattr(
+        sampled_svc, "single_scores", lambda *a: taken.append(original(*a)) or taken[-1]
+    )
+    monkeypatch.setattr(sampled_svc, "SINGLE_BASIS", model.n_basis_ + 1)
+    np.testing.assert_array_equal(model.decision_function(X), precise)
+    assert not taken
+    monkeypatch.setattr(sampled_svc, "SINGLE_BASIS", model.n_basis_)
+    single = model.decision_function(X)
+    assert taken and taken[0] is not None
+    assert 0.0 < np.abs(single - precise).max() < 1e-4
+    # A row's score does not depend on the rows beside it.
+    np.testing.assert_array_equal(model.decision_function(X[17:23]), single[17:23])
+    # A tolerance that asks for more gets more.
+    model.set_params(tol=1e-6)
+    np.testing.assert_array_equal(model.decision_function(X), precise)

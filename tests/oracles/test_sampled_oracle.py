@@ -160,27 +160,57 @@ def test_exact_cuts_touch_the_risk_and_lie_below_it(K, outputs):
     assert oracle.exact and not oracle.samples
 
 
-@pytest.mark.parametrize("centred", [True, False])
-def test_sampled_cuts_are_the_exact_one_on_average(K, centred):
-    heights, own = [], []
-    for seed in range(300):
-        oracle = oracle_of(K, size=None)
-        point = at_some_point(oracle)
-        exact = oracle.cut(point)
-        v = 0.4 * point.w
+def test_sampled_cuts_are_the_exact_one_on_average(K):
+    """At a function outside of the span, too; centred ones are exact in it, and err less."""
+    outside = np.random.default_rng(5).standard_normal(ROWS)
+    found = {}
+    for centred in (True, False):
+        heights, beyond, own = [], [], []
+        for seed in range(300):
+            oracle = oracle_of(K, size=None)
+            point = at_some_point(oracle)
+            first = oracle_of(K, size=None)
+            exact = first.cut(at_some_point(first))
+            v = 0.4 * point.w
+            oracle._size, oracle._centred = 12, centred
+            oracle.rng = np.random.default_rng(seed)
+            cut = oracle.cut(point)
+            heights.append(cut.a @ v + cut.offset)
+            beyond.append(cut.offset + outside @ K @ dense(oracle.span.expand(cut.a))[:, 0])
+            own.append(cut.a @ point.w + cut.offset)
+            assert not oracle.exact
         goal = exact.a @ v + exact.offset
-        oracle._size, oracle._centred = 12, centred
-        oracle.rng = np.random.default_rng(seed)
-        cut = oracle.cut(point)
-        heights.append(cut.a @ v + cut.offset)
-        own.append(cut.a @ point.w + cut.offset)
-        assert not oracle.exact
-    error = np.std(heights) / np.sqrt(len(heights))
-    assert abs(np.mean(heights) - goal) < 4 * error
-    if centred:
-        np.testing.assert_allclose(own, point.risk, rtol=1e-9)
-    else:
-        assert np.std(own) > 1e-3
+        far = exact.offset + outside @ K @ dense(first.span.expand(exact.a))[:, 0]
+        assert abs(np.mean(beyond) - far) < 4 * np.std(beyond) / np.sqrt(len(beyond))
+        found[centred] = np.std(beyond)
+        if centred:
+            np.testing.assert_allclose(heights, goal, rtol=1e-9)
+            np.testing.assert_allclose(own, point.risk, rtol=1e-9)
+        else:
+            assert abs(np.mean(heights) - goal) < 4 * np.std(heights) / np.sqrt(len(heights))
+            assert np.std(own) > 1e-3
+    assert found[True] < 0.9 * found[False]
+
+
+def test_centred_cuts_touch_the_risk_in_a_smaller_span(K):
+    oracle = oracle_of(K, size=None)
+    point = at_some_point(oracle)
+    oracle._size = 12
+    exact, sampled = oracle.cut(point), oracle.cut(point)
+    kept = np.array([1, 3])  # an exact cut and the last one
+    offsets = np.array([7.0, sampled.offset])
+    coordinates = oracle.rebase(kept, point, oracle.dimension)
+    w = oracle.span.moved(coordinates, point.w)
+    a, offset = oracle.span.coordinates(np.arange(2)), oracle.offsets(offsets)
+    assert offset[0] == 7.0
+    assert a[1] @ w + offset[1] == pytest.approx(point.risk, rel=1e-9)
+    assert exact.offset == pytest.approx(sampled.offset)
+    # And again, when the other one is forgotten.
+    point.w = w
+    coordinates = oracle.rebase(np.array([1]), point, oracle.dimension)
+    w = oracle.span.moved(coordinates, w)
+    (offset,) = oracle.offsets(np.array([sampled.offset]))
+    assert oracle.span.coordinates(np.arange(1))[0] @ w + offset == pytest.approx(point.risk)
 
 
 def test_samples_are_drawn_again_until_the_cut_is_violated(K):

@@ -1,54 +1,88 @@
-"""Time, iterations and errors against the number of rows (Figures 1 to 3 of the paper)."""
+"""Time, iterations and errors against the number of rows (Figures 1 to 3 of the paper).
+
+Slopes are those of the processor's seconds: another process on the machine does not show in them
+as it does on the clock. Decomposition runs beside the two methods, as SVM-light does in the paper,
+up to the size that it should finish in time.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...report import Report, at_most
-from ...sampled_problems import NAMES, record, sample_sizes, split_of, warm_up
+from ...sampled_problems import (
+    NAMES,
+    Split,
+    fit_and_record,
+    record,
+    sample_sizes,
+    seeds,
+    split_of,
+    summary,
+    warm_up,
+)
 from ..measures.growth import slope
 
-CASES = (("checkers", "linear", 400), ("checkers", "constant", 1000))
-CASES += (("covtype", "linear", 400), ("covtype", "constant", 1000))
+CASES = (("checkers", "linear", 400), ("checkers", "constant", 1000), ("checkers", "exact", 0))
+CASES += (("covtype", "linear", 400), ("covtype", "constant", 1000), ("covtype", "exact", 0))
 MOST_SLOPE = {"linear": 1.1, "constant": 0.15}
-SMALLEST = 10_000
+SMALLEST = 7_000
+# With how many rows to end: the linear-time method takes a thousand iterations on Covertype.
+LARGEST = {("covtype", "linear"): 131_000}
+ONE_SEED = 20_000  # rows from which on there is one seed
+EXACT_SECONDS = 60.0  # of the processor, expected, up to which decomposition is run
 
 
 def run(report: Report) -> None:
     """Run the section."""
-    from cutplane import SampledCutSVC
-
     for name, method, wanted in CASES:
         whole = split_of(report, name)
         if whole is None:
             continue
         warm_up(whole)
-        size = sample_sizes(report, (wanted,))[0]
-        label = f"{NAMES[name]} {method} r={size}"
-        points = []
+        size = sample_sizes(report, (wanted,))[0] if wanted else 0
+        label = f"{NAMES[name]} {method}" + (f" r={size}" if size else "")
         with report.attempt(label):
-            for rows in _sizes(len(whole.y)):
-                model = SampledCutSVC(
-                    C=whole.C,
-                    gamma=whole.gamma,
-                    method=method,
-                    sample_size=size,
-                    random_state=0,
-                    time_limit=report.settings.tight_seconds * 5,
-                )
-                points.append({"rows": rows, **record(whole.first(rows), model)})
-                report.say(f"{label}, {rows} rows: {points[-1]['seconds']:.2f} s")
+            points = _points(report, whole, method, size, label)
             sizes = tuple(point["rows"] for point in points)
-            # The number of iterations is the data's: it does not grow with the rows for ever.
-            slopes = {
-                "seconds": slope(sizes, [p["cpu_seconds"] for p in points]),
-                "seconds_per_iteration": slope(
-                    sizes, [p["cpu_seconds"] / p["n_iter"] for p in points]
-                ),
-                "kernel_values": slope(sizes, [p["n_kernel_values"] for p in points]),
-            }
+            seconds = [point["cpu_seconds"]["mean"] for point in points]
+            each = [s / p["n_iter"]["mean"] for s, p in zip(seconds, points, strict=True)]
+            slopes = {"seconds": slope(sizes, seconds), "seconds_per_iteration": slope(sizes, each)}
             case = {**whole.facts(), "method": method, "sample_size": size}
-            claim = f"slope of the time per iteration ≤ {MOST_SLOPE[method]}"
-            check = at_most(claim, slopes["seconds_per_iteration"], MOST_SLOPE[method])
-            report.add({**case, "points": points, "slopes": slopes}, [check], label)
+            checks = []
+            if method in MOST_SLOPE:
+                claim = f"{label}: slope of the CPU time ≤ {MOST_SLOPE[method]}"
+                checks.append(at_most(claim, slopes["seconds"], MOST_SLOPE[method]))
+            report.add({**case, "points": points, "slopes": slopes}, checks, label)
+
+
+def _points(
+    report: Report, whole: Split, method: str, size: int, label: str
+) -> list[dict[str, Any]]:
+    """What it takes at every size, over the seeds."""
+    points: list[dict[str, Any]] = []
+    most = LARGEST.get((whole.name, method), len(whole.y))
+    for rows in (rows for rows in _sizes(len(whole.y)) if rows <= most):
+        split = whole.first(rows)
+        if method == "exact":
+            runs = [_decomposition(split, report.settings.tight_seconds)]
+        else:
+            runs = [
+                fit_and_record(report, split, method=method, sample_size=size, random_state=seed)
+                for seed in seeds(report)[: 1 if rows > ONE_SEED else 3]
+            ]
+        points.append({"rows": rows, **summary(runs), "runs": runs})
+        report.say(f"{label}, {rows} rows: {points[-1]['cpu_seconds']['mean']:.2f} CPU s")
+        # Four times the rows, at most sixteen times the time.
+        if method == "exact" and 16 * runs[0]["cpu_seconds"] > EXACT_SECONDS:
+            break
+    return points
+
+
+def _decomposition(split: Split, limit: float) -> dict[str, Any]:
+    from cutplane import SVC
+
+    return record(split, SVC(C=split.C, gamma=split.gamma, time_limit=limit))
 
 
 def _sizes(rows: int) -> list[int]:

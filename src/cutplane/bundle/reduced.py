@@ -234,9 +234,16 @@ class Bundle:
             if self._beta[j] > 0.0
         ]
 
-    def replace_vectors(self, vectors: np.ndarray) -> None:
-        """The cuts' vectors in other coordinates, with the same inner products."""
+    @property
+    def offsets(self) -> np.ndarray:
+        """Of the cuts, in their order."""
+        return self._offsets[1 : self._count]
+
+    def replace(self, vectors: np.ndarray, offsets: np.ndarray) -> None:
+        """Other vectors, perhaps in other coordinates, and offsets in place of the cuts' own."""
         self._space.replace(vectors)
+        self._gram[1 : self._count, 1 : self._count] = vectors @ vectors.T
+        self._offsets[1 : self._count] = offsets
         self._place_all()
 
     def state(self) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class SampledSolver(BundleSolver):
                 self._rebase()
 
     def _rebase(self) -> None:
-        """Build the span anew from the cuts that are left and the best point."""
+        """Build the span anew from the vectors of the cuts that are left and the best point."""
         old_best, count = self.best, len(self.bundle)
         needed = count + self.oracle.idle_vectors + 2
         capacity = self.oracle.dimension
@@ -104,7 +104,8 @@ class SampledSolver(BundleSolver):
         self.point.w = span.moved(coordinates, self.point.w)
         self.trial.w = np.zeros(capacity)  # to be evaluated anew before it is used
         self.space.numbers = np.arange(count)
-        self.bundle.replace_vectors(span.coordinates(self.space.numbers))
+        vectors = span.coordinates(self.space.numbers)
+        self.bundle.replace(vectors, self.oracle.offsets(self.bundle.offsets))
 
     def _result(self, status: Status) -> SolveResult:
         result = super()._result(status)

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from .._checks import check_number
+from ..data import rbf_sums
+from ..data.points import DensePoints, points_of
 from ..exec import Executor
 from ..kernels import (
     CallableMatrix,
@@ -29,6 +32,8 @@ from ._problems import Problem
 AnyOracle = SampledOracle | ConstantOracle
 # Rows on which a kernel is tested for a negative eigenvalue.
 TESTED_ROWS = 160
+# Rows whose scores are computed at a time.
+SCORED_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -60,13 +65,16 @@ class OracleProblem(MadeProblem):
         return self.targets.total
 
 
-def kernel_matrix(kernel: Kernel, X: Any, executor: Executor, *, single: bool) -> KernelMatrix:
-    """The kernel's values of all pairs of rows, not computed yet."""
+def kernel_matrix(
+    kernel: Kernel, X: Any, executor: Executor, *, single: bool, sums: bool = False
+) -> KernelMatrix:
+    """The kernel's values of all pairs of rows, not computed yet; see ``training_points``."""
     if kernel.name == "precomputed":
         return PrecomputedMatrix(X)
     if kernel.function is not None:
         return CallableMatrix(kernel.function, X)
-    return ProductMatrix(kernel, training_points(kernel, X, single=single), None, executor)
+    points = training_points(kernel, X, single=single, sums=sums)
+    return ProductMatrix(kernel, points, None, executor)
 
 
 def is_indefinite(kernel: Kernel, matrix: KernelMatrix) -> bool:
@@ -129,6 +137,32 @@ def reduce_basis(
     return Reduced(changed, projection.error)
 
 
+def single_scores(
+    gamma: float, vectors: Any, coef: np.ndarray, X: Any, executor: Executor
+) -> np.ndarray | None:
+    """Σ_k coef_k·exp(−gamma·|x − vector_k|²) of every row, in the precision of training.
+
+    None if the vectors are sparse or too far apart for that. What is decided depends on the
+    vectors alone: for rows farther out than these all exponents are so large that their error
+    does not matter.
+    """
+    points = points_of(vectors)
+    if not isinstance(points, DensePoints) or len(points) == 0:
+        return None
+    origin = rbf_sums.origin_of(gamma, points.x, part=0.25)
+    if origin is None:
+        return None
+    left = rbf_sums.sum_points(points.x, origin)
+    terms = rbf_sums.RbfTerms.make(left, gamma, coef, np.zeros(len(coef), np.int64))
+    scores = np.empty(X.shape[0])
+    for first in range(0, len(scores), SCORED_ROWS):
+        rows = X[first : first + SCORED_ROWS]
+        rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
+        right = rbf_sums.sum_points(np.asarray(rows, np.float64), origin)
+        scores[first : first + SCORED_ROWS] = terms.sums(right, 1, executor)[0]
+    return scores
+
+
 @dataclass(frozen=True)
 class Sampling:
     """How the cuts of a problem were sampled.
@@ -162,7 +196,8 @@ class Sampling:
         Theorems 2 and 3 of Yu & Joachims (2008), with three changes. Their union bound over the
         most iterations that could happen is one over those that did, δ_t = 6δ/(π²t²). Where the
         objective P is known, so is |v*| ≤ √(2P). A centred cut at w_c errs by <g̃ − g, v* − w_c>
-        at v*, not by <g̃ − g, v*>.
+        at v*, not by <g̃ − g, v*>; while it is exact in a span, by <g̃ − g, v* − Pv*>, and
+        |v* − Pv*| ≤ |v* − w_c|.
         """
         gap = result.certificate.gap
         if self.exact:

@@ -30,12 +30,15 @@ from ._sampled import (
     kernel_matrix,
     reduce_basis,
     sampling_bounds,
+    single_scores,
     withheld,
 )
 from ._solve import Session
 from ._warnings import warn_unless_converged
 
 METHODS = ("linear", "constant", "exact")
+# Models of fewer rows are fast enough in double precision.
+SINGLE_BASIS = 2000
 
 
 class SampledCutSVC(ClassifierMixin, KernelMachine):
@@ -242,10 +245,8 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
     def _matrix(self, X: Any, executor: Executor, bound: float) -> KernelMatrix:
         self._kernel = self._make_kernel(X)
         single = self.tol >= SINGLE_TOL and bound <= SINGLE_BOUND
-        # In the constant-time method a thread works on a cut, else on a chunk of the rows.
-        serial = self.method == "constant"
-        runner = SerialExecutor() if serial else executor
-        return kernel_matrix(self._kernel, X, runner, single=single)
+        sums = not self._joint()
+        return kernel_matrix(self._kernel, X, executor, single=single, sums=sums)
 
     def _precise(self, X: Any, matrix: KernelMatrix, executor: Executor) -> KernelMatrix:
         """The kernel in double precision, computed by the executor."""
@@ -369,6 +370,21 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         return bounds if len(bounds) > 1 else bounds[0]
 
     # -- prediction -------------------------------------------------------------------
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """As for every kernel machine; large models as in training, perhaps in single precision."""
+        X = self._test_data(X)
+        largest = float(np.abs(self.dual_coef_).max(initial=0.0))
+        single = self.tol >= SINGLE_TOL and largest <= SINGLE_BOUND
+        single &= len(self.support_) >= SINGLE_BASIS
+        if single and self.kernel == "rbf" and len(self.dual_coef_) == 1:
+            work = X.shape[0] * len(self.support_)
+            with single_threaded_blas(), self._executor(work, 1) as executor:
+                model = (self._gamma, self.support_vectors_, self.dual_coef_[0])
+                scores = single_scores(*model, X, executor)
+            if scores is not None:
+                return scores[:, None]
+        return super()._scores(X)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the classes.

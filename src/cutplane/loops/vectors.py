@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from .._jit import jit
 
+STRIP = 2048
+
 
 @jit(reassociate=True)
 def add_dots(rows, vector, first, last, out):
@@ -49,6 +51,25 @@ def add_tree(rows, begins, merges, top, first, last, stack):
             for i in range(first, last):
                 stack[top - 1, i] += stack[top, i]
     return top
+
+
+def combine_strips(rows, coef, out):
+    """out = Σ_j coef[j]·rows[j] in strips of columns, whose sums stay in the first cache."""
+    count, size = rows.shape
+    whole = count - count % 4
+    for first in range(0, size, STRIP):
+        last = min(first + STRIP, size)
+        for i in range(first, last):
+            out[i] = 0.0
+        for j in range(0, whole, 4):
+            c0, c1, c2, c3 = coef[j], coef[j + 1], coef[j + 2], coef[j + 3]
+            for i in range(first, last):
+                near = c0 * rows[j, i] + c1 * rows[j + 1, i]
+                out[i] += near + (c2 * rows[j + 2, i] + c3 * rows[j + 3, i])
+        for j in range(whole, count):
+            c0 = coef[j]
+            for i in range(first, last):
+                out[i] += c0 * rows[j, i]
 
 
 @jit(reassociate=True)

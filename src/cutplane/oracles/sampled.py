@@ -16,8 +16,12 @@ did not draw, and does not become slower with their number.
 Rows are drawn without replacement, so that a sample of all of I is the exact cut.
 
 A sampled cut lies below the risk on average only: c + <g̃, v> with c exact and g̃ a mean over the
-sample. Where the risk is known a *centred* cut can be had for nothing: R(w_c) + <g̃, v − w_c> has
-the same mean, and an error that grows with |v − w_c| instead of |v|.
+sample. But the scores that are kept give the products of the exact vector g with all earlier ones,
+so the part of g in their span, Pg, is known for nothing. A *centred* cut takes Pg + (I − P)g̃: the
+mean is the same, and what is left of the error is <g̃ − g, v − Pv>. In the span, where w_c lies,
+the cut is the exact one, and touches the risk at w_c. When the span is built anew, of fewer
+vectors, parts of Pg would be lost; the cut then becomes R(w_c) + <g̃, v − w_c>, with an error that
+grows with |v − w_c|.
 """
 
 from __future__ import annotations
@@ -37,8 +41,6 @@ from .surface import Surface
 CAPACITY = 128
 # What is left of a vector that depends on others, relative to its square, is rounding.
 DEPENDENT = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-13}
-# Terms of expansions that a thread works on at a time.
-PIECE = 256
 # Samples drawn for one cut, at most, before one that is not violated is taken all the same.
 MOST_SAMPLES = 20
 
@@ -111,6 +113,10 @@ class SpanOracle:
         """None."""
         return 0.0
 
+    def offsets(self, offsets: np.ndarray) -> np.ndarray:
+        """Offsets of cuts with the vectors of the span, in their order, from those they had."""
+        return offsets
+
     def draw(self, among: np.ndarray, size: int | None) -> np.ndarray:
         """So many of these, each once, in order; all of them if there are no more."""
         if size is None or size >= len(among):
@@ -131,12 +137,12 @@ class SurfaceOracle(SpanOracle):
     size : int or None
         Rows of a sample, r; None for exact cuts.
     centred : bool
-        Whether sampled cuts touch the risk where the exact ones do.
+        Whether sampled cuts are exact in the span of the earlier ones.
     free : int, optional
         Rows from this one on cost no kernel value: no sample leaves them out.
     """
 
-    idle_vectors = 24  # the scores of all rows must be moved
+    idle_vectors = 64  # the scores of all rows must be moved; and the span is where cuts are exact
 
     def __init__(
         self,
@@ -151,10 +157,13 @@ class SurfaceOracle(SpanOracle):
     ) -> None:
         super().__init__(matrix, executor, rng)
         self.surface = surface
-        self.table = ScoreTable(surface.slices, surface.outputs)
+        # Scores of free rows are numbers of the model itself, which are not rounded.
+        dtype = matrix.dtype if free is None else np.dtype(np.float64)
+        self.table = ScoreTable(surface.slices, surface.outputs, dtype)
         self._size = size
         self._centred = centred
         self._free = matrix.columns if free is None else free
+        self._offsets: dict[int, float] = {}  # of sampled vectors that touch the risk
 
     @property
     def samples(self) -> bool:
@@ -195,9 +204,15 @@ class SurfaceOracle(SpanOracle):
         sampled = len(some.rows) < len(lossy)
         if level is not None and not self._centred and sampled:
             some = self._violated(some, coef, offset, rows, free, level)
-        if self._centred and sampled:
-            offset += _total(coef, point.scores) - _total(some.coef, point.scores[some.rows])
-        return Cut(self._add(some), offset)
+        if not (self._centred and sampled):
+            return Cut(self._add(some), offset)
+        parts = self.surface.run_numbers(lambda k: self.table.whole_products(k, coef))
+        within, rank = self.span.projected(sum(parts)), self.span.rank
+        a = self._add(some)
+        a[:rank] = within[:rank]
+        lost = _total(coef, point.scores) - _total(some.coef, point.scores[some.rows])
+        self._offsets[len(self.span) - 1] = offset + lost
+        return Cut(a, offset)
 
     def _sample(self, coef: np.ndarray, rows: np.ndarray, free: np.ndarray) -> Expansion:
         """A vector of the same mean, from a sample of the rows and all of the free ones."""
@@ -237,6 +252,10 @@ class SurfaceOracle(SpanOracle):
         self.kernel_values += len(expansion.rows) * self.matrix.columns
         return self.matrix.combine(expansion.rows, expansion.coef)
 
+    def offsets(self, offsets: np.ndarray) -> np.ndarray:
+        """Those that make the cuts touch the risk where they did."""
+        return np.array([self._offsets.get(k, offset) for k, offset in enumerate(offsets)])
+
     def rebase(self, vectors: np.ndarray, point: Point, capacity: int) -> np.ndarray:
         """Forget all vectors but these and the one of a point.
 
@@ -248,6 +267,8 @@ class SurfaceOracle(SpanOracle):
         old = self.span
         coordinates = np.vstack([old.coordinates(vectors), point.w])
         kept = [old.expansions[k] for k in vectors]
+        offsets = self._offsets
+        self._offsets = {n: offsets[k] for n, k in enumerate(vectors) if k in offsets}
         self.span = old.kept(coordinates, [*kept, old.expand(point.w)], capacity)
         self.table.keep(vectors)
         self.table.add(point.scores)
@@ -289,8 +310,7 @@ class ConstantOracle(SpanOracle):
     Parameters
     ----------
     matrix, executor, rng
-        As for every oracle here. The matrix is used by the executor's threads, and must not
-        use them itself.
+        As for every oracle here.
     targets : Targets
     risk : Risk
     size : int
@@ -335,33 +355,16 @@ class ConstantOracle(SpanOracle):
         self._surface.settle(into)
 
     def _vectors_at(self, rows: np.ndarray) -> np.ndarray:
-        """Scores of some rows under every vector: shape (vectors, rows) or (..., outputs).
-
-        Most expansions are short. Their terms are taken together, in pieces that make
-        products of matrices; a piece's coefficients are a matrix with a column per vector.
-        """
+        """Scores of some rows under every vector: shape (vectors, rows) or (..., outputs)."""
         expansions = self.span.expansions
-        outputs = self.risk.outputs or 1
-        out = np.zeros((len(expansions), outputs, len(rows)))
-        if expansions:
-            columns = self.matrix.restricted(rows)
-            terms = np.concatenate([e.rows for e in expansions])
-            coef = np.concatenate([e.coef.reshape(-1, outputs) for e in expansions])
-            vector = np.repeat(np.arange(len(expansions)), [len(e.rows) for e in expansions])
-
-            def piece(k: int) -> np.ndarray:
-                some = slice(k * PIECE, (k + 1) * PIECE)
-                number = vector[some] - vector[some][0]
-                spread = np.zeros((len(number), number[-1] + 1, outputs))
-                spread[np.arange(len(number)), number] = coef[some]
-                return columns.combine(terms[some], spread.reshape(len(number), -1)).T
-
-            for k, part in enumerate(self.executor.run(piece, -(-len(terms) // PIECE))):
-                first = vector[k * PIECE]
-                part = part.reshape(-1, outputs, len(rows))
-                out[first : first + len(part)] += part
-            self.kernel_values += len(terms) * len(rows)
-        return out[:, 0] if self.risk.outputs is None else out.transpose(0, 2, 1)
+        tail = () if self.risk.outputs is None else (self.risk.outputs,)
+        if not expansions:
+            return np.zeros((0, len(rows), *tail))
+        terms = np.concatenate([e.rows for e in expansions])
+        coef = np.concatenate([e.coef for e in expansions])
+        vector = np.repeat(np.arange(len(expansions)), [len(e.rows) for e in expansions])
+        self.kernel_values += len(terms) * len(rows)
+        return self.matrix.restricted(rows).grouped(terms, coef, vector, len(expansions))
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
         """At the end: nothing is known between points of different samples."""

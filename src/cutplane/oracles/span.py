@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..loops.triangular import solve_lower, solve_upper
+from ..loops.vectors import add_dots, combine_strips
 
 # A squared length that is negative by more than this part of what it is the rest of is no rounding.
 NEGATIVE = 1e-4
@@ -88,6 +89,11 @@ class CutSpan:
     def __len__(self) -> int:
         return len(self.expansions)
 
+    @property
+    def rank(self) -> int:
+        """Coordinates in use."""
+        return len(self._independent)
+
     def add(self, expansion: Expansion, products: np.ndarray, squared: float) -> np.ndarray:
         """Add a vector.
 
@@ -116,6 +122,14 @@ class CutSpan:
             self._independent.append(len(self))
         self.expansions.append(expansion)
         return line.copy()
+
+    def projected(self, products: np.ndarray) -> np.ndarray:
+        """Coordinates of the projection of any function, from its products with the vectors."""
+        rank = len(self._independent)
+        out = np.zeros(self.capacity)
+        out[:rank] = products[self._independent]
+        solve_lower(self._factor, rank, out)
+        return out
 
     def coordinates(self, vectors: np.ndarray) -> np.ndarray:
         """Coordinates of some vectors, one row each."""
@@ -169,21 +183,26 @@ class ScoreTable:
         The chunks.
     outputs : int or None
         Scores per row.
+    dtype : dtype
+        Of the kernel values that the scores are sums of: they are kept in that precision.
     """
 
-    def __init__(self, slices: Sequence[slice], outputs: int | None) -> None:
+    def __init__(
+        self, slices: Sequence[slice], outputs: int | None, dtype: np.dtype | type = np.float64
+    ) -> None:
         self._slices = slices
         self._outputs = outputs or 1
         self._edges = np.array([s.start for s in slices] + [slices[-1].stop])
         self.count = 0
-        self._blocks = [np.empty((8, (s.stop - s.start) * self._outputs)) for s in slices]
+        self._blocks = [np.empty((8, (s.stop - s.start) * self._outputs), dtype) for s in slices]
 
     def add(self, scores: np.ndarray) -> None:
         """The scores of a new vector."""
         for k, rows in enumerate(self._slices):
             block = self._blocks[k]
             if self.count == len(block):
-                block = np.empty((self.count + max(8, self.count // 2), block.shape[1]))
+                size = self.count + max(8, self.count // 2)
+                block = np.empty((size, block.shape[1]), block.dtype)
                 block[: self.count] = self._blocks[k]
                 self._blocks[k] = block
             block[self.count] = scores[rows].reshape(-1)
@@ -192,7 +211,11 @@ class ScoreTable:
     def combine(self, chunk: int, factors: np.ndarray, out: np.ndarray) -> None:
         """The scores of Σ factors·vectors in a chunk."""
         block = self._blocks[chunk][: self.count]
-        np.dot(factors, block, out=out[self._slices[chunk]].reshape(-1))
+        target = out[self._slices[chunk]].reshape(-1)
+        if block.dtype == np.float64:
+            np.dot(factors, block, out=target)
+        else:  # summed in float64 all the same
+            combine_strips(block, factors, target)
 
     def products(self, expansion: Expansion) -> np.ndarray:
         """<vector_k, expansion> for every vector."""
@@ -205,7 +228,15 @@ class ScoreTable:
             some = order[ends[k] : ends[k + 1]]
             at = (expansion.rows[some] - self._edges[k])[:, None] * self._outputs + within
             coef = expansion.coef[some].reshape(-1)
-            total += self._blocks[k][: self.count, at.reshape(-1)] @ coef
+            some_scores = self._blocks[k][: self.count, at.reshape(-1)].astype(np.float64)
+            total += some_scores @ coef
+        return total
+
+    def whole_products(self, chunk: int, coef: np.ndarray) -> np.ndarray:
+        """A chunk's part of Σ_i coef_i·(score of row i) for every vector."""
+        total = np.zeros(self.count)
+        part = coef[self._slices[chunk]].reshape(-1)
+        add_dots(self._blocks[chunk][: self.count], part, 0, len(part), total)
         return total
 
     def keep(self, vectors: np.ndarray) -> None:
