@@ -39,7 +39,7 @@ DISTANCES = (1e-2, 1e-3, 1e-4)
 MIDDLE = 1e-3  # the distance that is judged
 TIGHT = 2e-5
 # Seconds: all runs of a peer on a case, our tight run, and each of our timed runs.
-PEER_SECONDS, TIGHT_SECONDS, RUN_SECONDS = 10.0, 20.0, 10.0
+PEER_SECONDS, TIGHT_SECONDS, RUN_SECONDS = 8.0, 20.0, 10.0
 HALVINGS = {1e-3: 2, 1e-2: 1, 1e-4: 1}  # of the step between passes, by distance
 FILE_CS = (0.1, 1.0, 10.0)
 
