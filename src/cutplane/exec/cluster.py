@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .members import Failed, Lost, Member, is_lost, told
 from .orders import Order, Recipe, Timings, Worker
 
 logger = logging.getLogger("cutplane")
@@ -32,6 +33,9 @@ POLL = 1.0
 GREETING = 5.0
 # How often an object may be lost without a round in between.
 MOST_LOSSES = 5
+# A worker that others wait for so many seconds, or that takes so many times as long, is named.
+SLOW = 3.0
+MUCH_SLOWER = 2.0
 # Orders of the log that are sent at a time.
 REPLAY = 8
 PACKAGES = ("numpy", "scipy", "numba")
@@ -40,28 +44,8 @@ PACKAGES = ("numpy", "scipy", "numba")
 class ClusterError(RuntimeError):
     """The cluster cannot go on: no worker is left, or the scheduler is gone."""
 
-
-@dataclass
-class Member:
-    """An object of the crew, and where it is."""
-
-    number: int
-    recipe: Recipe
-    worker: Worker
-    future: Any = None
-    losses: int = 0
-    seconds: float = 0.0  # of its own work so far
-
-
-class _Lost:
-    """In place of an answer."""
-
-
-@dataclass
-class _Failed:
-    """In place of an answer: what a method raised."""
-
-    error: BaseException
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 def check_client(client: Any) -> None:
@@ -104,6 +88,7 @@ class Crew:
     log: list[Order] = field(default_factory=list)
     _members: list[Member] = field(default_factory=list)
     _bad: set[str] = field(default_factory=set)
+    _late: tuple[float, list[Member]] = field(default_factory=lambda: (0.0, []))
     _greeted: set[str] = field(default_factory=set)
     _proxied: set[str] = field(default_factory=set)
 
@@ -190,6 +175,17 @@ class Crew:
                     f"worker {address} has {others}; install the same versions on every worker"
                 )
 
+    def collect(self, futures: Sequence[Any]) -> list[Any]:
+        """What Dask futures hold; what went wrong there is raised."""
+        from distributed import wait
+
+        futures = list(futures)
+        while True:
+            with contextlib.suppress(TimeoutError, asyncio.CancelledError):
+                wait(futures, timeout=POLL)
+                return self.client.gather(futures)
+            self.workers()  # nobody is left to compute them?
+
     # -- making objects -------------------------------------------------------
 
     def hire(self, recipes: Sequence[Recipe], workers: Sequence[Worker]) -> None:
@@ -231,7 +227,7 @@ class Crew:
                     pending.remove(member)
                     logger.debug("making an object on %s: %s", member.worker, member.future.status)
                     if not self._was_lost(member):
-                        raise _told(member, member.future.exception())
+                        raise told(member, member.future.exception())
                     lost.append(member)
         return lost
 
@@ -268,7 +264,7 @@ class Crew:
         for first in range(0, len(self.log), REPLAY):
             here = [member for member in members if member not in lost]
             answers = self._send(here, self.log[first : first + REPLAY])
-            lost += [m for m, answer in zip(here, answers, strict=True) if _is_lost(answer, m)]
+            lost += [m for m, answer in zip(here, answers, strict=True) if is_lost(answer, m)]
         return lost
 
     @staticmethod
@@ -290,6 +286,19 @@ class Crew:
     def __exit__(self, *error: Any) -> None:
         self.close()
 
+    def note(self) -> str:
+        """Which worker the others wait for, in words; nothing if none."""
+        begin, late = self._late
+        waited = time.perf_counter() - begin
+        if 0 < len(late) < len(self._members) and waited > SLOW:
+            return f"waiting for worker {late[0].worker.name} ({waited:.0f} s)"
+        if len(self._members) < 2:
+            return ""
+        *others, slowest = sorted(self._members, key=lambda member: member.seconds)
+        if slowest.seconds > max(SLOW, MUCH_SLOWER * others[len(others) // 2].seconds):
+            return f"slow worker {slowest.worker.name}"
+        return ""
+
     # -- rounds ---------------------------------------------------------------
 
     def round(self, orders: Sequence[Order]) -> list[list[Any]]:
@@ -307,11 +316,10 @@ class Crew:
         while waiting:
             lost = []
             for member, answer in zip(waiting, self._send(waiting, orders), strict=True):
-                if _is_lost(answer, member):
+                if is_lost(answer, member):
                     lost.append(member)
                     continue
                 answers[member.number], seconds = answer
-                member.seconds += seconds
                 member.losses = 0
                 slowest = max(slowest, seconds)
             recovery = time.perf_counter()
@@ -336,9 +344,12 @@ class Crew:
     async def _send_all(self, members: Sequence[Member], orders: Sequence[Order]) -> list[Any]:
         tasks = [asyncio.ensure_future(self._send_one(member, orders)) for member in members]
         pending: set[Any] = set(tasks)
+        begin = time.perf_counter()
         try:
             while pending:
                 done, pending = await asyncio.wait(pending, timeout=POLL)
+                late = [m for t, m in zip(tasks, members, strict=True) if t in pending]
+                self._late = (begin, late)
                 if not pending or done:
                     continue
                 alive = {worker.address for worker in await self._alive()}
@@ -348,11 +359,12 @@ class Crew:
         finally:
             for task in pending:
                 task.cancel()
-        return [_Lost() if task.cancelled() else task.result() for task in tasks]
+        return [Lost() if task.cancelled() else task.result() for task in tasks]
 
     async def _send_one(self, member: Member, orders: Sequence[Order]) -> Any:
         from distributed.protocol import to_serialize
 
+        begin = time.perf_counter()
         message = {
             "actor": member.future.key,
             "function": "play",
@@ -368,10 +380,11 @@ class Crew:
                 reply = await self.client.scheduler.proxy(worker=address, msg=message)
         except (OSError, KeyError) as error:  # of the network; or it has no such actor
             logger.debug("no answer from %s: %r", address, error)
-            return _Lost()
+            return Lost()
+        member.seconds += time.perf_counter() - begin
         if reply["status"] == "OK":
             return reply["result"]
-        return _Failed(reply["exception"])
+        return Failed(reply["exception"])
 
     async def _is_direct(self, address: str) -> bool:
         """Whether messages go to a worker directly; asked once."""
@@ -388,21 +401,6 @@ class Crew:
                 pass
         self._proxied.add(address)
         return False
-
-
-def _told(member: Member, error: BaseException) -> BaseException:
-    """An error with the worker on which it was raised."""
-    place = f"worker {member.worker.name} at {member.worker.address}"
-    if type(error) is ValueError:  # for the user
-        return ValueError(f"{place}: {error}")
-    error.add_note(f"raised on {place}")
-    return error
-
-
-def _is_lost(answer: Any, member: Member) -> bool:
-    if isinstance(answer, _Failed):
-        raise _told(member, answer.error)
-    return isinstance(answer, _Lost)
 
 
 def worker_threads() -> int:

@@ -8,7 +8,7 @@ are added up here in the order in which they are added where all rows are in one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -140,8 +140,8 @@ class RemoteMatrix:
         Rows at which blocks begin, and the end.
     shape, numbers
         The same.
-    digest : bytes
-        Of the data.
+    digest : callable
+        Gives a fingerprint of the data.
     """
 
     whole = None
@@ -153,7 +153,7 @@ class RemoteMatrix:
         bounds: np.ndarray,
         shape: tuple[int, int],
         numbers: int,
-        digest: bytes,
+        digest: Callable[[], bytes],
     ) -> None:
         self.crew = crew
         self.plans = plans
@@ -170,7 +170,7 @@ class RemoteMatrix:
 
     def digest(self) -> bytes:
         """A fingerprint of the data."""
-        return self._digest
+        return self._digest()
 
     def rounds(self) -> Rounds:
         """Questions for a problem that begins now."""
