@@ -11,7 +11,7 @@ import scipy.sparse
 from cutplane import LinearSVC
 from cutplane.bundle import AdaptivePosition, BundleSolver, StopRule
 from cutplane.data import as_blocks
-from cutplane.descent import AutoSolver, NewtonSolver, auto, newton
+from cutplane.descent import AutoSolver, NewtonSolver, auto, curvature
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.loops import newton as loops
 from cutplane.oracles import RowOracle
@@ -102,6 +102,16 @@ def test_threads_change_nothing(dual_case, make_problem):
         threaded = solve(problem.oracle(executor, block_numbers=200), 40.0, relative=1e-6)
     np.testing.assert_array_equal(serial.w, threaded.w)
     assert serial.certificate == threaded.certificate and serial.bias == threaded.bias
+
+
+def test_blocks_on_disk_give_the_same_bits(dual_case, make_problem):
+    problem = make_problem(dual_case, seed=4, rows=ROWS, free_bias=True)
+    plain = problem.oracle(block_numbers=200)
+    matrix = replace(plain.matrix, whole=None)
+    other = RowOracle(matrix, plain.targets, plain.risk, SerialExecutor(), free_bias=True)
+    one, two = (solve(oracle, 40.0, relative=1e-6) for oracle in (plain, other))
+    np.testing.assert_array_equal(one.w, two.w)
+    assert one.certificate == two.certificate
 
 
 def test_weights_are_repeated_rows(make_problem, all_cases):
@@ -219,13 +229,13 @@ def test_the_matrix_follows_the_rows(make_problem, all_cases, bias, sparse):
     constant = {"none": [], "constant": [2.0], "free": [1.0]}[bias]
     full = np.hstack([X, np.tile(constant, (ROWS, 1))])
     rng = np.random.default_rng(0)
-    curvature = newton._Curvature(oracle)
+    kept = curvature.Curvature(oracle)
     inside = (rng.random(ROWS) < 0.5).astype(np.uint8)
-    for part in (0.0, 0.02, 0.02, 0.9, 0.0, *[0.01] * newton.MOST_UPDATES):
+    for part in (0.0, 0.02, 0.02, 0.9, 0.0, *[0.01] * curvature.MOST_UPDATES):
         flip = rng.random(ROWS) < part
         inside[flip] = 1 - inside[flip]
         expected = (full * (plain.targets.weights * inside)[:, None]).T @ full
-        np.testing.assert_allclose(curvature.matrix(inside), expected, rtol=1e-12, atol=1e-10)
+        np.testing.assert_allclose(kept.matrix(inside), expected, rtol=1e-12, atol=1e-10)
 
 
 # -- chosen automatically -------------------------------------------------------------

@@ -29,7 +29,8 @@ from typing import TypeGuard
 import numpy as np
 
 from ..bundle import AdaptivePosition, Best, BundleSolver, IterativeSolver, Observer, StopRule
-from ..data.blocks import CSRBlock
+from ..data.blocks import Block, CSRBlock
+from ..exec import SerialExecutor
 from ..oracles import Cut, Oracle, RowOracle
 from ..result import Iteration, Status
 from ..risks import HingeRisk, SquaredHingeRisk
@@ -197,8 +198,8 @@ class AutoSolver(IterativeSolver):
     def _certificates_to_come(self) -> int:
         """How many certificates descent may still have before it; 0 if it is not to be tried."""
         oracle = self.oracle
-        if not _has_dual_steps(oracle):
-            return 0
+        if not _has_dual_steps(oracle) or oracle.matrix.whole is None:
+            return 0  # on disk rows in random order cost a seek each
         matrix = oracle.matrix
         if matrix.numbers <= SHORT_COLUMN * matrix.shape[1]:
             return TO_COME_SHORT
@@ -213,12 +214,11 @@ class AutoSolver(IterativeSolver):
 
 
 def _has_dual_steps(oracle: Oracle) -> TypeGuard[RowOracle]:
-    """Whether rows have dual variables that descent and Newton's method know, all at hand."""
+    """Whether rows have dual variables that descent and Newton's method know."""
     if not isinstance(oracle, RowOracle) or oracle.slack(1.0, 1.0) != 0.0:
         return False
-    if not isinstance(oracle.risk, HingeRisk | SquaredHingeRisk) or oracle.matrix.numbers < SMALL:
-        return False
-    return oracle.matrix.whole is not None  # on disk rows in random order cost a seek each
+    hinge = isinstance(oracle.risk, HingeRisk | SquaredHingeRisk)
+    return hinge and oracle.matrix.numbers >= SMALL
 
 
 def _suits_newton(oracle: Oracle) -> TypeGuard[RowOracle]:
@@ -228,7 +228,15 @@ def _suits_newton(oracle: Oracle) -> TypeGuard[RowOracle]:
     matrix, features = oracle.matrix, oracle.matrix.shape[1]
     if features > MOST_FEATURES or features**3 > FACTOR_WORK * matrix.numbers:
         return False
-    if isinstance(matrix.whole, CSRBlock):
-        lengths = np.diff(matrix.whole.starts)
-        return float(np.einsum("i,i->", lengths, lengths)) <= LONG_ROW * matrix.numbers
+    if isinstance(matrix.blocks[0], CSRBlock):
+        squares = sum(matrix.run(_squared_lengths, SerialExecutor()))
+        return squares <= LONG_ROW * matrix.numbers
     return features <= LONG_DENSE_ROW
+
+
+def _squared_lengths(k: int, block: Block) -> float:
+    """Σ (numbers in a row)² of a block."""
+    if not isinstance(block, CSRBlock):
+        return 0.0
+    lengths = np.diff(block.starts)
+    return float(np.einsum("i,i->", lengths, lengths))

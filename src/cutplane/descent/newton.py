@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import scipy.linalg
@@ -34,7 +33,7 @@ from ..oracles import Cut, RowOracle
 from ..oracles.line import newton
 from ..result import Status
 from ..risks import HingeRisk, SquaredHingeRisk
-from .passes import flat_rows
+from .curvature import Curvature
 
 # The first width: at w = 0 all rows are inside, and the first step is one of least squares.
 WIDTH = 4.0
@@ -52,10 +51,6 @@ STEP_SLOPE = 0.1
 MOST_LINE_STEPS = 10
 # Where so many steps are not enough, rounding is in the way.
 MOST_ITERATIONS = 100
-# Arrays for parts of the matrix, at most, and the numbers in each compared with those of the data.
-MOST_GROUPS, GROUP_PART = 16, 0.25
-# Times that the matrix is brought up to date before it is computed anew.
-MOST_UPDATES = 30
 
 
 class NewtonSolver(IterativeSolver):
@@ -101,9 +96,9 @@ class NewtonSolver(IterativeSolver):
         self.trial = oracle.new_point()
         self._bias = 0.0
         self._ways = np.zeros(rows)
-        self._coef = np.empty(rows)
+        self._coef = np.zeros(rows)
         self._inside = np.zeros(rows, np.uint8)
-        self._curvature = _Curvature(oracle)
+        self._curvature = Curvature(oracle)
         self._cut: Cut | None = None
         self._slack = 0.0  # what smoothing costs, in units of the objective
 
@@ -356,60 +351,6 @@ class NewtonSolver(IterativeSolver):
                 high, at_high = step, here
                 at_low *= 0.5 if turn else 1.0
         return low or high
-
-
-class _Curvature:
-    """Σ weight_i x_i x_iᵀ over the rows inside, with the bias or the constant feature last."""
-
-    def __init__(self, oracle: RowOracle) -> None:
-        matrix = oracle.matrix
-        self._oracle = oracle
-        self._constant = 1.0 if oracle.free_bias else oracle.constant
-        self._size = matrix.shape[1] + (self._constant != 0.0)
-        self._flat = [flat_rows(block) for block in matrix.blocks]
-        blocks = len(self._flat)
-        room = int(GROUP_PART * matrix.numbers / self._size**2)
-        groups = min(blocks, max(2, min(MOST_GROUPS, room)))
-        edges = [blocks * k // groups for k in range(groups + 1)]
-        self._groups = list(pairwise(edges))
-        self._halves = np.zeros((groups, self._size, self._size))
-        self._counted = np.zeros(len(matrix), np.uint8)
-        self._updates = np.full(groups, MOST_UPDATES)
-
-    def changes(self, inside: np.ndarray) -> tuple[int, int]:
-        """How many rows are inside, and how many have changed since the last matrix."""
-        return loops.count_changes(inside, self._counted)
-
-    def matrix(self, inside: np.ndarray) -> np.ndarray:
-        """The matrix for these rows, in an array of its own."""
-        matrix, weights = self._oracle.matrix, self._oracle.targets.weights
-
-        def bring_up_to_date(group: int) -> None:
-            first, last = self._groups[group]
-            rows = slice(matrix.bounds[first], matrix.bounds[last])
-            count, changed = loops.count_changes(inside[rows], self._counted[rows])
-            anew = changed > count or self._updates[group] >= MOST_UPDATES
-            half = self._halves[group]
-            if anew:
-                half[...] = 0.0
-            self._updates[group] = 0 if anew else self._updates[group] + 1
-            for k in range(first, last):
-                own = matrix.slice(k)
-                loops.add_squares(
-                    *self._flat[k],
-                    inside[own],
-                    self._counted[own],
-                    weights[own],
-                    self._constant,
-                    anew,
-                    half,
-                )
-
-        self._oracle.executor.run(bring_up_to_date, len(self._groups))
-        total = self._halves[0].copy()
-        for half in self._halves[1:]:
-            total += half
-        return total + total.T
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> float:

@@ -51,6 +51,10 @@ COPY_NUMBERS = 1 << 26
 BIAS_REACH = 10.0
 
 
+# Values, columns and starts of rows, as the loops take them.
+FlatRows = tuple[np.ndarray, np.ndarray | None, np.ndarray]
+
+
 @dataclass
 class _Part:
     """Rows that lie in one piece, flat, what the steps depend on, and which rows are active."""
@@ -319,7 +323,7 @@ def squared_norms(oracle: RowOracle) -> np.ndarray:
     return squares
 
 
-def flat_rows(block: Block) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+def flat_rows(block: Block) -> FlatRows:
     """Values, columns and starts of the rows of a block; columns of data are copied."""
     if isinstance(block, CSRBlock):
         return block.values, block.indices, block.starts
