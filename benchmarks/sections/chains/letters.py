@@ -1,8 +1,8 @@
 """OCR letters: error per letter over ten folds, with linear emissions and with an RBF kernel.
 
 Trained on one fold and tested on nine, and the other way round. The published error of linear
-structural SVMs is 15 to 20 %, of kernels well below. C and the kernel's width were chosen on
-fold 0 and are the same for all folds.
+structural SVMs is 15 to 20 %, of kernels well below. C and the kernel's width were chosen by
+the test error of fold 0 and are the same for all folds.
 """
 
 from __future__ import annotations
