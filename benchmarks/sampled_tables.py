@@ -59,7 +59,7 @@ def _growth(cases: list[Content]) -> str:
         [
             _name(case),
             point["rows"],
-            seconds_text(point["seconds"]["mean"]),
+            ("" if point["converged"] else "> ") + seconds_text(point["seconds"]["mean"]),
             _number(point["cpu_seconds"]),
             f"{point['n_iter']['mean']:.0f}",
             f"{point['n_kernel_values']['mean']:.2g}" if "n_kernel_values" in point else "–",

@@ -44,10 +44,7 @@ def run(report: Report) -> None:
         label = f"{NAMES[name]} {method}" + (f" r={size}" if size else "")
         with report.attempt(label):
             points = _points(report, whole, method, size, label)
-            sizes = tuple(point["rows"] for point in points)
-            seconds = [point["cpu_seconds"]["mean"] for point in points]
-            each = [s / p["n_iter"]["mean"] for s, p in zip(seconds, points, strict=True)]
-            slopes = {"seconds": slope(sizes, seconds), "seconds_per_iteration": slope(sizes, each)}
+            slopes = {"seconds": _slope(points), "seconds_per_iteration": _slope(points, "n_iter")}
             case = {**whole.facts(), "method": method, "sample_size": size}
             checks = []
             if method in MOST_SLOPE:
@@ -71,12 +68,20 @@ def _points(
                 fit_and_record(report, split, method=method, sample_size=size, random_state=seed)
                 for seed in seeds(report)[: 1 if rows > ONE_SEED else 3]
             ]
-        points.append({"rows": rows, **summary(runs), "runs": runs})
+        converged = all(run.get("status", "converged") == "converged" for run in runs)
+        points.append({"rows": rows, "converged": converged, **summary(runs), "runs": runs})
         report.say(f"{label}, {rows} rows: {points[-1]['cpu_seconds']['mean']:.2f} CPU s")
         # Four times the rows, at most sixteen times the time.
         if method == "exact" and 16 * runs[0]["cpu_seconds"] > EXACT_SECONDS:
             break
     return points
+
+
+def _slope(points: list[dict[str, Any]], per: str | None = None) -> float:
+    """Of the CPU time of the fits that were not stopped, or of the time per iteration of all."""
+    used = [p for p in points if p["converged"] or per is not None]
+    seconds = [p["cpu_seconds"]["mean"] / (p[per]["mean"] if per else 1.0) for p in used]
+    return slope(tuple(p["rows"] for p in used), seconds)
 
 
 def _decomposition(split: Split, limit: float) -> dict[str, Any]:
