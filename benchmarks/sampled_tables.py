@@ -51,7 +51,7 @@ def _number(entry: Content) -> str:
 def _name(case: Content) -> str:
     size = f" r={case['sample_size']}" if case["sample_size"] else ""
     method = "decomposition (SVC)" if case["method"] == "exact" else case["method"]
-    return f"{case['data']} {method}{size}"
+    return f"{case['data']} {method}{size}" + (", fixed C" if case.get("fixed_C") else "")
 
 
 def _growth(cases: list[Content]) -> str:
