@@ -41,12 +41,15 @@ def _growth(cases: Sequence[Case]) -> Any:
         for case in (c for c in cases if c["data"] == name):
             label, style, colour = METHODS[case["method"]]
             label += f" r = {case['sample_size']}" if case["sample_size"] else ""
+            if case.get("fixed_C"):
+                label, style = f"{label}, C fixed", f"{style[0]}--"
             rows = [point["rows"] for point in case["points"]]
             slope = f" (rows^{case['slopes']['seconds']:.2f})"
             for ax, key, factor in zip(row, _QUANTITIES, (1, 100, 100), strict=True):
                 values = [factor * point[key]["mean"] for point in case["points"]]
                 text = label + (slope if key == "cpu_seconds" else "")
-                ax.plot(rows, values, style, color=colour, markersize=4, label=text)
+                if key == "cpu_seconds" or not case.get("fixed_C"):  # other C, other errors
+                    ax.plot(rows, values, style, color=colour, markersize=4, label=text)
         for ax, title in zip(
             row, ("CPU seconds", "training error, %", "test error, %"), strict=True
         ):

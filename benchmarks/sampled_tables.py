@@ -51,7 +51,7 @@ def _number(entry: Content) -> str:
 def _name(case: Content) -> str:
     size = f" r={case['sample_size']}" if case["sample_size"] else ""
     method = "decomposition (SVC)" if case["method"] == "exact" else case["method"]
-    return f"{case['data']} {method}{size}"
+    return f"{case['data']} {method}{size}" + (", fixed C" if case.get("fixed_C") else "")
 
 
 def _growth(cases: list[Content]) -> str:
@@ -59,7 +59,7 @@ def _growth(cases: list[Content]) -> str:
         [
             _name(case),
             point["rows"],
-            seconds_text(point["seconds"]["mean"]),
+            ("" if point["converged"] else "> ") + seconds_text(point["seconds"]["mean"]),
             _number(point["cpu_seconds"]),
             f"{point['n_iter']['mean']:.0f}",
             f"{point['n_kernel_values']['mean']:.2g}" if "n_kernel_values" in point else "–",
