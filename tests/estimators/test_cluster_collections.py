@@ -37,17 +37,15 @@ def data():
 
 def near(model, X, y):
     """The same problem: both certificates hold for both models."""
-    here = LinearSVC(n_jobs=1, tol=1e-6, solver="ocas").fit(X, y)
+    here = LinearSVC(n_jobs=1, tol=1e-4, solver="ocas").fit(X, y)
     assert model.certificate_.dual <= here.certificate_.primal * (1 + 1e-12)
     assert here.certificate_.dual <= model.certificate_.primal * (1 + 1e-12)
-    np.testing.assert_allclose(
-        model.coef_, here.coef_, rtol=0, atol=0.02 * np.abs(here.coef_).max()
-    )
+    np.testing.assert_allclose(model.coef_, here.coef_, rtol=0, atol=0.2 * np.abs(here.coef_).max())
     assert model.n_features_in_ == X.shape[1]
 
 
 def fit(client, X, y, **settings):
-    return LinearSVC(executor=client, tol=1e-6, solver="ocas", **settings).fit(X, y)
+    return LinearSVC(executor=client, tol=1e-4, solver="ocas", **settings).fit(X, y)
 
 
 def test_dense_chunks_of_rows_and_columns(client, data):
@@ -60,7 +58,7 @@ def test_dense_chunks_of_rows_and_columns(client, data):
 
 def test_the_same_bits_for_one_partition(client, data):
     X, y = data
-    here = LinearSVC(n_jobs=1, tol=1e-6, solver="ocas").fit(X, y)
+    here = LinearSVC(n_jobs=1, tol=1e-4, solver="ocas").fit(X, y)
     model = fit(client, da.from_array(X, chunks=(9000, 12)), y)
     assert model.certificate_ == here.certificate_
     np.testing.assert_array_equal(model.coef_, here.coef_)
@@ -112,7 +110,7 @@ def test_checkpoints_know_the_data(client, data, tmp_path):
     X, y = data
     rows = da.from_array(X, chunks=(3000, 12))
     path = tmp_path / "state"
-    fit(client, rows, y, checkpoint=path, max_iter=200)
+    fit(client, rows, y, checkpoint=path, max_iter=20)
     fit(client, rows, y, checkpoint=path)
     with pytest.raises(ValueError, match=r"other data \(X\)"):
         fit(client, rows + 1.0, y, checkpoint=path)
@@ -139,8 +137,8 @@ def texts(data, tmp_path):
 
 def test_svmlight_files(client, texts):
     paths, X, y, cost = texts
-    model = LinearSVC(executor=client, tol=1e-6, solver="ocas").fit(RowFiles(paths))
-    here = LinearSVC(n_jobs=1, tol=1e-6, solver="ocas").fit(X, y, cost)
+    model = LinearSVC(executor=client, tol=1e-4, solver="ocas").fit(RowFiles(paths))
+    here = LinearSVC(n_jobs=1, tol=1e-4, solver="ocas").fit(X, y, cost)
     assert model.certificate_.dual <= here.certificate_.primal * (1 + 1e-12)
     assert here.certificate_.dual <= model.certificate_.primal * (1 + 1e-12)
     assert model.n_features_in_ == 12
@@ -167,8 +165,8 @@ def test_ranking_with_queries_from_files(client, tmp_path):
     for path, rows in zip(paths, (slice(0, 200), slice(200, 400)), strict=True):
         sparse = scipy.sparse.csr_matrix(X[rows])
         dump_svmlight(sparse, y[rows], path, qid=qid[rows], zero_based=False)
-    model = RankSVM(executor=client, tol=1e-6).fit(RowFiles(paths))
-    here = RankSVM(n_jobs=1, tol=1e-6).fit(X, y, qid=qid)
+    model = RankSVM(executor=client, tol=1e-4).fit(RowFiles(paths))
+    here = RankSVM(n_jobs=1, tol=1e-4).fit(X, y, qid=qid)
     assert model.n_queries_ == 40
     assert model.certificate_.primal == pytest.approx(here.certificate_.primal, rel=1e-5)
 
