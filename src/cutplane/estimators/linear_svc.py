@@ -36,6 +36,8 @@ LOSSES: dict[str, Callable[[], Risk]] = {
     "squared_hinge": SquaredHingeRisk,
     "logistic": LogisticRisk,
 }
+# Non-zeros whose indices are copied by several threads.
+WORTH_SHARING = 1 << 22
 MULTI_CLASS = ("ovr", "crammer_singer")
 
 
@@ -205,8 +207,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
         start = self._start()
         checked, encoded, weights = self._check_data(X, y, sample_weight)
         outputs = len(self.classes_) if self._joint() else 1
-        with make_executor(self.n_jobs, getattr(checked, "size", 0)) as executor:
-            matrix = as_blocks(checked, outputs=outputs, runner=executor)
+        if getattr(checked, "nnz", 0) < WORTH_SHARING:
+            matrix = as_blocks(checked, outputs=outputs)
+        else:
+            with make_executor(self.n_jobs, checked.nnz) as executor:
+                matrix = as_blocks(checked, outputs=outputs, runner=executor)
         form = self._form(matrix, encoded, weights)
         dual_points = self._check_dual_init(dual_init, form, len(encoded))
         results = self._solve(
