@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 # Whose work is rounds over all rows.
 IN_ROUNDS = ("auto", "ocas", "cpa")
 DEFAULT_TIMEOUT = 60.0
+# Non-zeros whose indices are copied by several threads.
+WORTH_SHARING = 1 << 22
 
 
 class DaskCluster:
@@ -236,8 +238,11 @@ def blocks_for(model: Any, X: Any, outputs: int = 1) -> Iterator[BlockedMatrix |
         with X.held(outputs) as held:
             yield held
         return
-    with make_executor(threads_of(model), getattr(X, "size", 0)) as threads:
-        matrix = as_blocks(X, outputs=outputs, runner=threads)
+    if getattr(X, "nnz", 0) < WORTH_SHARING:
+        matrix = as_blocks(X, outputs=outputs)
+    else:
+        with make_executor(threads_of(model), X.nnz) as threads:
+            matrix = as_blocks(X, outputs=outputs, runner=threads)
     executor = getattr(model, "executor", None)
     if executor is None or isinstance(executor, Integral):
         yield matrix
