@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,8 @@ def _growth(cases: Sequence[Case]) -> Any:
             if case.get("fixed_C"):
                 label, style = f"{label}, C fixed", f"{style[0]}--"
             rows = [point["rows"] for point in case["points"]]
-            slope = f" (rows^{case['slopes']['seconds']:.2f})"
+            slope = case["slopes"]["seconds"]
+            slope = f" (rows^{slope:.2f})" if math.isfinite(slope) else ""
             for ax, key, factor in zip(row, _QUANTITIES, (1, 100, 100), strict=True):
                 values = [factor * point[key]["mean"] for point in case["points"]]
                 text = label + (slope if key == "cpu_seconds" else "")
@@ -54,10 +56,12 @@ def _growth(cases: Sequence[Case]) -> Any:
             row, ("CPU seconds", "training error, %", "test error, %"), strict=True
         ):
             ax.set_xscale("log")
+            ax.xaxis.set_minor_formatter("")
             ax.set_xlabel("rows")
             ax.set_ylabel(title)
             ax.grid(alpha=0.25)
         row[0].set_yscale("log")
+        row[0].yaxis.set_minor_formatter("")
         row[0].set_title(NAMES[name], loc="left", fontsize=10)
         row[0].legend(frameon=False, fontsize=7)
     return figure
