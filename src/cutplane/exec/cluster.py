@@ -17,6 +17,7 @@ import logging
 import sys
 import time
 import uuid
+from asyncio import CancelledError
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -218,7 +219,8 @@ class Crew:
             )
         pending, lost = list(members), []
         while pending:
-            with contextlib.suppress(TimeoutError, asyncio.CancelledError):
+            # Waiting is done by the current client, which need not be ours.
+            with self.client.as_current(), contextlib.suppress(TimeoutError, CancelledError):
                 wait([m.future for m in pending], timeout=POLL, return_when="FIRST_COMPLETED")
             alive = {worker.address for worker in self._ask_scheduler()}
             for member in list(pending):
