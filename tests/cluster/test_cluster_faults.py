@@ -67,9 +67,9 @@ def test_each_fault_once(name, faults, cluster, problem):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*SURVIVED, "any-moment", *ENDED])
 def test_each_fault_many_times(name):
+    command = [sys.executable, "-m", "benchmarks.cluster_faults", name]
     answer = subprocess.run(
-        [sys.executable, "-m", "benchmarks.cluster_faults", name]
-        + ["--times", str(TIMES), "--seconds", str(HANGS)],
+        [*command, "--times", str(TIMES), "--seconds", str(HANGS)],
         cwd=ROOT,
         capture_output=True,
         text=True,
