@@ -30,7 +30,7 @@ def test_updated_cuts_are_those_computed_anew(monkeypatch, layout, constant):
         w = w + (0.01 if k % 20 else 1.0) * rng.normal(size=w.shape)
         oracle.evaluate(w, point)
         cut = oracle.cut(point)
-        updated += int(np.count_nonzero(oracle._products._changes._updates))
+        updated += int(np.count_nonzero(oracle._products._changes.updated))
         signs = targets.labels
         margins = signs * (X @ w[:12] + (constant * w[-1] if constant else 0.0))
         coef = np.where(margins < 1.0, -signs * targets.weights, 0.0) / targets.total

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..oracles import Cut, Oracle, Resumable
+from ..oracles import Cut, Oracle, Refreshing, Resumable
 from ..result import Status
 from .reduced import Bundle, ReducedSolution
 from .solver import (
@@ -34,6 +34,9 @@ from .step import CutPosition
 
 # Rounding that scores may pick up before the objective is taken from w again.
 DRIFT = 1e-12
+# Iterations after which the scores of the best point are computed anew. Rounding does not ask for
+# it so soon; but what is lost elsewhere with rows can be made again from what came since.
+REFRESH = 64
 
 
 class BundleSolver(IterativeSolver):
@@ -81,6 +84,7 @@ class BundleSolver(IterativeSolver):
         while True:
             if self.recorder is not None:
                 self.recorder(self.state())
+            self._refresh()
             with self.watch.phase("qp"):
                 solution = self.solution = self.bundle.solve(self.C)
             slack = self.oracle.slack(self.best.primal, self.C)
@@ -97,6 +101,12 @@ class BundleSolver(IterativeSolver):
                 return status
             self._add_cut()
             self._drop_cuts()
+
+    def _refresh(self) -> None:
+        """Now and then, compute the point anew."""
+        if self.trace and len(self.trace) % REFRESH == 0 and isinstance(self.oracle, Refreshing):
+            with self.watch.phase("scores"):
+                self.oracle.refresh(self.point)
 
     def state(self) -> dict[str, Any]:
         """Where the run is: what an iteration that begins now depends on, to the last bit.

@@ -47,6 +47,25 @@ def collect_bin(positions, jumps, low, scale, inner, wanted, out_positions, out_
 
 
 @jit
+def count_bins(positions, low, scale, counts):
+    """counts[b] += number of positions in bin b."""
+    inner = counts.shape[0] - 2
+    for i in range(positions.shape[0]):
+        counts[_bin_of(positions[i], low, scale, inner)] += 1
+
+
+@jit
+def copy_bins(positions, jumps, low, scale, inner, first, last, out_positions, out_jumps):
+    """Copy the steps of the bins first to last; the outputs must have room for them."""
+    count = 0
+    for i in range(positions.shape[0]):
+        if first <= _bin_of(positions[i], low, scale, inner) <= last:
+            out_positions[count] = positions[i]
+            out_jumps[count] = jumps[i]
+            count += 1
+
+
+@jit
 def walk_steps(positions, jumps, slope, start):
     """Walk sorted steps until start + slope·k + Σ jumps crosses zero; returns (k, found)."""
     level = start

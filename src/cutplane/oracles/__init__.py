@@ -1,6 +1,6 @@
 """Oracles: turn a point into a cut and a line into its minimum. They solve no QP."""
 
-from .base import Oracle, Resumable
+from .base import Oracle, Refreshing, Resumable
 from .linear import LinearOracle, RowOracle
 from .point import Cut, Line, Point
 from .surface import Surface
@@ -12,6 +12,7 @@ __all__ = [
     "LinearOracle",
     "Oracle",
     "Point",
+    "Refreshing",
     "Resumable",
     "RowOracle",
     "Surface",

@@ -56,6 +56,15 @@ class Oracle(Protocol):
 
 
 @runtime_checkable
+class Refreshing(Protocol):
+    """An oracle whose points pick up rounding as they move, and can be computed anew."""
+
+    def refresh(self, point: Point) -> None:
+        """Compute a point anew from its w, and depend on nothing else that was before."""
+        ...
+
+
+@runtime_checkable
 class Resumable(Protocol):
     """An oracle whose state can be written, so that a run goes on from it to the same bits."""
 

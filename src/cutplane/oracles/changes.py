@@ -12,7 +12,7 @@ from ..data import BlockedMatrix
 from ..data.blocks import Block
 from ..loops import vectors
 
-# Times that a product is brought up to date before it is computed anew, so that rounding
+# Times that products are brought up to date before all are computed anew, so that rounding
 # does not add up.
 MOST_UPDATES = 30
 
@@ -31,11 +31,16 @@ class ChangedRows:
         self._matrix = matrix
         self._last = np.zeros(shape)
         self._changes = np.empty(shape)
-        self._updates = np.full(len(matrix.blocks), MOST_UPDATES)  # since it was computed anew
+        self._age = MOST_UPDATES  # passes since all products were computed anew
+        self.updated = np.zeros(len(matrix.blocks), dtype=bool)  # by the last pass
 
     def start_anew(self) -> None:
         """Have the next products computed from all rows."""
-        self._updates[:] = MOST_UPDATES
+        self._age = MOST_UPDATES
+
+    def begin(self) -> None:
+        """A pass over the blocks begins."""
+        self._age = 0 if self._age >= MOST_UPDATES else self._age + 1
 
     def add(self, k: int, coef: np.ndarray, block: Block, product: np.ndarray) -> bool:
         """Bring the product of block k up to date.
@@ -47,9 +52,7 @@ class ChangedRows:
         changed, active = vectors.take_changes(
             coef.reshape(-1), self._last[rows].reshape(-1), changes.reshape(-1)
         )
-        self._updates[k] += 1
-        if 2 * changed > active or self._updates[k] > MOST_UPDATES:
-            self._updates[k] = 0
-            return False
-        block.add_gradient(changes, product)
-        return True
+        self.updated[k] = self._age > 0 and 2 * changed <= active
+        if self.updated[k]:
+            block.add_gradient(changes, product)
+        return bool(self.updated[k])

@@ -21,7 +21,7 @@ from ..exec.cluster import worker_threads
 from ..risks import Risk, Scores, Targets
 from .products import RowProducts
 from .row_passes import RowPasses
-from .selection import SORT_BELOW
+from .selection import SORT_BELOW, Grid, Peek
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Slot:
 
 
 COEF = Slot(-1)
+# Steps that are sent ahead of the question for them.
+PEEK = 1024
 
 
 class Source(Protocol):
@@ -173,6 +175,10 @@ class RowsHolder:
     def start_anew(self) -> None:
         """The next gradients are computed from all rows."""
         self._products.start_anew()
+
+    def peek(self, grid: Grid) -> list[Peek]:
+        """Steps near the middle of a grid, where the zero is expected."""
+        return grid.around(self._passes.steps(), PEEK)
 
     def few_steps(self) -> list[Any]:
         """The steps, or for each chunk nothing if they are many."""

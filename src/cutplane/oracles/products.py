@@ -93,6 +93,8 @@ class RowProducts:
     def gradients(self, coef: np.ndarray) -> np.ndarray:
         """The sums of all nodes of the plan."""
         changes = self._changes
+        if changes is not None:
+            changes.begin()
 
         def part(k: int, block: Block, partial: np.ndarray) -> None:
             rows = coef[self._matrix.slice(k)]

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from ..data.parts import SumPlan, add_nodes
-from ..exec import Executor
+from ..exec import Executor, SerialExecutor
 from ..exec.cluster import Crew
 from ..exec.orders import Order
 from ..risks import Risk, Scores, Targets
+from .changes import MOST_UPDATES
 from .holder import COEF, RowTask, Slot, Task
 from .row_passes import Question
-from .selection import Grid, Listed
+from .selection import Grid, Listed, ListedSteps
 
 # Orders that only matter until steps are listed again.
 SEARCHING = ("list_line", "list_bias", "keep")
@@ -38,7 +39,16 @@ class Rounds:
         self._crew = crew
         self._posted: list[Order] = []
         self._known: dict[tuple[Any, ...], list[Any]] = {}
+        self._suggested: list[Order] = []
         self._base = 0
+
+    def known(self, method: str, *arguments: Any) -> list[Any] | None:
+        """The answer to a question that was put ahead of time, if it still holds."""
+        return None if self._posted else self._known.pop((method, *arguments), None)
+
+    def suggest(self, orders: Sequence[Order]) -> None:
+        """Questions that are likely to come: when one of them does, the others go along."""
+        self._suggested = list(orders)
 
     def post(self, method: str, *arguments: Any, shares: Sequence[Any] | None = None) -> None:
         """An order without an answer, for the next round."""
@@ -54,9 +64,12 @@ class Rounds:
         ahead: Sequence[Order] = (),
     ) -> list[Any]:
         """The answers of all members, one after the other."""
-        key = (method, *arguments)
-        if not self._posted and shares is None and key in self._known:
-            return self._known.pop(key)
+        if shares is None and (known := self.known(method, *arguments)) is not None:
+            return known
+        others = [o for o in self._suggested if (o.method, o.arguments) != (method, arguments)]
+        if len(others) < len(self._suggested):
+            ahead = [*ahead, *others]
+        self._suggested = []
         if lasting:
             self._known.clear()
         order = Order(method, arguments, shares, lasting)
@@ -90,6 +103,14 @@ class Rounds:
     def set_base(self, base: int) -> None:
         """How much of the log matters until the end."""
         self._base = base
+
+
+def _orders(name: str, arguments: Sequence[Any]) -> list[Order]:
+    """A question that comes ahead, with what follows from it."""
+    orders = [Order(name, tuple(arguments), lasting=name in SEARCHING)]
+    if name == "list_line":
+        orders.append(Order("peek", (arguments[-1],)))
+    return orders
 
 
 def _joined(answers: Sequence[Sequence[Any]], k: int) -> list[Any]:
@@ -191,6 +212,7 @@ class RemoteProducts:
         self.rounds = matrix.rounds()
         self._matrix = matrix
         self.updates = updates
+        self._gradients = 0  # since all were computed anew
         self.rounds.post("begin", Task(shape, constant, updates))
         self.rounds.keep()
 
@@ -205,12 +227,16 @@ class RemoteProducts:
         if isinstance(coef, Slot):
             sums = self.rounds.ask("gradients", coef, lasting=self.updates)
         else:
+            if self._gradients > MOST_UPDATES:  # this one is computed from all rows
+                self.start_anew(forget=True)
+            self._gradients += 1
             shares = [coef[rows] for rows in self._matrix.member_rows()]
             sums = self.rounds.ask("gradients", shares=shares, lasting=self.updates)
         nodes = [node for plan in self._matrix.plans for node in plan.nodes]
         return add_nodes(dict(zip(nodes, sums, strict=True)), self._matrix.plans[0].parts)
 
     def start_anew(self, forget: bool = False) -> None:
+        self._gradients = 0
         if forget:
             self.rounds.begin()
         self.rounds.post("start_anew")
@@ -247,6 +273,7 @@ class RemotePasses:
         self._matrix = matrix
         self._updates = products.updates
         self._slots = 0
+        self._kept: ListedSteps | None = None  # steps of the bin looked at, if they are here
         shares = [
             RowTask(
                 targets.labels[rows],
@@ -271,9 +298,11 @@ class RemotePasses:
         self._rounds.post("blend", start, end, k, into)
 
     def value(self, at: Scores, ahead: Sequence[Question] = ()) -> list[float]:
-        orders = [
-            Order(name, tuple(arguments), lasting=name in SEARCHING) for name, *arguments in ahead
-        ]
+        orders = [order for name, *arguments in ahead for order in _orders(name, arguments)]
+        known = self._rounds.known("value", at)
+        if known is not None:  # the others go with the first of them
+            self._rounds.suggest(orders)
+            return known
         return self._rounds.ask("value", at, ahead=orders)
 
     # -- planes ---------------------------------------------------------------
@@ -305,7 +334,7 @@ class RemotePasses:
     # -- the bias and lines ---------------------------------------------------
 
     def bias_derivatives(self, at: Scores) -> list[np.ndarray]:
-        return self._rounds.ask("bias_derivatives", at)
+        return self._rounds.ask("bias_derivatives", at, ahead=[Order("value", (at,))])
 
     def line(self, start: Scores, end: Scores, k: float) -> list[np.ndarray]:
         return self._rounds.ask("line", start, end, k)
@@ -313,15 +342,30 @@ class RemotePasses:
     def list_line(
         self, start: Scores, end: Scores, first: float, last: float, grid: Grid
     ) -> list[Listed]:
-        return self._rounds.ask("list_line", start, end, first, last, grid, lasting=True)
+        self._kept = None
+        arguments = (start, end, first, last, grid)
+        ahead = [Order("peek", (grid,))]
+        return self._rounds.ask("list_line", *arguments, lasting=True, ahead=ahead)
 
     def list_bias(self, at: Scores, first: float, last: float, grid: Grid) -> list[Listed]:
-        return self._rounds.ask("list_bias", at, first, last, grid, lasting=True)
+        self._kept = None
+        ahead = [Order("peek", (grid,))]
+        return self._rounds.ask("list_bias", at, first, last, grid, lasting=True, ahead=ahead)
 
     def histogram(self, grid: Grid) -> list[np.ndarray]:
+        if self._kept is not None:
+            return self._kept.histogram(grid)
         return self._rounds.ask("histogram", grid)
 
     def keep(self, grid: Grid, number: int) -> list[int]:
+        if self._kept is not None:
+            return self._kept.keep(grid, number)
+        peeks = self._rounds.known("peek", grid)
+        if peeks is not None and all(peek.first <= number <= peek.last for peek in peeks):
+            positions = [np.array(peek.positions) for peek in peeks]
+            jumps = [np.array(peek.jumps) for peek in peeks]
+            self._kept = ListedSteps(positions, jumps, SerialExecutor())
+            return self._kept.keep(grid, number)
         finer = grid.inside(number)
         ahead = [Order("few_steps")]
         if finer is not None:
@@ -329,6 +373,8 @@ class RemotePasses:
         return self._rounds.ask("keep", grid, number, lasting=True, ahead=ahead)
 
     def steps(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        if self._kept is not None:
+            return self._kept.steps()
         steps = self._rounds.ask("few_steps")
         if any(part is None for part in steps):
             steps = self._rounds.ask("steps")

@@ -74,6 +74,26 @@ class Grid:
             positions, jumps, self.low, self.scale, BINS, number, positions, jumps
         )
 
+    def around(self, steps: Sequence[tuple[np.ndarray, np.ndarray]], most: int) -> list[Peek]:
+        """Those steps of each chunk that are near the middle, in all not more than ``most``."""
+        counts = np.zeros(BINS + 2, dtype=np.int64)
+        chunks = np.zeros((len(steps), BINS + 2), dtype=np.int64)
+        for (positions, _), own in zip(steps, chunks, strict=True):
+            loops.count_bins(positions, self.low, self.scale, own)
+        counts = chunks.sum(axis=0)
+        middle = BINS // 2
+        widths = np.cumsum(counts[middle + 1 : -1] + counts[middle:0:-1])
+        reach = int(np.searchsorted(widths, most, "right"))  # bins to each side
+        first, last = middle + 1 - reach, middle + reach
+        found = []
+        for (positions, jumps), own in zip(steps, chunks, strict=True):
+            room = int(own[first : last + 1].sum()) if reach else 0
+            at, by = np.empty(room), np.empty(room)
+            if room:
+                loops.copy_bins(positions, jumps, self.low, self.scale, BINS, first, last, at, by)
+            found.append(Peek(first, last, at, by))
+        return found
+
     def crossing(self, bins: Sequence[np.ndarray], slope: float, start: float) -> tuple[int, float]:
         """The bin in which the function becomes positive, and its level below that bin.
 
@@ -91,6 +111,16 @@ class Grid:
         above = np.flatnonzero(slope * self.edges() + levels[:-1] >= 0.0)
         number = int(above[0]) if len(above) else BINS + 1
         return number, float(levels[number - 1]) if number > 0 else start
+
+
+@dataclass(frozen=True)
+class Peek:
+    """The steps of a chunk in the bins ``first`` to ``last`` of a grid."""
+
+    first: int
+    last: int
+    positions: np.ndarray
+    jumps: np.ndarray
 
 
 class Steps(Protocol):
