@@ -231,10 +231,10 @@ def killed_in_the_line_search(cluster: ProcessCluster, problem: Problem, number:
 
 def killed_at_any_moment(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
     """A worker is killed at some moment of the fit."""
-    _, pid = _one_of(cluster, number)
+    name, _ = _one_of(cluster, number)
     usual = _survive(cluster, problem, "none", least_losses=0).seconds
     moment = usual * float(np.random.default_rng(number).random())
-    clock = threading.Timer(moment, os.kill, (pid, signal.SIGKILL))
+    clock = threading.Timer(moment, cluster.kill_worker, (name,))
     clock.start()
     try:
         return _survive(cluster, problem, "any moment", least_losses=0)

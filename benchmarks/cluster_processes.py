@@ -137,6 +137,12 @@ class ProcessCluster:
         self._workers[name] = process
         return name
 
+    def kill_worker(self, name: str) -> None:
+        """Kill a worker; returns when it is gone."""
+        process = self._workers[name]
+        os.kill(_pid(process), signal.SIGKILL)
+        process.join()
+
     def addresses(self) -> dict[str, str]:
         """By name, of the workers that the scheduler knows."""
         known = self.client.scheduler_info(n_workers=-1)["workers"]
