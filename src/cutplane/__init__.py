@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ChainTagger,
         Checkpoint,
         CholeskyFeatures,
+        DaskCluster,
         LinearSVC,
         LinearSVCCV,
         LinearSVCPath,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         StructuredSVM,
         linear_svc_path,
     )
+    from .exec.cluster import ClusterError
     from .models import load_model, save_model
     from .report import plot_convergence, plot_path
     from .result import Certificate, Iteration, SolveResult, Status
@@ -55,6 +57,8 @@ _WHERE = {
     "SVR": ".estimators",
     "ChainTagger": ".estimators",
     "Checkpoint": ".estimators",
+    "ClusterError": ".exec.cluster",
+    "DaskCluster": ".estimators",
     "StructuredSVM": ".estimators",
     "Certificate": ".result",
     "Iteration": ".result",
@@ -80,6 +84,8 @@ __all__ = [
     "ChainTagger",
     "Checkpoint",
     "CholeskyFeatures",
+    "ClusterError",
+    "DaskCluster",
     "Dataset",
     "Iteration",
     "LinearSVC",

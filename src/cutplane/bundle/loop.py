@@ -13,6 +13,7 @@ over the data: one product X·w and one product Xᵀ·coef per iteration.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,8 @@ class BundleSolver(IterativeSolver):
     ----------
     recorder : callable or None
         Gets the state at the beginning of every iteration.
+    due : callable or None
+        If it is dear to say where the run is: whether the recorder wants to know now.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class BundleSolver(IterativeSolver):
         self.point = oracle.new_point()
         self.trial = oracle.new_point()
         self.recorder: Recorder | None = None
+        self.due: Callable[[], bool] | None = None
 
     def active_cuts(self) -> tuple[Cut, ...]:
         return tuple(Cut(a, offset) for a, offset in self.bundle.active())
@@ -82,7 +86,7 @@ class BundleSolver(IterativeSolver):
                 self.bundle.add(cut.a, cut.offset)
             self._add_cut()
         while True:
-            if self.recorder is not None:
+            if self.recorder is not None and (self.due is None or self.due()):
                 self.recorder(self.state())
             self._refresh()
             with self.watch.phase("qp"):
@@ -111,16 +115,23 @@ class BundleSolver(IterativeSolver):
     def state(self) -> dict[str, Any]:
         """Where the run is: what an iteration that begins now depends on, to the last bit.
 
-        Good until the end of the iteration, even if that is not reached.
+        Good until the end of the iteration, even if that is not reached. Scores that are elsewhere
+        are not part of it: they are computed anew from w, here as in a run that goes on from it.
         """
         best, point = self.best, self.point
         assert isinstance(self.oracle, Resumable)
+        if not isinstance(point.scores, np.ndarray):
+            assert isinstance(self.oracle, Refreshing)
+            with self.watch.phase("scores"):
+                self.oracle.refresh(point)
         return {
             "best": {"w": best.w, "bias": float(best.bias), "primal": float(best.primal)},
             "dual": float(self.dual),
             "point": {
                 "w": point.w,
-                "scores": point.scores.copy(),
+                "scores": np.array(point.scores)
+                if isinstance(point.scores, np.ndarray)
+                else np.empty(0),
                 "coef": point.coef.copy(),
                 **{name: float(getattr(point, name)) for name in ("bias", "risk", "offset")},
             },
@@ -147,11 +158,16 @@ class BundleSolver(IterativeSolver):
         self.bundle.restore(state["bundle"])
         assert isinstance(self.oracle, Resumable)
         self.oracle.restore(state["oracle"])
-        for name in ("scores", "coef"):
+        self.point.w = point["w"].reshape(shape)
+        scores_here = isinstance(self.point.scores, np.ndarray) and point["scores"].size
+        if not scores_here:  # the run was, or is, one whose scores are elsewhere
+            if not isinstance(self.oracle, Refreshing) or not np.all(np.isfinite(point["w"])):
+                raise ValueError("the scores of the point are missing")
+            self.oracle.place(self.point)
+        for name in ("scores", "coef") if scores_here else ("coef",):
             if getattr(self.point, name).shape != point[name].shape:
                 raise ValueError(f"the {name} of the point have another shape")
             getattr(self.point, name)[...] = point[name]
-        self.point.w = point["w"].reshape(shape)
         for name in ("bias", "risk", "offset"):
             setattr(self.point, name, point[name])
         self.trial.bias = state["trial_bias"]

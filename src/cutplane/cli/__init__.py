@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from .. import __version__
+from ..exec.cluster import ClusterError
 from . import completion, convert, demo, evaluate, info, path, predict, train
 from .common import ExitCode, UsageError
 from .parser import Parser
@@ -83,7 +84,8 @@ def _run(args: argparse.Namespace) -> int:
     except BrokenPipeError:  # the reader, say `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.ERROR
-    except (OSError, ValueError, MemoryError, ImportError) as error:  # CommandError is a ValueError
+    except (OSError, ValueError, MemoryError, ImportError, ClusterError) as error:
+        # CommandError is a ValueError
         logger.info("where the error came from", exc_info=True)
         print(f"cutplane {args.command}: {in_flags(_message(error), args)}", file=sys.stderr)
         return ExitCode.USAGE if isinstance(error, UsageError) else ExitCode.ERROR

@@ -17,7 +17,7 @@ from .parser import Parser
 from .signatures import Parameter, parameters_of
 
 # Flags of the commands themselves: progress, checkpoints; a command fits once.
-NOT_FLAGS = {"verbose", "callback", "warm_start", "checkpoint"}
+NOT_FLAGS = {"verbose", "callback", "warm_start", "checkpoint", "executor"}
 
 
 # -- values -------------------------------------------------------------------

@@ -48,6 +48,7 @@ examples:
   cutplane train --chain train.svm model              tags of tokens, sentences by qid:
   cutplane train --time-limit 600 --checkpoint state train.svm model
   cutplane train --checkpoint state --resume train.svm model
+  cutplane train --scheduler tcp://host:8786 train.cut model
   cutplane train --json train.svm model               for programs
   zcat train.svm.gz | cutplane train - model
   cutplane train --ranking --help                     the parameters of another kind
@@ -90,6 +91,20 @@ def _add_flags(parser: Parser, arguments: list[str]) -> None:
     )
     group.add_argument(
         "--resume", action="store_true", help="go on from the checkpoint, if there is one"
+    )
+    group = parser.add_argument_group("a Dask cluster")
+    group.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="train on the workers of this Dask scheduler, such as tcp://host:8786; DATA.cut must "
+        "be readable by them under the same path",
+    )
+    group.add_argument(
+        "--scheduler-timeout",
+        metavar="SECONDS",
+        type=positive_number,
+        default=60.0,
+        help="how long to wait for a worker or the scheduler (default: 60)",
     )
     add_reader_flags(parser, width=True)
 
@@ -144,7 +159,17 @@ def fit_parameters(args: argparse.Namespace, kind: Kind) -> dict[str, Any]:
     parameters["verbose"] = 0 if args.quiet else 1
     if args.checkpoint is not None or args.resume:
         parameters["checkpoint"] = _checkpoint(args, kind)
+    if args.scheduler is not None:
+        parameters["executor"] = _cluster(args, kind)
     return parameters
+
+
+def _cluster(args: argparse.Namespace, kind: Kind) -> Any:
+    if "executor" not in {p.name for p in parameters_of(kind.estimator)}:
+        raise UsageError(f"--scheduler is not available for {kind.estimator}")
+    from .. import DaskCluster
+
+    return DaskCluster(args.scheduler, timeout=args.scheduler_timeout)
 
 
 def _checkpoint(args: argparse.Namespace, kind: Kind) -> Any:
@@ -163,7 +188,7 @@ def plain_parameters(model: Any) -> dict[str, Any]:
     return {
         name: value if isinstance(value, str | int | float | bool | None) else str(value)
         for name, value in model.get_params(deep=False).items()
-        if name not in ("callback", "verbose", "warm_start", "checkpoint")
+        if name not in ("callback", "verbose", "warm_start", "checkpoint", "executor")
     }
 
 

@@ -1,5 +1,6 @@
 """Estimators in the scikit-learn API: validate, assemble, call, store."""
 
+from ._cluster import DaskCluster
 from .chain_tagger import ChainTagger
 from .checkpoint import Checkpoint
 from .cholesky_features import CholeskyFeatures
@@ -20,6 +21,7 @@ __all__ = [
     "ChainTagger",
     "Checkpoint",
     "CholeskyFeatures",
+    "DaskCluster",
     "LinearSVC",
     "LinearSVCCV",
     "LinearSVCPath",

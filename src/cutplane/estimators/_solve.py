@@ -246,6 +246,8 @@ class Session:
             return
         assert isinstance(solver, BundleSolver)
         solver.recorder = self._checkpoint.record
+        if isinstance(self._matrix, RemoteMatrix):
+            solver.due = self._checkpoint.due
         if known.state is not None:
             try:
                 solver.restore(known.state)

@@ -64,6 +64,10 @@ class Checkpoint:
     stays when the fit is done; remove it when the model is safe. One fit, one file: do not share a
     path between fits that run in parallel.
 
+    On a cluster the scores of the rows stay with the workers, and are computed anew from w when
+    the file is written: the bits of a fit then depend on when that is. What was begun on a cluster
+    can go on here, and the other way round.
+
     Examples
     --------
     >>> import os
@@ -226,6 +230,10 @@ class CheckpointFile:
         return container.damaged(str(self._path), f"its state does not fit together ({error})")
 
     # -- writing --------------------------------------------------------------
+
+    def due(self) -> bool:
+        """Whether it is time to write, or nothing of the problem at hand is known yet."""
+        return self._last is None or time.monotonic() - self._written >= self._every
 
     def record(self, state: dict[str, Any]) -> None:
         """Note the state of the problem at hand, and write it if it is time to."""

@@ -231,8 +231,9 @@ class Crew:
                     pending.remove(member)
                 elif member.future.status != "pending":
                     pending.remove(member)
+                    logger.debug("making an object on %s: %s", member.worker, member.future.status)
                     if not self._was_lost(member):
-                        raise self._told(member, member.future.exception())
+                        raise _told(member, member.future.exception())
                     lost.append(member)
         return lost
 
@@ -242,11 +243,6 @@ class Crew:
         if member.future.status != "error":
             return True
         return isinstance(member.future.exception(), KilledWorker)
-
-    @staticmethod
-    def _told(member: Member, error: BaseException) -> BaseException:
-        error.add_note(f"raised on worker {member.worker.name} at {member.worker.address}")
-        return error
 
     def _move(self, members: Sequence[Member]) -> list[Member]:
         """Make lost objects again on other workers; returns those that were lost again."""
@@ -372,7 +368,8 @@ class Crew:
             else:
                 message["op"] = "actor_execute"
                 reply = await self.client.scheduler.proxy(worker=address, msg=message)
-        except (OSError, KeyError):  # of the network; or it has no such actor
+        except (OSError, KeyError) as error:  # of the network; or it has no such actor
+            logger.debug("no answer from %s: %r", address, error)
             return _Lost()
         if reply["status"] == "OK":
             return reply["result"]
@@ -395,11 +392,18 @@ class Crew:
         return False
 
 
+def _told(member: Member, error: BaseException) -> BaseException:
+    """An error with the worker on which it was raised."""
+    place = f"worker {member.worker.name} at {member.worker.address}"
+    if type(error) is ValueError:  # for the user
+        return ValueError(f"{place}: {error}")
+    error.add_note(f"raised on {place}")
+    return error
+
+
 def _is_lost(answer: Any, member: Member) -> bool:
     if isinstance(answer, _Failed):
-        error = answer.error
-        error.add_note(f"raised on worker {member.worker.name} at {member.worker.address}")
-        raise error
+        raise _told(member, answer.error)
     return isinstance(answer, _Lost)
 
 

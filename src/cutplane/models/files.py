@@ -19,7 +19,7 @@ from .registry import ESTIMATORS, REGISTRY
 logger = logging.getLogger("cutplane")
 
 # Parameters and attributes that belong to the process that fitted the model.
-NOT_STORED = ("callback", "checkpoint")
+NOT_STORED = ("callback", "checkpoint", "executor")
 
 
 def save_model(model: Any, path: Any) -> None:
@@ -42,7 +42,8 @@ def save_model(model: Any, path: Any) -> None:
     Notes
     -----
     Stored are the parameters and all fitted attributes, ``result_`` with its trace included.
-    ``callback`` and ``checkpoint`` are not, nor what a warm start keeps, nor a random generator.
+    ``callback``, ``checkpoint`` and ``executor`` are not, nor what a warm start keeps, nor a
+    random generator.
 
     Examples
     --------

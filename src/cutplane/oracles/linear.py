@@ -106,6 +106,11 @@ class LinearOracle:
         self._products.start_anew(forget=True)
         self.evaluate(point.w, point)
 
+    def place(self, point: Point) -> None:
+        """Compute the scores of a point from its w; bias and risk are known."""
+        self._products.start_anew(forget=True)
+        self._products.scores(point.w, point.scores)
+
     def state(self) -> dict[str, Any]:
         """Guesses of the surface. All else starts anew, here as in a run that goes on from it."""
         self._products.start_anew()

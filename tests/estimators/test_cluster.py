@@ -1,0 +1,286 @@
+"""Fits on a cluster of workers in this process: losses, checkpoints, errors, scikit-learn."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+
+import cutplane
+from cutplane import (
+    Checkpoint,
+    ClusterError,
+    DaskCluster,
+    LinearSVC,
+    MeasureSVC,
+    linear_svc_path,
+    open_dataset,
+    write_dataset,
+)
+from cutplane.bundle import loop
+from cutplane.exec import cluster as crews
+
+distributed = pytest.importorskip("distributed")
+
+SETTINGS = {"solver": "ocas", "tol": 1e-5}
+
+
+def start(workers=2):
+    return distributed.LocalCluster(
+        n_workers=workers, threads_per_worker=1, processes=False, dashboard_address=":0"
+    )
+
+
+@pytest.fixture(scope="module")
+def client():
+    with start() as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def own():
+    """A cluster that a test may wreck: the cluster and its client."""
+    with start(3) as cluster, distributed.Client(cluster) as client:
+        yield cluster, client
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    X, y = make_classification(24_000, 45, n_informative=20, flip_y=0.2, random_state=3)
+    path = tmp_path_factory.mktemp("data") / "rows.cut"
+    write_dataset(path, [(X, y)])
+    return path
+
+
+@pytest.fixture
+def data(folder):
+    return open_dataset(folder)
+
+
+@pytest.fixture(scope="module")
+def here(folder):
+    return LinearSVC(n_jobs=1, **SETTINGS).fit(open_dataset(folder))
+
+
+def same(model, other):
+    assert model.certificate_ == other.certificate_
+    np.testing.assert_array_equal(model.coef_, other.coef_)
+    np.testing.assert_array_equal(model.intercept_, other.intercept_)
+
+
+def close_worker(cluster, k=0):
+    worker = list(cluster.workers.values())[k]
+    cluster.sync(worker.close, nanny=False, reason="the test ends it")
+
+
+class At:
+    """Does something after one iteration."""
+
+    def __init__(self, number, action):
+        self.number, self.action, self.done = number, action, False
+
+    def __call__(self, record):
+        if record.number == self.number and not self.done:
+            self.done = True
+            self.action()
+
+
+# -- losses -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [1, 9])
+def test_a_lost_worker_changes_no_bit(own, data, here, number):
+    cluster, client = own
+    at = At(number, lambda: close_worker(cluster))
+    model = LinearSVC(executor=client, callback=at, **SETTINGS).fit(data)
+    assert at.done
+    same(model, here)
+
+
+def test_losses_one_after_the_other_and_points_computed_anew(monkeypatch, own, data):
+    """The log begins anew every few iterations; what is lost then comes from the short one."""
+    monkeypatch.setattr(loop, "REFRESH", 5)
+    cluster, client = own
+    here = LinearSVC(n_jobs=1, **SETTINGS).fit(data)
+    assert here.n_iter_ > 17
+    first, second = At(7, lambda: close_worker(cluster)), At(16, lambda: close_worker(cluster))
+    model = LinearSVC(executor=client, callback=lambda r: first(r) or second(r), **SETTINGS).fit(
+        data
+    )
+    assert first.done and second.done
+    same(model, here)
+
+
+def test_a_lost_worker_with_rows_from_memory_and_a_risk_of_all_scores(own, data):
+    cluster, client = own
+    X, y = data.rows(), data.y
+    at = At(3, lambda: close_worker(cluster, 1))
+    model = MeasureSVC("f1", C=50.0, executor=client, callback=at).fit(X, y)
+    assert at.done
+    same(model, MeasureSVC("f1", C=50.0, n_jobs=1).fit(X, y))
+
+
+def test_no_worker_left(own, data, tmp_path):
+    cluster, client = own
+
+    def close_all():
+        for _ in range(3):
+            close_worker(cluster)
+
+    checkpoint = Checkpoint(tmp_path / "state", every=0.0)
+    model = LinearSVC(
+        executor=DaskCluster(client, timeout=1.5),
+        callback=At(6, close_all),
+        checkpoint=checkpoint,
+        **SETTINGS,
+    )
+    begin = time.monotonic()
+    with pytest.raises(ClusterError, match=r"no worker is left: .* had none for 1.5 s"):
+        model.fit(data)
+    assert time.monotonic() - begin < 60.0
+    resumed = LinearSVC(n_jobs=1, checkpoint=checkpoint, **SETTINGS).fit(data)
+    assert resumed.certificate_.relative_gap <= 1e-5
+    assert resumed.result_.trace[0].primal == resumed.result_.trace[0].primal
+    assert resumed.n_iter_ > 6
+
+
+def test_the_scheduler_is_lost(data, tmp_path):
+    checkpoint = Checkpoint(tmp_path / "state", every=0.0)
+    with start() as cluster, distributed.Client(cluster, timeout=5) as client:
+        at = At(6, lambda: cluster.sync(cluster.scheduler.close))
+        model = LinearSVC(
+            executor=DaskCluster(client, timeout=2.0), callback=at, checkpoint=checkpoint
+        )
+        model.set_params(**SETTINGS)
+        with pytest.raises(ClusterError, match=r"the scheduler .* does not answer"):
+            model.fit(data)
+    resumed = LinearSVC(n_jobs=1, checkpoint=checkpoint, **SETTINGS).fit(data)
+    assert resumed.certificate_.relative_gap <= 1e-5
+
+
+# -- checkpoints and paths ----------------------------------------------------
+
+
+def test_a_fit_that_resumes_goes_the_same_way(client, data, tmp_path):
+    class EndedError(Exception):
+        pass
+
+    def end():
+        raise EndedError
+
+    def fit(name, callback=None):
+        checkpoint = Checkpoint(tmp_path / name, every=0.0)
+        return LinearSVC(executor=client, checkpoint=checkpoint, callback=callback, **SETTINGS).fit(
+            data
+        )
+
+    whole = fit("whole")
+    with pytest.raises(EndedError):
+        fit("parts", At(8, end))
+    resumed = fit("parts")
+    same(resumed, whole)
+    assert [i.primal for i in resumed.result_.trace] == [i.primal for i in whole.result_.trace]
+
+
+def test_what_began_here_goes_on_there(client, data, tmp_path):
+    checkpoint = Checkpoint(tmp_path / "state", every=0.0)
+    LinearSVC(max_iter=5, n_jobs=1, checkpoint=checkpoint, **SETTINGS).fit(data)
+    model = LinearSVC(executor=client, checkpoint=checkpoint, **SETTINGS).fit(data)
+    assert model.certificate_.relative_gap <= 1e-5
+
+
+def test_a_path(client, data):
+    X, y = data.rows(), data.y
+    Cs = [1e-4, 1e-3]
+    there = linear_svc_path(X, y, Cs, executor=client, solver="ocas")
+    here = linear_svc_path(X, y, Cs, n_jobs=1, solver="ocas")
+    np.testing.assert_array_equal(there.coefs, here.coefs)
+
+
+# -- scikit-learn, files ------------------------------------------------------
+
+
+def test_clones_share_the_cluster_and_files_forget_it(client, data, tmp_path):
+    model = clone(LinearSVC(executor=client, max_iter=2))
+    assert model.executor is client
+    with pytest.warns(cutplane.estimators._warnings.ConvergenceWarning):
+        model.fit(data)
+    assert pickle.loads(pickle.dumps(model)).executor is None
+    cutplane.save_model(model, tmp_path / "model")
+    again = cutplane.load_model(tmp_path / "model")
+    assert again.executor is None
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    assert clone(LinearSVC(executor=2)).executor == 2
+    assert pickle.loads(pickle.dumps(LinearSVC(executor=2))).executor == 2
+
+
+def test_the_address_of_a_scheduler(client, data, here):
+    address = client.scheduler.address
+    same(LinearSVC(executor=DaskCluster(address), **SETTINGS).fit(data), here)
+
+
+# -- bad input ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("executor", ["tcp://nowhere:1", object(), 0, True, 2.5])
+def test_executors_that_are_none(executor, data):
+    with pytest.raises(ValueError, match=r"executor|n_jobs"):
+        LinearSVC(executor=executor).fit(data)
+
+
+def test_executor_and_n_jobs_contradict(data):
+    with pytest.raises(ValueError, match="executor=2 and n_jobs=1 both say"):
+        LinearSVC(executor=2, n_jobs=1).fit(data)
+
+
+@pytest.mark.parametrize("solver", ["dcd", "sgd", "pegasos"])
+def test_solvers_that_need_all_rows(client, data, solver):
+    with pytest.raises(ValueError, match="use 'auto', 'ocas' or 'cpa'"):
+        LinearSVC(executor=client, solver=solver).fit(data)
+
+
+def test_no_scheduler_there(data):
+    with pytest.raises(ClusterError, match="there is no scheduler at tcp"):
+        LinearSVC(executor=DaskCluster("tcp://127.0.0.1:9", timeout=0.5)).fit(data)
+
+
+def test_a_folder_that_workers_cannot_read(client, folder, tmp_path):
+    moved = tmp_path / "moved.cut"
+    write_dataset(moved, [(np.eye(4), [0, 1, 0, 1])])
+    dataset = open_dataset(moved)
+    moved.rename(tmp_path / "elsewhere.cut")
+    with pytest.raises(ValueError, match=r"worker \S+ at inproc\S+: .*moved.cut cannot be read"):
+        LinearSVC(executor=client).fit(dataset)
+
+
+def test_other_versions_on_workers(client, data, monkeypatch):
+    monkeypatch.setattr(crews, "_facts", _facts_of_another_numpy)
+    with pytest.raises(ClusterError, match=r"worker inproc\S+ has numpy 0.1 instead of \S+"):
+        LinearSVC(executor=client).fit(data)
+
+
+def _facts_of_another_numpy():
+    here = threading.current_thread() is threading.main_thread()
+    return {"numpy": np.__version__ if here else "0.1"}
+
+
+def test_missing_packages_on_workers(client, data, monkeypatch):
+    monkeypatch.setattr(crews, "_facts", _no_facts)
+    with pytest.raises(ClusterError, match=r"worker inproc\S+ cannot be used: ModuleNotFoundError"):
+        LinearSVC(executor=client).fit(data)
+
+
+def _no_facts():
+    if threading.current_thread() is not threading.main_thread():
+        raise ModuleNotFoundError("No module named 'numba'")
+    return {}
+
+
+def test_fewer_rows_than_workers(client):
+    model = LinearSVC(executor=client, solver="ocas").fit([[0.0], [1.0]], ["no", "yes"])
+    same(model, LinearSVC(n_jobs=1, solver="ocas").fit([[0.0], [1.0]], ["no", "yes"]))
