@@ -373,7 +373,10 @@ class Crew:
             return _Lost()
         if reply["status"] == "OK":
             return reply["result"]
-        return _Failed(reply["exception"])
+        error = reply["exception"]
+        if isinstance(error, RuntimeError) and "after shutdown" in str(error):
+            return _Lost()  # it is closing and takes no more work
+        return _Failed(error)
 
     async def _is_direct(self, address: str) -> bool:
         """Whether messages go to a worker directly; asked once."""
