@@ -11,8 +11,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import faulthandler
+import io
 import json
 import os
+import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -32,6 +35,7 @@ ROWS, FEATURES = 30_000, 40
 # Seconds that a fit waits for a worker when none is left.
 PATIENCE = 3.0
 STOPPED = 3.0  # seconds of a slow worker
+ROUNDING = 1e-8  # relative: scores that were computed anew
 LATE = 1.0  # seconds until a new worker is begun
 
 
@@ -60,7 +64,8 @@ class Record:
     Attributes
     ----------
     same : bool
-        Whether the model and its certificate have the bits of a run without cluster.
+        Whether the model and its certificate have the bits of a run without cluster; after a fit
+        that ended with an error, whether one that goes on from its checkpoint is as it should be.
     seconds, recovery_seconds : float
         Of the fit, and of these spent on making again what was lost.
     error : str or None
@@ -185,7 +190,7 @@ def timings_of_fits() -> Iterator[list[Any]]:
 def _survive(
     cluster: ProcessCluster, problem: Problem, name: str, kind: str = "hinge", least_losses: int = 1
 ) -> Record:
-    from cutplane.estimators._cluster import DaskCluster
+    from cutplane import DaskCluster
 
     record = Record(name)
     expected = problem.outcome(kind)
@@ -277,52 +282,112 @@ def stopped(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
 # -- faults that end a fit ------------------------------------------------------------
 
 
-def _fail(cluster: ProcessCluster, problem: Problem, name: str, victims: dict[int, int]) -> Record:
-    """The fit must end with our error in time, and go on from its checkpoint without cluster."""
-    from cutplane import Checkpoint
-    from cutplane.estimators._cluster import DaskCluster
-    from cutplane.exec.cluster import ClusterError
-
-    record = Record(name)
-    expected = problem.outcome("hinge")
+@contextlib.contextmanager
+def _struck(cluster: ProcessCluster, victims: dict[int, int]) -> Iterator[list[float]]:
+    """Lay a fault on a cut that ends processes; when the first of them was gone."""
     lay(cluster, next(iter(cluster.pids())), "gradients", 4, victims)
     watched = next(iter(victims))
-    fault: list[float] = []
+    moment: list[float] = []
+    with _later(lambda: moment.append(time.perf_counter()), lambda: not _exists(watched), 0.0):
+        yield moment
+
+
+def _fail(cluster: ProcessCluster, problem: Problem, name: str, victims: dict[int, int]) -> Record:
+    """The fit must end with our error in time, and go on from its checkpoint.
+
+    Without cluster it goes on to the same certificate, up to rounding: scores are computed anew
+    whenever the file of a fit on a cluster is written. On a cluster it goes on to the same bits as
+    a fit that was never ended.
+    """
+    from cutplane import Checkpoint, ClusterError, DaskCluster
+
+    record = Record(name)
+    expected = problem.outcome("hinge").certificate
     with tempfile.TemporaryDirectory(prefix="cutplane-faults-") as folder:
-        checkpoint = Checkpoint(Path(folder) / "state", every=0.0)
-        with _later(lambda: fault.append(time.perf_counter()), lambda: not _exists(watched), 0.0):
+        checkpoint, copy = (Checkpoint(Path(folder) / k, every=0.0) for k in ("state", "copy"))
+        on_cluster = {"executor": DaskCluster(cluster.client, timeout=PATIENCE)}
+        whole = None
+        if name == "all":
+            other = Checkpoint(Path(folder) / "other", every=0.0)
+            whole = Outcome.of(problem.fit("hinge", checkpoint=other, **on_cluster))
+        with _struck(cluster, victims) as moment:
             begin = time.perf_counter()
             try:
-                problem.fit(
-                    "hinge",
-                    executor=DaskCluster(cluster.client, timeout=PATIENCE),
-                    checkpoint=checkpoint,
-                )
+                problem.fit("hinge", checkpoint=checkpoint, **on_cluster)
             except ClusterError as error:
                 record.error = _without_addresses(error)
             end = time.perf_counter()
-        record.seconds, record.error_seconds = end - begin, end - fault[0]
-        model = problem.fit("hinge", checkpoint=checkpoint)
-        record.same = Outcome.of(model) == expected
-    if record.error is None:
-        raise AssertionError(f"{name}: the fit ended without an error")
+        if record.error is None:
+            raise AssertionError(f"{name}: the fit ended without an error")
+        record.seconds, record.error_seconds = end - begin, end - moment[0]
+        shutil.copy(checkpoint.path, copy.path)
+        local = problem.fit("hinge", checkpoint=checkpoint, executor=1).result_
+        record.same = _agree(local.certificate, expected)
+        if whole is not None:
+            cluster.fill_up()
+            resumed = problem.fit("hinge", checkpoint=copy, **on_cluster)
+            record.same &= Outcome.of(resumed) == whole
     return record
 
 
+def _agree(one: Any, other: Any) -> bool:
+    return all(
+        abs(getattr(one, name) - getattr(other, name)) <= ROUNDING * abs(other.primal)
+        for name in ("primal", "dual")
+    )
+
+
 def all_killed(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
-    """No worker is left."""
+    """No worker is left; the fit goes on from its checkpoint, without cluster and with another."""
     return _fail(cluster, problem, "all", dict.fromkeys(cluster.pids().values(), 9))
 
 
 def scheduler_killed(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
-    """The scheduler is gone."""
+    """The scheduler is gone; the fit goes on from its checkpoint without cluster."""
     return _fail(cluster, problem, "scheduler", {cluster.scheduler_pid: 9})
 
 
-def _without_addresses(error: Exception) -> str:
-    import re
+def command_resumed(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
+    """No worker is left for the command line, which goes on with --resume without cluster."""
+    from cutplane import load_model
+    from cutplane.cli import main as command
 
-    return re.sub(r"\w+://[\w.:]+", "ADDRESS", f"{type(error).__name__}: {error}")
+    record = Record("command")
+    expected = problem.outcome("hinge").certificate
+    with tempfile.TemporaryDirectory(prefix="cutplane-faults-") as folder:
+        model, state = Path(folder) / "model", Path(folder) / "state"
+        usual = [
+            "train",
+            "--quiet",
+            "--solver",
+            "ocas",
+            "--tol",
+            "1e-2",
+            "--checkpoint-every",
+            "1e-6",
+        ]
+        usual += ["--checkpoint", str(state)]
+        files = [str(problem.folder), str(model)]
+        there = ["--scheduler", cluster.address, "--scheduler-timeout", str(PATIENCE)]
+        told = io.StringIO()
+        victims = dict.fromkeys(cluster.pids().values(), 9)
+        with _struck(cluster, victims) as moment, contextlib.redirect_stderr(told):
+            begin = time.perf_counter()
+            status = command([*usual, *there, *files])
+            end = time.perf_counter()
+        if status == 0 or model.exists() or not moment:
+            raise AssertionError(f"the command ended with status {status}: {told.getvalue()}")
+        record.seconds, record.error_seconds = end - begin, end - moment[0]
+        record.error = _without_addresses(told.getvalue().strip().splitlines()[-1])
+        if command([*usual, "--resume", *files]) != 0:
+            raise AssertionError("the command did not go on")
+        record.same = _agree(load_model(model).certificate_, expected)
+    return record
+
+
+def _without_addresses(error: Exception | str) -> str:
+    text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    return re.sub(r"\w+://[\w.:]+", "ADDRESS", text)
 
 
 # -- the moments ----------------------------------------------------------------------
@@ -376,6 +441,7 @@ FAULTS: dict[str, Callable[[ProcessCluster, Problem, int], Record]] = {
     "replaced": replaced,
     "slow": stopped,
     "all": all_killed,
+    "command": command_resumed,
     "scheduler": scheduler_killed,
 }
 ENDING = ("scheduler",)  # after which a cluster is of no use

@@ -161,7 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.address != "-":
             from distributed import Client
 
-            from cutplane.estimators._cluster import DaskCluster
+            from cutplane import DaskCluster
 
             client = stack.enter_context(Client(arguments.address, timeout=arguments.timeout))
             client.wait_for_workers(arguments.workers, timeout=arguments.timeout)
