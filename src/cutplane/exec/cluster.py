@@ -373,10 +373,10 @@ class Crew:
             return _Lost()
         if reply["status"] == "OK":
             return reply["result"]
-        error = reply["exception"]
-        if isinstance(error, RuntimeError) and "after shutdown" in str(error):
+        raised = reply["exception"]
+        if isinstance(raised, RuntimeError) and "after shutdown" in str(raised):
             return _Lost()  # it is closing and takes no more work
-        return _Failed(error)
+        return _Failed(raised)
 
     async def _is_direct(self, address: str) -> bool:
         """Whether messages go to a worker directly; asked once."""
