@@ -27,7 +27,7 @@ from cutplane.exec import cluster as crews
 
 distributed = pytest.importorskip("distributed")
 
-SETTINGS = {"solver": "ocas", "tol": 1e-5}
+SETTINGS = {"solver": "ocas", "tol": 1e-4}
 
 
 def start(workers=2):
@@ -107,8 +107,8 @@ def test_losses_one_after_the_other_and_points_computed_anew(monkeypatch, own, d
     monkeypatch.setattr(loop, "REFRESH", 5)
     cluster, client = own
     here = LinearSVC(n_jobs=1, **SETTINGS).fit(data)
-    assert here.n_iter_ > 17
-    first, second = At(7, lambda: close_worker(cluster)), At(16, lambda: close_worker(cluster))
+    assert here.n_iter_ > 12
+    first, second = At(7, lambda: close_worker(cluster)), At(11, lambda: close_worker(cluster))
     model = LinearSVC(executor=client, callback=lambda r: first(r) or second(r), **SETTINGS).fit(
         data
     )
@@ -129,13 +129,19 @@ def test_no_worker_left(own, data, tmp_path):
     cluster, client = own
 
     def close_all():
-        for _ in range(3):
-            close_worker(cluster)
+        for k in range(3):
+            close_worker(cluster, k)
+
+    seconds, at = set(), At(6, close_all)
+
+    def watch(record):
+        seconds.add(record.seconds)
+        at(record)
 
     checkpoint = Checkpoint(tmp_path / "state", every=0.0)
     model = LinearSVC(
         executor=DaskCluster(client, timeout=1.5),
-        callback=At(6, close_all),
+        callback=watch,
         checkpoint=checkpoint,
         **SETTINGS,
     )
@@ -144,23 +150,30 @@ def test_no_worker_left(own, data, tmp_path):
         model.fit(data)
     assert time.monotonic() - begin < 60.0
     resumed = LinearSVC(n_jobs=1, checkpoint=checkpoint, **SETTINGS).fit(data)
-    assert resumed.certificate_.relative_gap <= 1e-5
-    assert resumed.result_.trace[0].primal == resumed.result_.trace[0].primal
-    assert resumed.n_iter_ > 6
+    assert resumed.certificate_.relative_gap <= 1e-4
+    assert len({record.seconds for record in resumed.result_.trace[:5]} & seconds) == 5
 
 
+@pytest.mark.slow  # Dask takes half a minute to close such a cluster
 def test_the_scheduler_is_lost(data, tmp_path):
     checkpoint = Checkpoint(tmp_path / "state", every=0.0)
     with start() as cluster, distributed.Client(cluster, timeout=5) as client:
-        at = At(6, lambda: cluster.sync(cluster.scheduler.close))
+        lost = []
+
+        def end():
+            cluster.sync(cluster.scheduler.close)
+            lost.append(time.monotonic())
+
+        at = At(6, end)
         model = LinearSVC(
             executor=DaskCluster(client, timeout=2.0), callback=at, checkpoint=checkpoint
         )
         model.set_params(**SETTINGS)
         with pytest.raises(ClusterError, match=r"the scheduler .* does not answer"):
             model.fit(data)
+        assert time.monotonic() - lost[0] < 30.0
     resumed = LinearSVC(n_jobs=1, checkpoint=checkpoint, **SETTINGS).fit(data)
-    assert resumed.certificate_.relative_gap <= 1e-5
+    assert resumed.certificate_.relative_gap <= 1e-4
 
 
 # -- checkpoints and paths ----------------------------------------------------
@@ -191,7 +204,7 @@ def test_what_began_here_goes_on_there(client, data, tmp_path):
     checkpoint = Checkpoint(tmp_path / "state", every=0.0)
     LinearSVC(max_iter=5, n_jobs=1, checkpoint=checkpoint, **SETTINGS).fit(data)
     model = LinearSVC(executor=client, checkpoint=checkpoint, **SETTINGS).fit(data)
-    assert model.certificate_.relative_gap <= 1e-5
+    assert model.certificate_.relative_gap <= 1e-4
 
 
 def test_a_path(client, data):

@@ -16,10 +16,11 @@ from ..bundle import StopRule
 from ..data import BlockedMatrix, as_blocks
 from ..data.dataset import Dataset
 from ..exec import make_executor
+from ..exec.pieces import is_collection
 from ..oracles.remote import RemoteMatrix
 from ..result import Iteration, SolveResult
 from ._callbacks import CallbackSupportMixin, FitTasks
-from ._cluster import check_executor, threads_of
+from ._cluster import check_executor, threads_of, training_collection
 from ._datasets import check_test_dataset, training_dataset
 from ._form import ModelForm
 from ._problems import Data, Problem
@@ -88,6 +89,8 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         """Training data as arrays, or a data set on disk as it is."""
         if isinstance(X, Dataset):
             return X, training_dataset(self, X, y, **options)
+        if is_collection(X):
+            return training_collection(self, X, y)
         return validate_data(
             self, X, y, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS, **options
         )

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils import column_or_1d
 
 from .._checks import check_n_jobs, check_number
-from ..data import BlockedMatrix, as_blocks
+from ..data import BlockedMatrix, as_blocks, partitions
 from ..data.dataset import Dataset
 from ..data.parts import SumPlan, part_edges, share_parts
 from ..data.shares import FolderShare, MemoryShare, travelling
-from ..oracles.holder import RowsHolder
+from ..exec.pieces import is_collection
+from ..oracles.holder import RowsHolder, hold_partitions
 from ..oracles.remote import RemoteMatrix
+
+if TYPE_CHECKING:
+    from ..exec.cluster import Crew
+    from ..exec.orders import Worker
 
 # Whose work is rounds over all rows.
 IN_ROUNDS = ("auto", "ocas", "cpa")
@@ -90,9 +97,115 @@ def _cluster(executor: Any) -> DaskCluster:
     )
 
 
+class CollectionRows:
+    """The rows of a Dask array or dataframe, checked by the workers.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    names : tuple of str or None
+        Of the columns.
+
+    Parameters
+    ----------
+    executor : Client or DaskCluster
+    X : Dask array or dataframe
+    """
+
+    def __init__(self, executor: Any, X: Any) -> None:
+        from ..exec.cluster import Crew
+        from ..exec.pieces import pieces_of
+
+        cluster = _cluster(executor)
+        if isinstance(cluster.client, str):
+            raise ValueError("a Dask collection needs a dask.distributed.Client as executor")
+        self.crew = Crew(cluster.client, float(cluster.timeout))
+        client, workers = self.crew.client, _checked_workers(self.crew)
+        raw = pieces_of(client, X, workers)
+        self.pieces = client.map(partitions.clean, range(len(raw)), raw, pure=False)
+        found = client.map(partitions.facts, raw, self.pieces, pure=False)
+        self.facts = self.crew.collect(found)
+        partitions.check_alike(self.facts)
+        first = next(facts for facts in self.facts if facts.rows)
+        self.shape = (sum(facts.rows for facts in self.facts), first.features)
+        self.names = first.names
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def labels(self, y: Any) -> np.ndarray:
+        """Labels here, whatever they are."""
+        if is_collection(y):
+            y = self.crew.collect([self.crew.client.compute(y)])[0]
+        labels = column_or_1d(np.asarray(y), warn=True)
+        if len(labels) != len(self):
+            raise ValueError(f"y has {len(labels)} labels, but X {len(self)} rows")
+        return labels
+
+    @contextmanager
+    def held(self, outputs: int) -> Iterator[RemoteMatrix]:
+        """The rows in blocks, held by the workers."""
+        from ..exec.orders import Recipe
+
+        with self.crew as crew:
+            client = crew.client
+            outputs_of_all = [outputs] * len(self.pieces)
+            bounds = crew.collect(
+                client.map(partitions.block_bounds, self.pieces, outputs_of_all, pure=False)
+            )
+            rows, edges, first = partitions.all_parts(bounds)
+            filled = [k for k, facts in enumerate(self.facts) if facts.rows]
+            workers = crew.workers()
+            numbers = [max(1, self.facts[k].numbers) for k in filled]
+            runs = share_parts(numbers, [worker.threads for worker in workers])
+            plans, recipes = [], []
+            for a, b in runs:
+                mine = filled[a:b]
+                plans.append(SumPlan(edges, first[mine[0]], first[mine[-1] + 1]))
+                pieces = [self.pieces[k] for k in mine]
+                recipes.append(Recipe(hold_partitions, (plans[-1], pieces, self.shape[1], outputs)))
+            crew.hire(recipes, workers[: len(recipes)])
+            yield RemoteMatrix(crew, plans, rows, self.shape, sum(numbers), self.digest)
+
+    def digest(self) -> bytes:
+        """A fingerprint of all partitions."""
+        digests = self.crew.collect(
+            self.crew.client.map(partitions.digest, self.pieces, pure=False)
+        )
+        return hashlib.blake2b(b"".join(digests), digest_size=16).digest()
+
+
+def training_collection(model: Any, X: Any, y: Any) -> tuple[CollectionRows, np.ndarray]:
+    """Check a Dask collection and the labels. Sets what scikit-learn's checks set."""
+    executor = getattr(model, "executor", None)
+    if executor is None or isinstance(executor, Integral):
+        raise ValueError(
+            f"X is a {type(X).__module__}.{type(X).__name__}: pass executor=Client(…) to train on "
+            "its cluster, or X.compute() to train here"
+        )
+    rows = CollectionRows(executor, X)
+    model.n_features_in_ = rows.shape[1]
+    if rows.names is not None:
+        model.feature_names_in_ = np.array(rows.names, dtype=object)
+    elif hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_
+    if y is None:
+        raise ValueError("a Dask collection has no labels of its own; pass y")
+    return rows, rows.labels(y)
+
+
+def _checked_workers(crew: Crew) -> list[Worker]:
+    crew.check_versions(crew.workers())
+    return crew.workers()
+
+
 @contextmanager
 def blocks_for(model: Any, X: Any, outputs: int = 1) -> Iterator[BlockedMatrix | RemoteMatrix]:
     """The rows in blocks, here or on the workers of the model's executor."""
+    if isinstance(X, CollectionRows):
+        with X.held(outputs) as held:
+            yield held
+        return
     matrix = as_blocks(X, outputs=outputs)
     executor = getattr(model, "executor", None)
     if executor is None or isinstance(executor, Integral):
@@ -106,9 +219,7 @@ def blocks_for(model: Any, X: Any, outputs: int = 1) -> Iterator[BlockedMatrix |
         connected(cluster.client, cluster.timeout) as client,
         Crew(client, float(cluster.timeout)) as crew,
     ):
-        workers = crew.workers()
-        crew.check_versions(workers)
-        workers = crew.workers()
+        workers = _checked_workers(crew)
         edges = part_edges(len(matrix.blocks), len(matrix))
         runs = share_parts(np.diff(edges).tolist(), [worker.threads for worker in workers])
         plans = [SumPlan(edges, first, last) for first, last in runs]
@@ -123,9 +234,7 @@ def blocks_for(model: Any, X: Any, outputs: int = 1) -> Iterator[BlockedMatrix |
         )
         if not on_disk:
             crew.round([Order("load", shares=shares, lasting=True)])
-        yield RemoteMatrix(
-            crew, plans, matrix.bounds, matrix.shape, matrix.numbers, matrix.digest()
-        )
+        yield RemoteMatrix(crew, plans, matrix.bounds, matrix.shape, matrix.numbers, matrix.digest)
 
 
 def _share(X: Any, matrix: BlockedMatrix, plan: SumPlan, outputs: int) -> FolderShare | MemoryShare:

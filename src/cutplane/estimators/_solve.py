@@ -199,7 +199,14 @@ class Session:
         oracle = problem.oracle(self._matrix, self._executor)
         limit = 0.0 if self.ended else max(0.0, self._stop.time_limit - self._spent)
         stop = dataclasses.replace(self._stop, time_limit=limit)
-        with progress(self._verbose, problem.label, target=stop.relative or None) as show:
+        crew = self._matrix.crew if isinstance(self._matrix, RemoteMatrix) else None
+        before = crew.timings.as_dict() if crew is not None else {}
+        with progress(
+            self._verbose,
+            problem.label,
+            target=stop.relative or None,
+            note=crew.note if crew is not None else None,
+        ) as show:
 
             def observe(record: Iteration) -> bool:
                 show(record)
@@ -232,6 +239,10 @@ class Session:
             # From here on the result cannot be lost by an interrupt.
             self.results.append(solver.run(start, cuts))
         self._spent += solver.watch.elapsed() - solver.watch.before
+        if crew is not None:
+            spent = {name: value - before[name] for name, value in crew.timings.as_dict().items()}
+            result = self.results[-1]
+            self.results[-1] = dataclasses.replace(result, timings={**result.timings, **spent})
         self._note_end(problem.label)
         if self._checkpoint is not None:
             self._checkpoint.end(self.results[-1], last)

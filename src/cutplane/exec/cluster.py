@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .members import Failed, Lost, Member, is_lost, told
 from .orders import Order, Recipe, Timings, Worker
 
 logger = logging.getLogger("cutplane")
@@ -33,6 +34,9 @@ POLL = 1.0
 GREETING = 5.0
 # How often an object may be lost without a round in between.
 MOST_LOSSES = 5
+# A worker that others wait for so many seconds, or that takes so many times as long, is named.
+SLOW = 3.0
+MUCH_SLOWER = 2.0
 # Orders of the log that are sent at a time.
 REPLAY = 8
 PACKAGES = ("numpy", "scipy", "numba")
@@ -40,29 +44,6 @@ PACKAGES = ("numpy", "scipy", "numba")
 
 class ClusterError(RuntimeError):
     """The cluster cannot go on: no worker is left, or the scheduler is gone."""
-
-
-@dataclass
-class Member:
-    """An object of the crew, and where it is."""
-
-    number: int
-    recipe: Recipe
-    worker: Worker
-    future: Any = None
-    losses: int = 0
-    seconds: float = 0.0  # of its own work so far
-
-
-class _Lost:
-    """In place of an answer."""
-
-
-@dataclass
-class _Failed:
-    """In place of an answer: what a method raised."""
-
-    error: BaseException
 
 
 def check_client(client: Any) -> None:
@@ -105,6 +86,7 @@ class Crew:
     log: list[Order] = field(default_factory=list)
     _members: list[Member] = field(default_factory=list)
     _bad: set[str] = field(default_factory=set)
+    _late: tuple[float, list[Member]] = field(default_factory=lambda: (0.0, []))
     _greeted: set[str] = field(default_factory=set)
     _proxied: set[str] = field(default_factory=set)
 
@@ -191,6 +173,17 @@ class Crew:
                     f"worker {address} has {others}; install the same versions on every worker"
                 )
 
+    def collect(self, futures: Sequence[Any]) -> list[Any]:
+        """What Dask futures hold; what went wrong there is raised."""
+        from distributed import wait
+
+        futures = list(futures)
+        while True:
+            with self.client.as_current(), contextlib.suppress(TimeoutError, CancelledError):
+                wait(futures, timeout=POLL)
+                return self.client.gather(futures)
+            self.workers()  # nobody is left to compute them?
+
     # -- making objects -------------------------------------------------------
 
     def hire(self, recipes: Sequence[Recipe], workers: Sequence[Worker]) -> None:
@@ -233,7 +226,7 @@ class Crew:
                     pending.remove(member)
                     logger.debug("making an object on %s: %s", member.worker, member.future.status)
                     if not self._was_lost(member):
-                        raise _told(member, member.future.exception())
+                        raise told(member, member.future.exception())
                     lost.append(member)
         return lost
 
@@ -270,7 +263,7 @@ class Crew:
         for first in range(0, len(self.log), REPLAY):
             here = [member for member in members if member not in lost]
             answers = self._send(here, self.log[first : first + REPLAY])
-            lost += [m for m, answer in zip(here, answers, strict=True) if _is_lost(answer, m)]
+            lost += [m for m, answer in zip(here, answers, strict=True) if is_lost(answer, m)]
         return lost
 
     @staticmethod
@@ -292,6 +285,19 @@ class Crew:
     def __exit__(self, *error: Any) -> None:
         self.close()
 
+    def note(self) -> str:
+        """Which worker the others wait for, in words; nothing if none."""
+        begin, late = self._late
+        waited = time.perf_counter() - begin
+        if 0 < len(late) < len(self._members) and waited > SLOW:
+            return f"waiting for worker {late[0].worker.name} ({waited:.0f} s)"
+        if len(self._members) < 2:
+            return ""
+        *others, slowest = sorted(self._members, key=lambda member: member.seconds)
+        if slowest.seconds > max(SLOW, MUCH_SLOWER * others[len(others) // 2].seconds):
+            return f"slow worker {slowest.worker.name}"
+        return ""
+
     # -- rounds ---------------------------------------------------------------
 
     def round(self, orders: Sequence[Order]) -> list[list[Any]]:
@@ -309,11 +315,10 @@ class Crew:
         while waiting:
             lost = []
             for member, answer in zip(waiting, self._send(waiting, orders), strict=True):
-                if _is_lost(answer, member):
+                if is_lost(answer, member):
                     lost.append(member)
                     continue
                 answers[member.number], seconds = answer
-                member.seconds += seconds
                 member.losses = 0
                 slowest = max(slowest, seconds)
             recovery = time.perf_counter()
@@ -338,9 +343,12 @@ class Crew:
     async def _send_all(self, members: Sequence[Member], orders: Sequence[Order]) -> list[Any]:
         tasks = [asyncio.ensure_future(self._send_one(member, orders)) for member in members]
         pending: set[Any] = set(tasks)
+        begin = time.perf_counter()
         try:
             while pending:
                 done, pending = await asyncio.wait(pending, timeout=POLL)
+                late = [m for t, m in zip(tasks, members, strict=True) if t in pending]
+                self._late = (begin, late)
                 if not pending or done:
                     continue
                 alive = {worker.address for worker in await self._alive()}
@@ -350,11 +358,12 @@ class Crew:
         finally:
             for task in pending:
                 task.cancel()
-        return [_Lost() if task.cancelled() else task.result() for task in tasks]
+        return [Lost() if task.cancelled() else task.result() for task in tasks]
 
     async def _send_one(self, member: Member, orders: Sequence[Order]) -> Any:
         from distributed.protocol import to_serialize
 
+        begin = time.perf_counter()
         message = {
             "actor": member.future.key,
             "function": "play",
@@ -370,13 +379,14 @@ class Crew:
                 reply = await self.client.scheduler.proxy(worker=address, msg=message)
         except (OSError, KeyError) as error:  # of the network; or it has no such actor
             logger.debug("no answer from %s: %r", address, error)
-            return _Lost()
+            return Lost()
+        member.seconds += time.perf_counter() - begin
         if reply["status"] == "OK":
             return reply["result"]
         raised = reply["exception"]
         if isinstance(raised, RuntimeError) and "after shutdown" in str(raised):
-            return _Lost()  # it is closing and takes no more work
-        return _Failed(raised)
+            return Lost()  # it is closing and takes no more work
+        return Failed(raised)
 
     async def _is_direct(self, address: str) -> bool:
         """Whether messages go to a worker directly; asked once."""
@@ -393,21 +403,6 @@ class Crew:
                 pass
         self._proxied.add(address)
         return False
-
-
-def _told(member: Member, error: BaseException) -> BaseException:
-    """An error with the worker on which it was raised."""
-    place = f"worker {member.worker.name} at {member.worker.address}"
-    if type(error) is ValueError:  # for the user
-        return ValueError(f"{place}: {error}")
-    error.add_note(f"raised on {place}")
-    return error
-
-
-def _is_lost(answer: Any, member: Member) -> bool:
-    if isinstance(answer, _Failed):
-        raise _told(member, answer.error)
-    return isinstance(answer, _Lost)
 
 
 def worker_threads() -> int:

@@ -71,3 +71,13 @@ class Timings:
     work: float = 0.0
     recovery: float = 0.0
     losses: int = 0
+
+    def as_dict(self) -> dict[str, float]:
+        """Seconds of workers, messages and recovery, and how many rounds and losses there were."""
+        return {
+            "workers": self.work,
+            "messages": self.seconds - self.work - self.recovery,
+            "recovery": self.recovery,
+            "rounds": float(self.rounds),
+            "losses": float(self.losses),
+        }

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..data import BlockedMatrix
+from ..data.partitions import PartitionShare
 from ..data.parts import SumPlan
 from ..exec import SerialExecutor, make_executor
 from ..exec.cluster import worker_threads
@@ -190,3 +191,10 @@ class RowsHolder:
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._passes, name)
+
+
+def hold_partitions(
+    plan: SumPlan, pieces: Sequence[Any], features: int, outputs: int
+) -> RowsHolder:
+    """A holder of partitions that are tasks themselves."""
+    return RowsHolder(plan, PartitionShare(pieces, features, outputs))

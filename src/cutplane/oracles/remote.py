@@ -8,7 +8,7 @@ are added up here in the order in which they are added where all rows are in one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -140,8 +140,8 @@ class RemoteMatrix:
         Rows at which blocks begin, and the end.
     shape, numbers
         The same.
-    digest : bytes
-        Of the data.
+    digest : callable
+        Gives a fingerprint of the data.
     """
 
     whole = None
@@ -153,7 +153,7 @@ class RemoteMatrix:
         bounds: np.ndarray,
         shape: tuple[int, int],
         numbers: int,
-        digest: bytes,
+        digest: Callable[[], bytes],
     ) -> None:
         self.crew = crew
         self.plans = plans
@@ -170,7 +170,7 @@ class RemoteMatrix:
 
     def digest(self) -> bytes:
         """A fingerprint of the data."""
-        return self._digest
+        return self._digest()
 
     def rounds(self) -> Rounds:
         """Questions for a problem that begins now."""
@@ -230,6 +230,8 @@ class RemoteProducts:
             if self._gradients > MOST_UPDATES:  # this one is computed from all rows
                 self.start_anew(forget=True)
             self._gradients += 1
+            # The log keeps them, and the array is used again.
+            coef = coef.copy() if self.updates else coef
             shares = [coef[rows] for rows in self._matrix.member_rows()]
             sums = self.rounds.ask("gradients", shares=shares, lasting=self.updates)
         nodes = [node for plan in self._matrix.plans for node in plan.nodes]

@@ -34,7 +34,7 @@ FARTHEST = 20.0
 FARTHEST_APART = 5.0
 
 # Which column goes first when the terminal is narrow.
-DROP_ORDER = ("cuts", "target", "dual", "primal", "left", "seconds", "iteration")
+DROP_ORDER = ("cuts", "note", "target", "dual", "primal", "left", "seconds", "iteration")
 
 
 class Line:
@@ -47,10 +47,15 @@ class Line:
     label : str
     target : float or None
         The relative gap at which the fit will stop.
+    note : callable, optional
+        What else there is to say now, if not an empty text.
     """
 
-    def __init__(self, label: str, target: float | None) -> None:
+    def __init__(
+        self, label: str, target: float | None, note: Callable[[], str] | None = None
+    ) -> None:
         self.label = label
+        self.note = note
         self.target = target
         self.last: Iteration | None = None
         self.finished = False
@@ -95,6 +100,8 @@ class Line:
         columns["seconds"] = f"{format_seconds(self.seconds):>6}"
         if self.target is not None and not self.finished:
             columns["left"] = self.time_left()
+        if self.note is not None and (text := self.note()):
+            columns["note"] = text
         return columns
 
     def time_left(self) -> str:

@@ -36,7 +36,13 @@ Observer = Callable[[Iteration], None]
 
 
 @contextmanager
-def progress(verbose: int, label: str = "", *, target: float | None = None) -> Iterator[Observer]:
+def progress(
+    verbose: int,
+    label: str = "",
+    *,
+    target: float | None = None,
+    note: Callable[[], str] | None = None,
+) -> Iterator[Observer]:
     """Show how a fit is doing while the block runs.
 
     Parameters
@@ -48,6 +54,8 @@ def progress(verbose: int, label: str = "", *, target: float | None = None) -> I
     target : float, optional
         Relative gap at which the fit will stop; with it the line tells how
         much time is left, once there is a trend to tell it from.
+    note : callable, optional
+        What else there is to say at the end of the line, whenever it is drawn.
 
     Yields
     ------
@@ -59,7 +67,7 @@ def progress(verbose: int, label: str = "", *, target: float | None = None) -> I
     >>> with progress(verbose=1, label="class 3", target=1e-3) as observer:
     ...     pass  # for record in solver: observer(record)
     """
-    with showing(verbose, Line(label, target)) as observer:
+    with showing(verbose, Line(label, target, note)) as observer:
         yield observer
 
 

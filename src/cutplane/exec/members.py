@@ -1,0 +1,47 @@
+"""Members of a crew: objects on workers, and what comes instead of an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .orders import Recipe, Worker
+
+
+@dataclass(eq=False)
+class Member:
+    """An object of the crew, and where it is."""
+
+    number: int
+    recipe: Recipe
+    worker: Worker
+    future: Any = None
+    losses: int = 0
+    seconds: float = 0.0  # from questions to its answers so far
+
+
+class Lost:
+    """In place of an answer."""
+
+
+@dataclass
+class Failed:
+    """In place of an answer: what a method raised."""
+
+    error: BaseException
+
+
+def told(member: Member, error: BaseException) -> BaseException:
+    """An error with the worker on which it was raised."""
+    place = f"worker {member.worker.name} at {member.worker.address}"
+    if type(error) is ValueError:  # for the user
+        return ValueError(f"{place}: {error}")
+    error.add_note(f"raised on {place}")
+    return error
+
+
+def is_lost(answer: Any, member: Member) -> bool:
+    """Whether there is no answer because the worker is lost; raises what went wrong there."""
+    if isinstance(answer, Failed):
+        raise told(member, answer.error)
+    return isinstance(answer, Lost)
