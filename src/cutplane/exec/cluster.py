@@ -193,8 +193,7 @@ class Crew:
             for k, (recipe, worker) in enumerate(zip(recipes, workers, strict=True))
         ]
         lost = self._build(self._members)
-        while lost:
-            lost = self._move(lost)
+        self._recover(lost)
 
     def _build(self, members: Sequence[Member]) -> list[Member]:
         """Make objects where they should be; returns those whose workers were lost meanwhile."""
@@ -236,6 +235,13 @@ class Crew:
         if member.future.status != "error":
             return True
         return isinstance(member.future.exception(), KilledWorker)
+
+    def _recover(self, lost: Sequence[Member]) -> None:
+        """Make lost objects again, until all of them are there."""
+        begin = time.perf_counter()
+        while lost:
+            lost = self._move(lost)
+        self.timings.recovery += time.perf_counter() - begin
 
     def _move(self, members: Sequence[Member]) -> list[Member]:
         """Make lost objects again on other workers; returns those that were lost again."""
@@ -321,11 +327,8 @@ class Crew:
                 answers[member.number], seconds = answer
                 member.losses = 0
                 slowest = max(slowest, seconds)
-            recovery = time.perf_counter()
+            self._recover(lost)
             waiting = lost
-            while lost:
-                lost = self._move(lost)
-            self.timings.recovery += time.perf_counter() - recovery
         self.log += [order for order in orders if order.lasting]
         self.timings.rounds += 1
         self.timings.seconds += time.perf_counter() - begin
