@@ -50,6 +50,8 @@ NAMES = (
     "dump_svmlight",
     "open_dataset",
     "write_dataset",
+    "DaskCluster",
+    "ClusterError",
     "convert_dataset",
     "Dataset",
     "save_model",

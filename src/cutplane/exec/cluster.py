@@ -45,6 +45,9 @@ PACKAGES = ("numpy", "scipy", "numba")
 class ClusterError(RuntimeError):
     """The cluster cannot go on: no worker is left, or the scheduler is gone."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
 
 def check_client(client: Any) -> None:
     """Refuse what is not a client that can be used from here."""
