@@ -196,7 +196,9 @@ class Crew:
             for k, (recipe, worker) in enumerate(zip(recipes, workers, strict=True))
         ]
         lost = self._build(self._members)
+        before = self.timings.recovery
         self._recover(lost)
+        self.timings.seconds += self.timings.recovery - before
 
     def _build(self, members: Sequence[Member]) -> list[Member]:
         """Make objects where they should be; returns those whose workers were lost meanwhile."""
