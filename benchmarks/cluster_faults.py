@@ -202,6 +202,9 @@ def _survive(
     record.recovery_seconds = timings.recovery
     record.losses, record.rounds = timings.losses, timings.rounds
     record.same = Outcome.of(model) == expected
+    told = model.result_.timings
+    if (told["recovery"], told["losses"]) != (record.recovery_seconds, record.losses):
+        raise AssertionError(f"{name}: the result tells of {told}")
     if record.losses < least_losses:
         raise AssertionError(f"{name}: the fault came {record.losses} times")
     return record

@@ -3,7 +3,7 @@
 With p workers of T threads, m rows, n features, z stored values, q arrays in a worker's answer (its
 sums along the tree), R rounds and c active cuts, an iteration takes about
 
-    R·(latency + round)                      messages that are small
+    R·(latency + round + (p − 1)·message)    messages that are small
     + p·8n·(1/down + q/up)                   w to every worker, and sums back, through one link
     + (z·value + m·row)/(p·T)                both products and the passes over scores
     + n·(p·q·add + c·cut)                    on the client: sums of sums, the small problem
@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-# Features that a block is cut for: as in the package, blocks of so many bytes.
-_ROUNDS_OF_A_PROBE = 30
+_EMPTY_ROUNDS, _FULL_ROUNDS = 100, 8
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,9 @@ class Constants:
 
     Attributes
     ----------
-    round : float
-        Seconds of a round with nothing in it, on one machine.
+    round, message : float
+        Seconds of a round with nothing in it, on one machine; of these the client's for one
+        worker, which it spends again for every further one.
     down, up : float
         Bytes per second from the client to the workers, and back.
     value, row : float
@@ -43,6 +43,7 @@ class Constants:
     """
 
     round: float
+    message: float
     down: float
     up: float
     value: float
@@ -85,7 +86,7 @@ def predict(work: Workload, known: Constants) -> dict[str, float]:
     p, n = work.workers, work.features
     down, up = p * 8.0 * n, p * 8.0 * n * work.arrays
     parts = {
-        "rounds": work.rounds * (work.latency + known.round),
+        "rounds": work.rounds * (work.latency + known.round + (p - 1) * known.message),
         "network": down / known.down + up / known.up,
         "work": (work.values * known.value + work.rows * known.row) / (p * work.threads),
         "client": n * (p * work.arrays * known.add + work.cuts * known.cut),
@@ -121,7 +122,7 @@ class Echo:
 
 
 def probe(client: Any, workers: int, size: int = 1 << 20) -> dict[str, float]:
-    """Seconds of an empty round; bytes per second down and up, all workers together."""
+    """Seconds of an empty round, and of the processor here; bytes per second down and up."""
     from cutplane.exec.cluster import Crew
     from cutplane.exec.orders import Order, Recipe
 
@@ -129,22 +130,23 @@ def probe(client: Any, workers: int, size: int = 1 << 20) -> dict[str, float]:
     with Crew(client) as crew:
         crew.hire([Recipe(Echo, ()) for _ in range(workers)], crew.workers()[:workers])
 
-        def seconds(order: Order, times: int) -> float:
+        def seconds(order: Order, times: int) -> tuple[float, float]:
             crew.round([order])
-            runs = []
+            runs, cpu = [], time.process_time()
             for _ in range(times):
                 begin = time.perf_counter()
                 crew.round([order])
                 runs.append(time.perf_counter() - begin)
-            return statistics.median(runs)
+            return statistics.median(runs), (time.process_time() - cpu) / times
 
-        empty = seconds(Order("give", (0,)), _ROUNDS_OF_A_PROBE)
-        down = seconds(Order("take", (array,)), _ROUNDS_OF_A_PROBE // 4)
-        up = seconds(Order("give", (size,)), _ROUNDS_OF_A_PROBE // 4)
+        empty, cpu = seconds(Order("give", (0,)), _EMPTY_ROUNDS)
+        down, _ = seconds(Order("take", (array,)), _FULL_ROUNDS)
+        up, _ = seconds(Order("give", (size,)), _FULL_ROUNDS)
     content = float(workers * array.nbytes)
     # A link that is faster than the noise of an empty round is not resolved.
     return {
         "round": empty,
+        "cpu": cpu,
         "down": content / max(down - empty, 0.05 * down),
         "up": content / max(up - empty, 0.05 * up),
     }
