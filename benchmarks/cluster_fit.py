@@ -13,6 +13,7 @@ import collections
 import contextlib
 import hashlib
 import json
+import statistics
 import sys
 import time
 import warnings
@@ -43,6 +44,7 @@ class Account:
     sent: int = 0
     received: int = 0
     load_seconds: float = 0.0
+    seconds: list[float] = field(default_factory=list)  # of each round
 
     def facts(self) -> dict[str, Any]:
         """For the JSON."""
@@ -50,6 +52,7 @@ class Account:
         return {
             "rounds": t.rounds,
             "round_seconds": t.seconds,
+            "median_round_seconds": statistics.median(self.seconds),
             "work_seconds": t.work,
             "recovery_seconds": t.recovery,
             "losses": t.losses,
@@ -77,7 +80,9 @@ def accounting(count_bytes: bool = False, lines: bool = False) -> Iterator[Accou
     def keeping(self: Any, orders: Sequence[Any]) -> Any:
         account.timings = self.timings
         account.kinds["+".join(order.method for order in orders)] += 1
+        begin = time.perf_counter()
         answers = usual["round"](self, orders)
+        account.seconds.append(time.perf_counter() - begin)
         if lines and self.timings.rounds % EVERY == 0:
             print(f"round {self.timings.rounds}", flush=True)
         return answers

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import logging
 import multiprocessing
 import os
@@ -27,12 +28,19 @@ def _in_own_folder(run: Callable[[], Any]) -> None:
     """Run a server; what it writes goes to a folder that is removed."""
     import dask
 
+    _end_with_parent()
     with tempfile.TemporaryDirectory(prefix="cutplane-worker-") as folder:
         dask.config.set({"temporary_directory": folder})
         logging.disable(logging.ERROR)  # neighbours that vanish are what this is for
         # An interrupt of a terminal goes to everybody; servers are ended by whoever began them.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         asyncio.run(run())
+
+
+def _end_with_parent() -> None:
+    """Be killed when whoever began this process is."""
+    with contextlib.suppress(AttributeError, OSError):  # Linux alone can do it
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _schedule(host: str, pipe: Any) -> None:

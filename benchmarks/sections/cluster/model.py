@@ -38,6 +38,8 @@ WORKERS, THREADS = 100, 16
 LINK = 10e9 / 8  # bytes per second of the client's network card
 LATENCY = 0.5e-3
 CUTS = 50.0
+FITS = 3
+GENERATED_C = 0.1  # some 30 iterations, however many rows
 
 
 @dataclass
@@ -59,8 +61,8 @@ def run(report: Report) -> None:
         if len(cases) < len(FITTED):
             return
         rows = 1000 if report.settings.quick else 200_000
-        write_dataset(known.path("generated"), [_generated(rows)])
-        cases.append(("generated", 1.0 / rows))
+        write_dataset(known.path("generated"), [generated_rows(rows)])
+        cases.append(("generated", GENERATED_C))
         runs: dict[tuple[str, int], dict[str, Any]] = {}
         probes = {}
         for workers in (1, 2):
@@ -82,7 +84,7 @@ def _written(report: Report, known: Known, name: str) -> bool:
     return data is not None
 
 
-def _generated(rows: int) -> tuple[sp.csr_matrix, np.ndarray]:
+def generated_rows(rows: int) -> tuple[sp.csr_matrix, np.ndarray]:
     """Rows with more values than covtype's and fewer than those of text, many features."""
     rng = np.random.default_rng(3)
     features, per_row = max(200, rows // 2), 40
@@ -103,8 +105,11 @@ def _fit(client: Any, path: Path, C: float, workers: int) -> dict[str, Any]:
         return LinearSVC(C, solver="ocas", fit_intercept=False, executor=client, **settings)
 
     measured(model(max_iter=5), (dataset,))  # compiles, and brings the pages into memory
-    fitted = model()
-    one = measured(fitted, (dataset,))
+    # The fastest of a few, because others may be at work.
+    one, fitted = min(
+        ((measured(other, (dataset,)), other) for other in (model() for _ in range(FITS))),
+        key=lambda pair: pair[0]["seconds"],
+    )
     counted = measured(model(max_iter=5), (dataset,), count_bytes=True)
     blocks = len(dataset.blocks(1).blocks)
     return {

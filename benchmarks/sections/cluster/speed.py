@@ -25,6 +25,7 @@ CASES = (
     ("covtype", 10, 0.1, False),
     ("covtype", 10, 0.1, True),
     ("aclimdb", 1, 1.0, False),
+    ("aclimdb", 1, 10.0, False),
     ("aclimdb", 1, 1.0, True),
 )
 SLOWER = 1.5  # times the threads' time
