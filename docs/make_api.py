@@ -52,6 +52,7 @@ NAMES = (
     "write_dataset",
     "DaskCluster",
     "ClusterError",
+    "RowFiles",
     "convert_dataset",
     "Dataset",
     "save_model",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .data.convert import convert_dataset
     from .data.dataset import Dataset, open_dataset
     from .data.dataset_write import write_dataset
+    from .data.row_files import RowFiles
     from .data.svmlight import dump_svmlight, iter_svmlight, load_svmlight
     from .estimators import (
         SVC,
@@ -59,6 +60,7 @@ _WHERE = {
     "Checkpoint": ".estimators",
     "ClusterError": ".exec.cluster",
     "DaskCluster": ".estimators",
+    "RowFiles": ".data.row_files",
     "StructuredSVM": ".estimators",
     "Certificate": ".result",
     "Iteration": ".result",
@@ -95,6 +97,7 @@ __all__ = [
     "OneClassSVM",
     "OrdinalSVC",
     "RankSVM",
+    "RowFiles",
     "SampledCutSVC",
     "SolveResult",
     "Status",

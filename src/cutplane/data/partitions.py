@@ -62,11 +62,15 @@ def clean(number: int, piece: Any) -> Any:
     return X
 
 
-def facts(piece: Any, X: Any) -> Facts:
-    """Count a partition: as it was given, and clean."""
-    names = None
+def names_of(piece: Any) -> tuple[str, ...] | None:
+    """Names of the columns of a partition as it was given."""
     if hasattr(piece, "columns") and all(isinstance(name, str) for name in piece.columns):
-        names = tuple(piece.columns)
+        return tuple(piece.columns)
+    return None
+
+
+def facts(names: tuple[str, ...] | None, X: Any) -> Facts:
+    """Count a clean partition whose columns have these names."""
     numbers = X.nnz if scipy.sparse.issparse(X) else X.size
     return Facts(X.shape[0], X.shape[1], int(numbers), names)
 
@@ -85,13 +89,13 @@ def digest(X: Any) -> bytes:
     return as_blocks(X, compact=False).digest()
 
 
-def check_alike(found: Sequence[Facts]) -> None:
-    """Refuse partitions that do not fit together."""
+def check_alike(found: Sequence[Facts], *, widths: bool = True) -> None:
+    """Refuse partitions that do not fit together; ``widths`` if they must have as many columns."""
     if not sum(facts.rows for facts in found):
         raise ValueError("X has no rows: all its partitions are empty")
     first = next(k for k, facts in enumerate(found) if facts.rows)
     for k, other in enumerate(found):
-        if other.features != found[first].features and other.rows:
+        if widths and other.features != found[first].features and other.rows:
             raise ValueError(
                 f"partition {k} of X has {other.features} features, but partition {first} has "
                 f"{found[first].features}"

@@ -39,6 +39,12 @@ class FolderShare:
     first: int
     last: int
 
+    def within(self, limit: int) -> FolderShare:
+        """With at most so many bytes in memory, unless a number was given."""
+        if self.memory_limit is not None:
+            return self
+        return dataclasses.replace(self, memory_limit=limit)
+
     def open(self) -> BlockedMatrix:
         """The blocks."""
         try:

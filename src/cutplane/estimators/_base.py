@@ -15,6 +15,7 @@ from .._checks import check_choice, check_flag, check_integer, check_n_jobs, che
 from ..bundle import StopRule
 from ..data import BlockedMatrix, as_blocks
 from ..data.dataset import Dataset
+from ..data.row_files import RowFiles
 from ..exec import make_executor
 from ..exec.pieces import is_collection
 from ..oracles.remote import RemoteMatrix
@@ -89,7 +90,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         """Training data as arrays, or a data set on disk as it is."""
         if isinstance(X, Dataset):
             return X, training_dataset(self, X, y, **options)
-        if is_collection(X):
+        if is_collection(X) or isinstance(X, RowFiles):
             return training_collection(self, X, y)
         return validate_data(
             self, X, y, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS, **options

@@ -12,9 +12,10 @@ import numpy as np
 from sklearn.utils import column_or_1d
 
 from .._checks import check_n_jobs, check_number
-from ..data import BlockedMatrix, as_blocks, partitions
+from ..data import BlockedMatrix, as_blocks, partitions, row_files
 from ..data.dataset import Dataset
 from ..data.parts import SumPlan, part_edges, share_parts
+from ..data.row_files import RowFiles
 from ..data.shares import FolderShare, MemoryShare, travelling
 from ..exec.pieces import is_collection
 from ..oracles.holder import RowsHolder, hold_partitions
@@ -98,43 +99,73 @@ def _cluster(executor: Any) -> DaskCluster:
 
 
 class CollectionRows:
-    """The rows of a Dask array or dataframe, checked by the workers.
+    """The rows of a Dask array or dataframe, or of files, checked by the workers.
 
     Attributes
     ----------
     shape : tuple of int
     names : tuple of str or None
         Of the columns.
+    own_labels, own_queries, own_weights : ndarray or None
+        From files.
 
     Parameters
     ----------
     executor : Client or DaskCluster
-    X : Dask array or dataframe
+    X : Dask array or dataframe, or RowFiles
     """
 
     def __init__(self, executor: Any, X: Any) -> None:
         from ..exec.cluster import Crew
-        from ..exec.pieces import pieces_of
+        from ..exec.pieces import pieces_of, spread
 
         cluster = _cluster(executor)
         if isinstance(cluster.client, str):
-            raise ValueError("a Dask collection needs a dask.distributed.Client as executor")
+            raise ValueError(f"{type(X).__name__} needs a dask.distributed.Client as executor")
         self.crew = Crew(cluster.client, float(cluster.timeout))
         client, workers = self.crew.client, _checked_workers(self.crew)
-        raw = pieces_of(client, X, workers)
+        self.own_labels: np.ndarray | None = None
+        self.own_queries: np.ndarray | None = None
+        self.own_weights: np.ndarray | None = None
+        if isinstance(X, RowFiles):
+            contents = spread(client, X.read, len(X), workers)
+            raw = client.map(row_files.features_of, contents, pure=False)
+            names = client.map(row_files.names_of, contents, pure=False)
+            self._take_columns(contents)
+        else:
+            raw = pieces_of(client, X, workers)
+            names = client.map(partitions.names_of, raw, pure=False)
         self.pieces = client.map(partitions.clean, range(len(raw)), raw, pure=False)
-        found = client.map(partitions.facts, raw, self.pieces, pure=False)
+        found = client.map(partitions.facts, names, self.pieces, pure=False)
         self.facts = self.crew.collect(found)
-        partitions.check_alike(self.facts)
-        first = next(facts for facts in self.facts if facts.rows)
-        self.shape = (sum(facts.rows for facts in self.facts), first.features)
-        self.names = first.names
+        sparse_text = isinstance(X, RowFiles) and X.label is None
+        partitions.check_alike(self.facts, widths=not sparse_text)
+        width = max(facts.features for facts in self.facts if facts.rows)
+        self.shape = (sum(facts.rows for facts in self.facts), width)
+        self.names = next(facts.names for facts in self.facts if facts.rows)
+        if sparse_text:  # each file knows its own largest index only
+            widths = [width] * len(raw)
+            self.pieces = client.map(row_files.widen, self.pieces, widths, pure=False)
+
+    def _take_columns(self, contents: list[Any]) -> None:
+        """Labels, queries and weights of files."""
+        columns = []
+        for number, what in ((1, "labels"), (2, "qid"), (3, "cost")):
+            numbers = [number] * len(contents)
+            parts = self.crew.client.map(row_files.column_of, contents, numbers, pure=False)
+            columns.append(row_files.joined(self.crew.collect(parts), what))
+        self.own_labels, self.own_queries, weights = columns
+        uniform = weights is None or bool(np.all(weights == 1.0))
+        self.own_weights = None if uniform else weights
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def labels(self, y: Any) -> np.ndarray:
         """Labels here, whatever they are."""
+        if y is None and self.own_labels is None:
+            raise ValueError("a Dask collection has no labels of its own; pass y")
+        y = self.own_labels if y is None else y
         if is_collection(y):
             y = self.crew.collect([self.crew.client.compute(y)])[0]
         labels = column_or_1d(np.asarray(y), warn=True)
@@ -181,7 +212,7 @@ def training_collection(model: Any, X: Any, y: Any) -> tuple[CollectionRows, np.
     if executor is None or isinstance(executor, Integral):
         raise ValueError(
             f"X is a {type(X).__module__}.{type(X).__name__}: pass executor=Client(…) to train on "
-            "its cluster, or X.compute() to train here"
+            "a cluster, or bring it here first"
         )
     rows = CollectionRows(executor, X)
     model.n_features_in_ = rows.shape[1]
@@ -189,8 +220,6 @@ def training_collection(model: Any, X: Any, y: Any) -> tuple[CollectionRows, np.
         model.feature_names_in_ = np.array(rows.names, dtype=object)
     elif hasattr(model, "feature_names_in_"):
         del model.feature_names_in_
-    if y is None:
-        raise ValueError("a Dask collection has no labels of its own; pass y")
     return rows, rows.labels(y)
 
 

@@ -16,7 +16,7 @@ from ..result import Iteration
 from ..risks import PairRisk
 from ._base import LinearModel
 from ._callbacks import with_callbacks
-from ._cluster import blocks_for
+from ._cluster import CollectionRows, blocks_for
 from ._datasets import own_columns
 from ._problems import WholeProblem
 from ._warnings import warn_unless_converged
@@ -146,6 +146,9 @@ class RankSVM(LinearModel):
             qid = X.qid
         start = self._start()
         checked, targets = self._training_data(X, y, y_numeric=True, ensure_min_samples=2)
+        if isinstance(checked, CollectionRows):
+            qid = checked.own_queries if qid is None else qid
+            sample_weight = checked.own_weights if sample_weight is None else sample_weight
         weights = check_weights(sample_weight, checked)
         queries = query_codes(qid, len(targets))
         risk = PairRisk(

@@ -22,12 +22,19 @@ def pieces_of(client: Any, collection: Any, workers: Sequence[Worker]) -> list[A
         collection = collection.rechunk({1: -1})
     delayed = collection.to_delayed()
     pieces = list(delayed.ravel()) if hasattr(delayed, "ravel") else list(delayed)
-    addresses = [worker.address for worker in workers]
     return [
-        client.compute(
-            piece,
-            workers=[addresses[k * len(addresses) // len(pieces)]],
-            allow_other_workers=True,
-        )
-        for k, piece in enumerate(pieces)
+        client.compute(piece, workers=[place], allow_other_workers=True)
+        for piece, place in zip(pieces, _places(workers, len(pieces)), strict=True)
     ]
+
+
+def spread(client: Any, function: Any, count: int, workers: Sequence[Worker]) -> list[Any]:
+    """Futures of function(0), function(1), …, spread over workers in order."""
+    return [
+        client.submit(function, k, workers=[place], allow_other_workers=True, pure=False)
+        for k, place in enumerate(_places(workers, count))
+    ]
+
+
+def _places(workers: Sequence[Worker], count: int) -> list[str]:
+    return [workers[k * len(workers) // count].address for k in range(count)]

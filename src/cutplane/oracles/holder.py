@@ -17,8 +17,9 @@ import numpy as np
 from ..data import BlockedMatrix
 from ..data.partitions import PartitionShare
 from ..data.parts import SumPlan
+from ..data.shares import FolderShare
 from ..exec import SerialExecutor, make_executor
-from ..exec.cluster import worker_threads
+from ..exec.cluster import worker_memory, worker_threads
 from ..risks import Risk, Scores, Targets
 from .products import RowProducts
 from .row_passes import RowPasses
@@ -133,6 +134,10 @@ class RowsHolder:
 
     def load(self, source: Source) -> None:
         """Take rows."""
+        limit = worker_memory()
+        if isinstance(source, FolderShare) and limit is not None:
+            # Pages of files count as memory of a worker, which is ended beyond its limit.
+            source = source.within(limit // 2)
         self._matrix = source.open()
         self._executor = make_executor(worker_threads(), self._matrix.numbers)
 
