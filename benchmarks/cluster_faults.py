@@ -33,8 +33,8 @@ from .cluster_processes import ProcessCluster, is_stopped
 
 ROWS, FEATURES = 30_000, 40
 # Seconds that a fit waits for a worker when none is left.
-PATIENCE = 3.0
-STOPPED = 5.0  # seconds of a slow worker
+PATIENCE = 2.0
+STOPPED = 4.5  # seconds of a slow worker; it is named after three
 ROUNDING = 1e-8  # relative: scores that were computed anew
 LATE = 1.0  # seconds until a new worker is begun
 

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -50,19 +51,29 @@ def problem(faults):
         yield problem
 
 
-@pytest.mark.parametrize("name", [*SURVIVED, *ENDED])  # in this order: the last one ends it
-def test_each_fault_once(name, faults, cluster, problem):
-    cluster.fill_up()
-    runner = ThreadPoolExecutor(1)
-    try:
-        record = runner.submit(faults.FAULTS[name], cluster, problem, 0).result(HANGS)
-    finally:
-        runner.shutdown(wait=False)
+@pytest.mark.parametrize("name", [*SURVIVED, *ENDED])
+def test_each_fault_once(name, faults, problem, request):
+    with ExitStack() as stack:
+        if name == "scheduler":  # nobody can use it afterwards
+            cluster = stack.enter_context(faults.ProcessCluster())
+        else:
+            cluster = request.getfixturevalue("cluster")
+            cluster.fill_up()
+        record = within_time(faults.FAULTS[name], cluster, problem, 0)
     assert record.same  # to the last bit; of those that end, the fit that goes on from the file
     if name in ENDED:
         expected = "the scheduler ADDRESS does not" if name == "scheduler" else "no worker is left:"
         assert expected in record.error
         assert record.error_seconds < faults.PATIENCE + 10.0
+
+
+def within_time(function, *arguments):
+    """Called in a thread, so that what hangs is a failure and nothing worse."""
+    runner = ThreadPoolExecutor(1)
+    try:
+        return runner.submit(function, *arguments).result(HANGS)
+    finally:
+        runner.shutdown(wait=False)
 
 
 @pytest.mark.slow
