@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from cutplane.data.parts import SumPlan, part_edges, share_parts
+from cutplane.data.parts import SumPlan, add_nodes, part_edges, share_parts
 
 
 def sums_of(edges, runs):
@@ -46,3 +46,18 @@ def test_everybody_gets_a_run_in_order():
         assert runs[0][0] == 0 and runs[-1][1] == parts
         assert all(first < last for first, last in runs)
         assert all(one[1] == other[0] for one, other in itertools.pairwise(runs))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 7, 32, 100])
+def test_sums_of_sums_leave_what_they_add(parts):
+    """Answers may be read-only memory of a message, and the order of additions is the tree's."""
+    rng = np.random.default_rng(parts)
+    nodes = {(k, k + 1): rng.normal(size=20) for k in range(parts)}
+    for node in nodes.values():
+        node.flags.writeable = False
+
+    def by_definition(a, b):
+        middle = (a + b) // 2
+        return nodes[a, b] if b - a == 1 else by_definition(a, middle) + by_definition(middle, b)
+
+    np.testing.assert_array_equal(add_nodes(nodes, parts), by_definition(0, parts))

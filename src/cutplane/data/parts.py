@@ -112,15 +112,23 @@ def whole_plan(blocks: int, rows: int) -> SumPlan:
 
 
 def add_nodes(nodes: Mapping[Node, Any], parts: int) -> Any:
-    """The sum over all parts, from those of subtrees."""
+    """The sum over all parts, from those of subtrees, which stay as they are."""
 
-    def total(a: int, b: int) -> Any:
+    def total(a: int, b: int) -> tuple[Any, bool]:
+        """A sum, and whether it may be written to."""
         if (a, b) in nodes:
-            return nodes[a, b]
+            return nodes[a, b], False
         middle = (a + b) // 2
-        return total(a, middle) + total(middle, b)
+        (left, left_free), (right, right_free) = total(a, middle), total(middle, b)
+        if left_free:
+            left += right
+        elif right_free:
+            right += left
+        else:
+            return left + right, True
+        return (left, True) if left_free else (right, True)
 
-    return total(0, parts)
+    return total(0, parts)[0]
 
 
 def share_parts(sizes: Sequence[float], powers: Sequence[float]) -> list[tuple[int, int]]:
