@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 EVERY = 10  # rounds between two lines
+# Orders with the labels of all rows, or the rows: once in a fit, and not counted.
+BEGINNING = ("load", "begin", "begin_rows")
 
 
 @dataclass
@@ -35,8 +37,8 @@ class Account:
     kinds : Counter
         How many rounds asked for what, the names of the orders joined.
     sent, received : int
-        Bytes of messages and answers, all workers together, before compression; counted only if
-        wanted, because that takes time.
+        Bytes of messages and answers, all workers together, before compression, without the
+        labels in the beginning; counted only if wanted, because that takes time.
     """
 
     timings: Any = None
@@ -94,6 +96,8 @@ def accounting(count_bytes: bool = False, lines: bool = False) -> Iterator[Accou
 
     async def counting(self: Any, member: Any, orders: Sequence[Any]) -> Any:
         answer = await usual["_send_one"](self, member, orders)
+        if any(order.method in BEGINNING for order in orders):
+            return answer
         from distributed.protocol import to_serialize
 
         account.sent += _size(to_serialize([order.for_one(member.number) for order in orders]))
