@@ -33,6 +33,7 @@ PARAMETERS = {
     "max_iter": 77,
     "time_limit": 9.0,
     "n_jobs": 2,
+    "executor": None,
     "warm_start": True,
     "random_state": 5,
     "verbose": 1,

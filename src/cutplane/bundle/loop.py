@@ -159,7 +159,8 @@ class BundleSolver(IterativeSolver):
         assert isinstance(self.oracle, Resumable)
         self.oracle.restore(state["oracle"])
         self.point.w = point["w"].reshape(shape)
-        scores_here = isinstance(self.point.scores, np.ndarray) and point["scores"].size
+        own = self.point.scores
+        scores_here = isinstance(own, np.ndarray) and (point["scores"].size or not own.size)
         if not scores_here:  # the run was, or is, one whose scores are elsewhere
             if not isinstance(self.oracle, Refreshing) or not np.all(np.isfinite(point["w"])):
                 raise ValueError("the scores of the point are missing")
