@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .members import Failed, Lost, Member, is_lost, told
+from .members import Failed, Lost, Member, is_lost, refusal, told
 from .orders import Order, Recipe, Timings, Worker
 
 logger = logging.getLogger("cutplane")
@@ -152,29 +152,29 @@ class Crew:
 
     def check_versions(self, workers: Sequence[Worker]) -> None:
         """Refuse workers without our packages, or with other versions of them."""
-        addresses = [worker.address for worker in workers]
-        try:
-            answers = self.client.run(_facts, workers=addresses, on_error="return")
-        except (OSError, RuntimeError) as error:
-            raise self._gone() from error
-        ours = _facts()
-        for address, theirs in answers.items():
-            if isinstance(theirs, OSError):  # lost meanwhile
-                self._bad.add(address)
-            elif isinstance(theirs, BaseException):
-                raise ClusterError(
-                    f"worker {address} cannot be used: {type(theirs).__name__}: {theirs}; install "
-                    "the same packages on every worker"
-                )
-            elif theirs != ours:
-                others = ", ".join(
-                    f"{name} {theirs.get(name)} instead of {version}"
-                    for name, version in ours.items()
-                    if theirs.get(name) != version
-                )
-                raise ClusterError(
-                    f"worker {address} has {others}; install the same versions on every worker"
-                )
+        ours, addresses = _facts(), [worker.address for worker in workers]
+        while addresses:
+            try:
+                answers = self.client.sync(self._ask_facts, addresses)
+            except (OSError, RuntimeError) as error:
+                raise self._gone() from error
+            for address, theirs in answers.items():
+                if isinstance(theirs, OSError):  # lost meanwhile
+                    self._bad.add(address)
+                elif words := refusal(theirs, ours):
+                    raise ClusterError(f"worker {address} {words}")
+            addresses = [address for address in addresses if address not in answers]
+
+    async def _ask_facts(self, addresses: Sequence[str]) -> dict[str, Any]:
+        """Versions of workers, or of those that are lost meanwhile that they are."""
+        asked = self.client.run(_facts, workers=addresses, on_error="return")
+        task = asyncio.ensure_future(asked)
+        while not (await asyncio.wait({task}, timeout=POLL))[0]:
+            alive = {worker.address for worker in await self._alive()}
+            if lost := [address for address in addresses if address not in alive]:
+                task.cancel()  # it would try to connect for half a minute
+                return dict.fromkeys(lost, ConnectionError())
+        return {**dict.fromkeys(addresses, ConnectionError()), **task.result()}
 
     def collect(self, futures: Sequence[Any]) -> list[Any]:
         """What Dask futures hold; what went wrong there is raised."""
