@@ -193,8 +193,9 @@ class CollectionRows:
             for a, b in runs:
                 mine = filled[a:b]
                 plans.append(SumPlan(edges, first[mine[0]], first[mine[-1] + 1]))
-                pieces = [self.pieces[k] for k in mine]
-                recipes.append(Recipe(hold_partitions, (plans[-1], pieces, self.shape[1], outputs)))
+                pieces = tuple(self.pieces[k] for k in mine)
+                facts = (plans[-1], self.shape[1], outputs)
+                recipes.append(Recipe(hold_partitions, facts, pieces))
             crew.hire(recipes, workers[: len(recipes)])
             yield RemoteMatrix(crew, plans, rows, self.shape, sum(numbers), self.digest)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import pickle
 import sys
 import time
 import uuid
@@ -63,13 +64,19 @@ def check_client(client: Any) -> None:
 
 def _facts() -> dict[str, str]:
     """Versions that matter, asked of every worker."""
-    import importlib
+    from importlib.metadata import version
 
     own = __name__.split(".")[0]
     versions = {"python": ".".join(map(str, sys.version_info[:2]))}
-    for name in (own, *PACKAGES):
-        versions[name] = importlib.import_module(name).__version__
-    return versions
+    versions[own] = sys.modules[own].__version__
+    # Not imported: this runs where the worker answers messages, and must not take long.
+    return {**versions, **{name: version(name) for name in PACKAGES}}
+
+
+def _make(pickled: bytes, inputs: Sequence[Any]) -> Any:
+    """Make an object in a thread of a worker, where all imports that it takes are done, too."""
+    factory, arguments = pickle.loads(pickled)
+    return factory(*arguments, *([inputs] if inputs else []))
 
 
 @dataclass
@@ -207,8 +214,9 @@ class Crew:
         for member in members:
             self._attempts += 1
             member.future = self.client.submit(
-                member.recipe.factory,
-                *member.recipe.arguments,
+                _make,
+                pickle.dumps((member.recipe.factory, member.recipe.arguments)),
+                list(member.recipe.inputs),
                 actor=True,
                 workers=[member.worker.address],
                 pure=False,

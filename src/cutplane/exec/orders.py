@@ -9,10 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Recipe:
-    """How an object is made on a worker: ``factory(*arguments)``, which may hold Dask futures."""
+    """How an object is made on a worker: ``factory(*arguments)``.
+
+    ``inputs`` are Dask futures; if there are any, their results are one more argument, a list.
+    """
 
     factory: Callable[..., Any]
     arguments: tuple[Any, ...]
+    inputs: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)

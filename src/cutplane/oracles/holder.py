@@ -199,7 +199,7 @@ class RowsHolder:
 
 
 def hold_partitions(
-    plan: SumPlan, pieces: Sequence[Any], features: int, outputs: int
+    plan: SumPlan, features: int, outputs: int, pieces: Sequence[Any]
 ) -> RowsHolder:
     """A holder of partitions that are tasks themselves."""
     return RowsHolder(plan, PartitionShare(pieces, features, outputs))
