@@ -312,6 +312,7 @@ TABLES: Tables = {
 def tables_of(suite: str) -> Tables:
     """The tables of a suite, in their order."""
     from . import (
+        cluster_tables,
         engine_tables,
         file_tables,
         kernel_tables,
@@ -329,6 +330,7 @@ def tables_of(suite: str) -> Tables:
         "papers": paper_tables.TABLES,
         "sampled": sampled_tables.SAMPLED,
         "chains": sampled_tables.CHAINS,
+        "cluster": cluster_tables.TABLES,
     }[suite]
 
 

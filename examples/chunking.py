@@ -1,7 +1,7 @@
 """Columns of words (CoNLL-2000: word, part of speech, tag) as files for `cutplane train --chain`.
 
     python chunking.py train.txt.gz test.txt.gz     writes train.svm, test.svm and tags.txt
-    cutplane train --chain --C 10000 train.svm chunker
+    cutplane train --chain --C 1000 train.svm chunker
     cutplane evaluate test.svm chunker
 
 Features are the words and parts of speech in a window of two around the token, with pairs and

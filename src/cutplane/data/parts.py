@@ -24,6 +24,9 @@ import numpy as np
 # many keep threads and machines busy, and more come only with rows that are worth it.
 PARTS = 32
 ROWS_PER_PART = 1 << 18
+# How far from the best place a share may end, as part of a share, if it then sends fewer sums; two
+# parts, which is what halves of odd numbers may be off by, may be twice as much.
+ROOM = 1.0 / 32
 
 Node = tuple[int, int]
 
@@ -109,30 +112,56 @@ def whole_plan(blocks: int, rows: int) -> SumPlan:
 
 
 def add_nodes(nodes: Mapping[Node, Any], parts: int) -> Any:
-    """The sum over all parts, from those of subtrees."""
+    """The sum over all parts, from those of subtrees, which stay as they are."""
 
-    def total(a: int, b: int) -> Any:
+    def total(a: int, b: int) -> tuple[Any, bool]:
+        """A sum, and whether it may be written to."""
         if (a, b) in nodes:
-            return nodes[a, b]
+            return nodes[a, b], False
         middle = (a + b) // 2
-        return total(a, middle) + total(middle, b)
+        (left, left_free), (right, right_free) = total(a, middle), total(middle, b)
+        if left_free:
+            left += right
+        elif right_free:
+            right += left
+        else:
+            return left + right, True
+        return (left, True) if left_free else (right, True)
 
-    return total(0, parts)
+    return total(0, parts)[0]
 
 
 def share_parts(sizes: Sequence[float], powers: Sequence[float]) -> list[tuple[int, int]]:
     """Consecutive parts for each of several holders, in proportion to their powers.
 
     Nobody gets an empty run: with fewer parts than holders the last ones get nothing at all and
-    are left out.
+    are left out. Of ends that are about as good the one highest in the tree is taken, because
+    holders then send fewer sums: with 2ᵏ equal holders one each, mostly.
     """
-    count = min(len(sizes), len(powers))
+    parts, count = len(sizes), min(len(sizes), len(powers))
     before = np.concatenate([[0.0], np.cumsum(sizes)])
-    wanted = np.cumsum(powers[:count]) / np.sum(powers[:count]) * before[-1]
-    middles = 0.5 * (before[:-1] + before[1:])
+    shares = np.asarray(powers[:count]) / np.sum(powers[:count]) * before[-1]
+    depths, largest = _split_depths(parts), float(np.max(sizes))
     cuts = [0]
-    for k in range(count - 1):
-        cut = int(np.searchsorted(middles, wanted[k]))
-        cuts.append(min(max(cut, cuts[-1] + 1), len(sizes) - (count - 1 - k)))
-    cuts.append(len(sizes))
+    for k, wanted in enumerate(np.cumsum(shares)[:-1].tolist()):
+        possible = np.arange(cuts[-1] + 1, parts - (count - 1 - k) + 1)
+        distances = np.abs(before[possible] - wanted)
+        share = float(min(shares[k], shares[k + 1]))
+        room = max(ROOM * share, min(2.0 * largest, 2.0 * ROOM * share), float(distances.min()))
+        near = possible[distances <= room]
+        cuts.append(int(min(near, key=lambda cut: (depths[cut], abs(before[cut] - wanted)))))
+    cuts.append(parts)
     return list(itertools.pairwise(cuts))
+
+
+def _split_depths(parts: int) -> list[int]:
+    """By number of a part: how deep in the tree a range is halved in front of it."""
+    depths = [0] * (parts + 1)
+    ranges = [(0, parts, 1)]
+    while ranges:
+        a, b, depth = ranges.pop()
+        if b - a > 1:
+            middle = (a + b) // 2
+            depths[middle] = depth
+            ranges += [(a, middle, depth + 1), (middle, b, depth + 1)]
+    return depths

@@ -200,7 +200,8 @@ class Session:
         limit = 0.0 if self.ended else max(0.0, self._stop.time_limit - self._spent)
         stop = dataclasses.replace(self._stop, time_limit=limit)
         crew = self._matrix.crew if isinstance(self._matrix, RemoteMatrix) else None
-        before = crew.timings.as_dict() if crew is not None else {}
+        # What was lost while rows were loaded counts for the first problem.
+        before = crew.timings.as_dict() if crew is not None and self.results else {}
         with progress(
             self._verbose,
             problem.label,
@@ -240,7 +241,8 @@ class Session:
             self.results.append(solver.run(start, cuts))
         self._spent += solver.watch.elapsed() - solver.watch.before
         if crew is not None:
-            spent = {name: value - before[name] for name, value in crew.timings.as_dict().items()}
+            now = crew.timings.as_dict()
+            spent = {name: value - before.get(name, 0.0) for name, value in now.items()}
             result = self.results[-1]
             self.results[-1] = dataclasses.replace(result, timings={**result.timings, **spent})
         self._note_end(problem.label)

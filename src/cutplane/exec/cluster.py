@@ -18,11 +18,12 @@ import pickle
 import sys
 import time
 import uuid
+from asyncio import CancelledError
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .members import Failed, Lost, Member, is_lost, told
+from .members import Failed, Lost, Member, is_lost, refusal, told
 from .orders import Order, Recipe, Timings, Worker
 
 logger = logging.getLogger("cutplane")
@@ -158,29 +159,29 @@ class Crew:
 
     def check_versions(self, workers: Sequence[Worker]) -> None:
         """Refuse workers without our packages, or with other versions of them."""
-        addresses = [worker.address for worker in workers]
-        try:
-            answers = self.client.run(_facts, workers=addresses, on_error="return")
-        except (OSError, RuntimeError) as error:
-            raise self._gone() from error
-        ours = _facts()
-        for address, theirs in answers.items():
-            if isinstance(theirs, OSError):  # lost meanwhile
-                self._bad.add(address)
-            elif isinstance(theirs, BaseException):
-                raise ClusterError(
-                    f"worker {address} cannot be used: {type(theirs).__name__}: {theirs}; install "
-                    "the same packages on every worker"
-                )
-            elif theirs != ours:
-                others = ", ".join(
-                    f"{name} {theirs.get(name)} instead of {version}"
-                    for name, version in ours.items()
-                    if theirs.get(name) != version
-                )
-                raise ClusterError(
-                    f"worker {address} has {others}; install the same versions on every worker"
-                )
+        ours, addresses = _facts(), [worker.address for worker in workers]
+        while addresses:
+            try:
+                answers = self.client.sync(self._ask_facts, addresses)
+            except (OSError, RuntimeError) as error:
+                raise self._gone() from error
+            for address, theirs in answers.items():
+                if isinstance(theirs, OSError):  # lost meanwhile
+                    self._bad.add(address)
+                elif words := refusal(theirs, ours):
+                    raise ClusterError(f"worker {address} {words}")
+            addresses = [address for address in addresses if address not in answers]
+
+    async def _ask_facts(self, addresses: Sequence[str]) -> dict[str, Any]:
+        """Versions of workers, or of those that are lost meanwhile that they are."""
+        asked = self.client.run(_facts, workers=addresses, on_error="return")
+        task = asyncio.ensure_future(asked)
+        while not (await asyncio.wait({task}, timeout=POLL))[0]:
+            alive = {worker.address for worker in await self._alive()}
+            if lost := [address for address in addresses if address not in alive]:
+                task.cancel()  # it would try to connect for half a minute
+                return dict.fromkeys(lost, ConnectionError())
+        return {**dict.fromkeys(addresses, ConnectionError()), **task.result()}
 
     def collect(self, futures: Sequence[Any]) -> list[Any]:
         """What Dask futures hold; what went wrong there is raised."""
@@ -188,7 +189,7 @@ class Crew:
 
         futures = list(futures)
         while True:
-            with contextlib.suppress(TimeoutError, asyncio.CancelledError):
+            with self.client.as_current(), contextlib.suppress(TimeoutError, CancelledError):
                 wait(futures, timeout=POLL)
                 return self.client.gather(futures)
             self.workers()  # nobody is left to compute them?
@@ -202,8 +203,9 @@ class Crew:
             for k, (recipe, worker) in enumerate(zip(recipes, workers, strict=True))
         ]
         lost = self._build(self._members)
-        while lost:
-            lost = self._move(lost)
+        before = self.timings.recovery
+        self._recover(lost)
+        self.timings.seconds += self.timings.recovery - before
 
     def _build(self, members: Sequence[Member]) -> list[Member]:
         """Make objects where they should be; returns those whose workers were lost meanwhile."""
@@ -222,7 +224,8 @@ class Crew:
             )
         pending, lost = list(members), []
         while pending:
-            with contextlib.suppress(TimeoutError, asyncio.CancelledError):
+            # Waiting is done by the current client, which need not be ours.
+            with self.client.as_current(), contextlib.suppress(TimeoutError, CancelledError):
                 wait([m.future for m in pending], timeout=POLL, return_when="FIRST_COMPLETED")
             alive = {worker.address for worker in self._ask_scheduler()}
             for member in list(pending):
@@ -245,6 +248,13 @@ class Crew:
         if member.future.status != "error":
             return True
         return isinstance(member.future.exception(), KilledWorker)
+
+    def _recover(self, lost: Sequence[Member]) -> None:
+        """Make lost objects again, until all of them are there."""
+        begin = time.perf_counter()
+        while lost:
+            lost = self._move(lost)
+        self.timings.recovery += time.perf_counter() - begin
 
     def _move(self, members: Sequence[Member]) -> list[Member]:
         """Make lost objects again on other workers; returns those that were lost again."""
@@ -330,11 +340,8 @@ class Crew:
                 answers[member.number], seconds = answer
                 member.losses = 0
                 slowest = max(slowest, seconds)
-            recovery = time.perf_counter()
+            self._recover(lost)
             waiting = lost
-            while lost:
-                lost = self._move(lost)
-            self.timings.recovery += time.perf_counter() - recovery
         self.log += [order for order in orders if order.lasting]
         self.timings.rounds += 1
         self.timings.seconds += time.perf_counter() - begin
@@ -392,7 +399,10 @@ class Crew:
         member.seconds += time.perf_counter() - begin
         if reply["status"] == "OK":
             return reply["result"]
-        return Failed(reply["exception"])
+        raised = reply["exception"]
+        if isinstance(raised, RuntimeError) and "after shutdown" in str(raised):
+            return Lost()  # it is closing and takes no more work
+        return Failed(raised)
 
     async def _is_direct(self, address: str) -> bool:
         """Whether messages go to a worker directly; asked once."""

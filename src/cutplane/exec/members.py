@@ -45,3 +45,18 @@ def is_lost(answer: Any, member: Member) -> bool:
     if isinstance(answer, Failed):
         raise told(member, answer.error)
     return isinstance(answer, Lost)
+
+
+def refusal(theirs: Any, ours: dict[str, str]) -> str:
+    """Why a worker with such versions cannot be used; nothing if it can."""
+    if isinstance(theirs, BaseException):
+        return (
+            f"cannot be used: {type(theirs).__name__}: {theirs}; install the same packages on "
+            "every worker"
+        )
+    others = ", ".join(
+        f"{name} {theirs.get(name)} instead of {version}"
+        for name, version in ours.items()
+        if theirs.get(name) != version
+    )
+    return others and f"has {others}; install the same versions on every worker"

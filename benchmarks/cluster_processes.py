@@ -1,0 +1,186 @@
+"""A Dask cluster of processes that can be killed, stopped and replaced one by one.
+
+Scheduler and workers are processes of their own without nannies: nothing brings one back that is
+killed, unless a test does. They are forked from a server that has imported everything, so that a
+new worker takes part of a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import logging
+import multiprocessing
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+START_SECONDS = 60.0
+
+
+def _in_own_folder(run: Callable[[], Any]) -> None:
+    """Run a server; what it writes goes to a folder that is removed."""
+    import dask
+
+    _end_with_parent()
+    with tempfile.TemporaryDirectory(prefix="cutplane-worker-") as folder:
+        dask.config.set({"temporary_directory": folder})
+        logging.disable(logging.ERROR)  # neighbours that vanish are what this is for
+        # An interrupt of a terminal goes to everybody; servers are ended by whoever began them.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        asyncio.run(run())
+
+
+def _end_with_parent() -> None:
+    """Be killed when whoever began this process is."""
+    with contextlib.suppress(AttributeError, OSError):  # Linux alone can do it
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _schedule(host: str, pipe: Any) -> None:
+    async def run() -> None:
+        from distributed import Scheduler
+
+        async with Scheduler(host=host, port=0, dashboard_address=":0") as scheduler:
+            pipe.send(scheduler.address)
+            await scheduler.finished()
+
+    _in_own_folder(run)
+
+
+def _work(scheduler: str, host: str, name: str, threads: int) -> None:
+    async def run() -> None:
+        from distributed import Worker
+
+        worker = Worker(
+            scheduler, host=host, name=name, nthreads=threads, memory_limit=0, dashboard=False
+        )
+        async with worker:
+            await worker.finished()
+
+    _in_own_folder(run)
+
+
+class ProcessCluster:
+    """A scheduler and workers, each a process; use as a context.
+
+    Parameters
+    ----------
+    workers : int
+        How many to begin with.
+    threads : int
+        Of each.
+
+    Attributes
+    ----------
+    address : str
+        Of the scheduler.
+    client : distributed.Client
+    """
+
+    def __init__(self, workers: int = 2, threads: int = 1) -> None:
+        self._count, self._threads = workers, threads
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(["distributed", "cutplane.estimators.linear_svc"])
+        self._workers: dict[str, BaseProcess] = {}
+        self._made = 0
+
+    def __enter__(self) -> ProcessCluster:
+        from distributed import Client
+
+        receive, send = self._context.Pipe(duplex=False)
+        self._scheduler = self._context.Process(
+            target=_schedule, args=("127.0.0.1", send), daemon=True
+        )
+        self._scheduler.start()
+        try:
+            if not receive.poll(START_SECONDS):
+                raise TimeoutError("the scheduler does not come up")
+            self.address: str = receive.recv()
+            for _ in range(self._count):
+                self.add_worker()
+            self.client = Client(self.address, set_as_default=False)
+            self.client.wait_for_workers(self._count, timeout=START_SECONDS)
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with contextlib.suppress(Exception):  # without a scheduler there is little to close
+            self.client.close(timeout=2)
+        self._end()
+
+    def _end(self) -> None:
+        for process in (*self._workers.values(), self._scheduler):
+            if process.is_alive() and process.pid is not None:
+                os.kill(process.pid, signal.SIGKILL)
+            process.join(10)
+
+    # -- who is there ---------------------------------------------------------
+
+    @property
+    def scheduler_pid(self) -> int:
+        """Of the scheduler's process."""
+        return _pid(self._scheduler)
+
+    def pids(self) -> dict[str, int]:
+        """Of the workers that live, by name."""
+        return {name: _pid(p) for name, p in self._workers.items() if p.is_alive()}
+
+    def add_worker(self) -> str:
+        """Begin another worker, which will connect; its name."""
+        self._made += 1
+        name = f"worker-{self._made:03d}"
+        process = self._context.Process(
+            target=_work, args=(self.address, "127.0.0.1", name, self._threads), daemon=True
+        )
+        process.start()
+        self._workers[name] = process
+        return name
+
+    def kill_worker(self, name: str) -> None:
+        """Kill a worker; returns when it is gone."""
+        process = self._workers[name]
+        os.kill(_pid(process), signal.SIGKILL)
+        process.join()
+
+    def addresses(self) -> dict[str, str]:
+        """By name, of the workers that the scheduler knows."""
+        known = self.client.scheduler_info(n_workers=-1)["workers"]
+        return {facts["name"]: address for address, facts in known.items()}
+
+    def fill_up(self) -> None:
+        """Have as many workers as in the beginning, and the scheduler know them and no others."""
+        for name, process in list(self._workers.items()):
+            if not process.is_alive():
+                process.join()
+                del self._workers[name]
+        while len(self._workers) < self._count:
+            self.add_worker()
+        deadline = time.monotonic() + START_SECONDS
+        while self._known() != set(self._workers):
+            if time.monotonic() > deadline:
+                raise TimeoutError("the workers do not come up")
+            time.sleep(0.05)
+
+    def _known(self) -> set[str]:
+        identity = self.client.sync(self.client.scheduler.identity)
+        return {facts["name"] for facts in identity["workers"].values()}
+
+
+def _pid(process: BaseProcess) -> int:
+    assert process.pid is not None
+    return process.pid
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped by a signal."""
+    status = Path(f"/proc/{pid}/stat").read_text()
+    return status.rpartition(")")[2].split()[0] == "T"
