@@ -15,7 +15,6 @@ import asyncio
 import contextlib
 import logging
 import pickle
-import sys
 import time
 import uuid
 from asyncio import CancelledError
@@ -24,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .members import Failed, Lost, Member, is_lost, refusal, told
+from .members import versions as _facts
 from .orders import Order, Recipe, Timings, Worker
 
 logger = logging.getLogger("cutplane")
@@ -40,7 +40,6 @@ SLOW = 3.0
 MUCH_SLOWER = 2.0
 # Orders of the log that are sent at a time.
 REPLAY = 8
-PACKAGES = ("numpy", "scipy", "numba")
 
 
 class ClusterError(RuntimeError):
@@ -60,17 +59,6 @@ def check_client(client: Any) -> None:
         raise ValueError("the client is asynchronous; make one with Client(address)")
     if client.status != "running":
         raise ClusterError(f"the client's connection to the scheduler is {client.status}")
-
-
-def _facts() -> dict[str, str]:
-    """Versions that matter, asked of every worker."""
-    from importlib.metadata import version
-
-    own = __name__.split(".")[0]
-    versions = {"python": ".".join(map(str, sys.version_info[:2]))}
-    versions[own] = sys.modules[own].__version__
-    # Not imported: this runs where the worker answers messages, and must not take long.
-    return {**versions, **{name: version(name) for name in PACKAGES}}
 
 
 def _make(pickled: bytes, inputs: Sequence[Any]) -> Any:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 from .orders import Recipe, Worker
+
+PACKAGES = ("numpy", "scipy", "numba")
 
 
 @dataclass(eq=False)
@@ -45,6 +49,15 @@ def is_lost(answer: Any, member: Member) -> bool:
     if isinstance(answer, Failed):
         raise told(member, answer.error)
     return isinstance(answer, Lost)
+
+
+def versions() -> dict[str, str]:
+    """Versions that matter, asked of every worker."""
+    own = __name__.split(".")[0]
+    found = {"python": ".".join(map(str, sys.version_info[:2]))}
+    for name in (own, *PACKAGES):
+        found[name] = importlib.import_module(name).__version__
+    return found
 
 
 def refusal(theirs: Any, ours: dict[str, str]) -> str:
