@@ -49,7 +49,6 @@ DOUBLE_ERROR = 1e-8
 # Rows and columns of a block whose values are summed up at once and kept nowhere: it stays in the
 # cache of a core.
 SUM_ROWS, SUM_COLUMNS = 256, 256
-STORED_COLUMNS = 1000  # the same, of values that are stored
 # Relative size of a negative eigenvalue that rounding does not explain.
 NEGATIVE = 1e-6
 
@@ -389,38 +388,6 @@ class PrecomputedMatrix(KernelMatrix):
     def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
         rows = self._values[which]
         out[slots, : self.columns] = rows if self._columns is None else rows[:, self._columns]
-
-
-class StoredMatrix(PrecomputedMatrix):
-    """All values of a symmetric matrix, combined by threads.
-
-    Parameters
-    ----------
-    values : ndarray
-    executor : Executor
-    """
-
-    def __init__(self, values: np.ndarray, executor: Executor) -> None:
-        super().__init__(values)
-        self._executor = executor
-
-    def combine(
-        self, which: np.ndarray, coef: np.ndarray, columns: np.ndarray | None = None
-    ) -> np.ndarray:
-        if columns is not None:
-            return super().combine(which, coef, columns)
-        out = np.zeros((self.columns, *coef.shape[1:]))
-        factors = coef.astype(self.dtype, copy=False)
-
-        def chunk(k: int) -> None:
-            some = slice(k * STORED_COLUMNS, (k + 1) * STORED_COLUMNS)
-            for first in range(0, len(which), SUM_ROWS):
-                piece = slice(first, first + SUM_ROWS)
-                out[some] += self._values[which[piece], some].T @ factors[piece]
-
-        with single_threaded_blas():
-            self._executor.run(chunk, -(-self.columns // STORED_COLUMNS))
-        return out
 
 
 class CallableMatrix(KernelMatrix):

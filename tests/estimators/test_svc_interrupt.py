@@ -183,7 +183,7 @@ SCRIPT = """
             print("go", flush=True)
             first = False
 
-    model = LinearSVC(C=1e3, tol=0.0, n_jobs=jobs, callback=callback)
+    model = LinearSVC(C=1e3, tol=0.0, solver="ocas", n_jobs=jobs, callback=callback)
     try:
         model.fit(X, y)
     except KeyboardInterrupt:

@@ -14,9 +14,10 @@ from ..bundle import StopRule
 from ..data import as_blocks
 from ..data.blas import single_threaded_blas
 from ..exec import Executor, SerialExecutor, make_executor
-from ..kernels import Kernel, KernelMatrix, ProductMatrix, StoredMatrix
+from ..kernels import Kernel, KernelMatrix, ProductMatrix
 from ..lowrank import Projection, projected
 from ..oracles import Point
+from ..oracles.stored import StoredMatrix
 from ..result import Iteration, SolveResult, Status
 from ..structured.chain import ChainExamples, LabelledChains
 from ..structured.kernel_chain import KernelChainOracle, KernelChainSurface

@@ -53,6 +53,7 @@ def add_tree(rows, begins, merges, top, first, last, stack):
     return top
 
 
+@jit
 def combine_strips(rows, coef, out):
     """out = Σ_j coef[j]·rows[j] in strips of columns, whose sums stay in the first cache."""
     count, size = rows.shape
