@@ -173,6 +173,17 @@ class IterativeSolver(ABC):
         w = self.oracle.regularised(point.w)
         return 0.5 * float(np.einsum("i,i->", w, w)) + self.C * point.risk
 
+    def _begin_at(self, start: np.ndarray | None, point: Point, spare: Point) -> None:
+        """Move a point to 0, or to a start that is better, and keep it."""
+        with self.watch.phase("scores"):
+            self.oracle.evaluate(np.zeros_like(point.w), point)
+            self._keep(point)
+            if start is not None:
+                self.oracle.evaluate(start.copy(), spare)
+                if self._objective(spare) < self.best.primal:
+                    point.take(spare)
+                    self._keep(point)
+
     def _keep(self, point: Point) -> None:
         """Make this the best point."""
         self._best = Best(point.w, point.bias, self._objective(point))

@@ -109,7 +109,9 @@ class NewtonSolver(IterativeSolver):
         return () if self._cut is None else (self._cut,)
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
-        self._begin(start)
+        self._begin_at(start, self.trial, self.oracle.new_point())
+        self._bias = self.trial.bias
+        self._move(0.0)
         for cut in cuts:
             self._bound(cut)
         gap = self._certify()
@@ -130,20 +132,6 @@ class NewtonSolver(IterativeSolver):
                     status = Status.NUMERICALLY_LIMITED
                 if status is not None and self._verified(status):
                     return status
-
-    def _begin(self, start: np.ndarray | None) -> None:
-        """Evaluate the start; one worse than 0 is no start."""
-        with self.watch.phase("scores"):
-            self.oracle.evaluate(np.zeros_like(self.trial.w), self.trial)
-            self._keep(self.trial)
-            if start is not None:
-                self.oracle.evaluate(start.copy(), self.trial)
-                if self._objective(self.trial) < self.best.primal:
-                    self._keep(self.trial)
-                else:
-                    self.oracle.evaluate(np.zeros_like(self.trial.w), self.trial)
-        self._bias = self.trial.bias
-        self._move(0.0)
 
     def _verified(self, status: Status) -> bool:
         """Compute the objective anew; False if it is not good enough and the run goes on."""

@@ -98,14 +98,7 @@ class CoordinateSolver(IterativeSolver):
         return (self._exact_cut(),) if self.trace else ()
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
-        with self.watch.phase("scores"):
-            self.oracle.evaluate(np.zeros_like(self.point.w), self.point)
-            self._keep(self.point)
-            if start is not None:
-                self.oracle.evaluate(start.copy(), self.trial)
-                if self._objective(self.trial) < self.best.primal:
-                    self.point.take(self.trial)
-                    self._keep(self.point)
+        self._begin_at(start, self.point, self.trial)
         for cut in cuts:
             self._bound(cut)
         self._ended = False

@@ -62,16 +62,22 @@ def pack_rows(x, scale, starts, values, indices):
 
 
 @jit(reassociate=True)
+def _two_to(x):
+    """2^x: a polynomial for the fraction, the whole part added to the exponent's bits."""
+    n = np.rint(x)
+    f = x - n
+    p = np.float32(((((P5 * f + P4) * f + P3) * f + P2) * f + P1) * f + P0)
+    bits = np.int32(p.view(np.int32) + (np.int32(n) << np.int32(23)))
+    return bits.view(np.float32)
+
+
+@jit(reassociate=True)
 def _one_pass(panel, o0, o1, o2, o3, a0, a1, a2, a3, base, own, coef, width, sums):
     """sums += coef·2^(a·r − own − base), r the four lines of the panel that begin there."""
     for j in range(width):
         x = a0 * panel[o0 + j] + a1 * panel[o1 + j] + a2 * panel[o2 + j] + a3 * panel[o3 + j]
         x = max(x - base[j] - own, LOWEST)
-        n = np.rint(x)
-        f = x - n
-        p = np.float32(((((P5 * f + P4) * f + P3) * f + P2) * f + P1) * f + P0)
-        bits = np.int32(p.view(np.int32) + (np.int32(n) << np.int32(23)))
-        sums[j] += coef * bits.view(np.float32)
+        sums[j] += coef * _two_to(x)
 
 
 @jit(reassociate=True)
@@ -96,11 +102,7 @@ def _last_pass(panel, o0, o1, o2, o3, a0, a1, a2, a3, start, coef, width, sums):
     for j in range(width):
         x = a0 * panel[o0 + j] + a1 * panel[o1 + j] + a2 * panel[o2 + j] + a3 * panel[o3 + j]
         x = max(x + start[j], LOWEST)
-        n = np.rint(x)
-        f = x - n
-        p = np.float32(((((P5 * f + P4) * f + P3) * f + P2) * f + P1) * f + P0)
-        bits = np.int32(p.view(np.int32) + (np.int32(n) << np.int32(23)))
-        sums[j] += coef * bits.view(np.float32)
+        sums[j] += coef * _two_to(x)
 
 
 @jit
@@ -179,11 +181,7 @@ def _near_pass(panel, strip, a0, a1, a2, a3, coef, sums):
         d2 = a2 - panel[strip + strip + j]
         d3 = a3 - panel[strip + strip + strip + j]
         x = max(-(d0 * d0 + d1 * d1 + d2 * d2 + d3 * d3), LOWEST)
-        n = np.rint(x)
-        f = x - n
-        p = np.float32(((((P5 * f + P4) * f + P3) * f + P2) * f + P1) * f + P0)
-        bits = np.int32(p.view(np.int32) + (np.int32(n) << np.int32(23)))
-        sums[j] += coef * bits.view(np.float32)
+        sums[j] += coef * _two_to(x)
 
 
 @jit
@@ -216,11 +214,7 @@ def _add_powers(products, k, base, own, coef, sums):
     """sums += coef·2^(products[k] − own − base)."""
     for j in range(sums.shape[0]):
         x = max(products[k, j] - base[j] - own, LOWEST)
-        n = np.rint(x)
-        f = x - n
-        p = np.float32(((((P5 * f + P4) * f + P3) * f + P2) * f + P1) * f + P0)
-        bits = np.int32(p.view(np.int32) + (np.int32(n) << np.int32(23)))
-        sums[j] += coef * bits.view(np.float32)
+        sums[j] += coef * _two_to(x)
 
 
 @jit
