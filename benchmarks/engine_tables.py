@@ -53,6 +53,27 @@ def _peer(peers: list[Content], name: str) -> str:
     return text
 
 
+def _products(cases: list[Content]) -> str:
+    rows = []
+    for case in cases:
+        most = max(case["own"], key=int)
+        limit = case["speed"][most] / case["memory_speed"][most]
+        rows.append(
+            [
+                case["what"],
+                *(f"{1e3 * case['own'][k]['median']:.2f}" for k in ("1", most)),
+                *(f"{1e3 * case['peer'][k]['median']:.2f}" for k in ("float32", "float64")),
+                f"{case['ratio']:.2f}",
+                f"{case['gain']:.2f}",
+                f"{case['speed'][most] / 1e9:.1f} GB/s ({100 * limit:.0f} %)",
+            ]
+        )
+    columns = ["product, milliseconds", "ours, 1 thread", "ours, 2 threads"]
+    columns += ["scipy or numpy, single precision", "in double", "best peer / ours, 1 thread"]
+    columns += ["2 threads against 1", "read (of what memory gives)"]
+    return markdown(columns, rows)
+
+
 def _paths(cases: list[Content]) -> str:
     rows = [
         [
@@ -107,6 +128,7 @@ TABLES = {
     "w8a": ("w8a: time to the objective", _objective),
     "celegans": ("Splice sites: time to the objective", _objective),
     "file": ("A file given: time to the objective", _objective),
+    "products": ("The products that a pass consists of", _products),
     "paths": ("Paths over C", _paths),
     "growth": ("Growth with the number of rows", _growth),
 }

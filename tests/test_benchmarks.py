@@ -180,7 +180,8 @@ def test_engine_sections_on_generated_data(load, tmp_path: Path, capsys, monkeyp
     monkeypatch.delitem(load("engine_solvers").PEERS, "skglm")  # compiles for ten seconds
     arguments = ["--generated", "--rows", "200", "--repeats", "1", "--out", str(tmp_path)]
     arguments += ["--tight-seconds", "2.0", "--peer-seconds", "0.05"]
-    for section in ("a9a", "aclimdb", "summary"):
+    monkeypatch.setattr(load("sections.engine.products"), "SECONDS", 0.0)
+    for section in ("a9a", "aclimdb", "products", "summary"):
         arguments += ["--section", section]
     status = load("engine").main(arguments)
     assert status == 0, capsys.readouterr().err
@@ -200,7 +201,10 @@ def test_engine_sections_on_generated_data(load, tmp_path: Path, capsys, monkeyp
             assert within["median"] <= certified["median"]
             assert entry["reads"] > 0.0
     assert load("tables").main([str(tmp_path)]) == 0
-    assert "best peer / ours" in (tmp_path / "tables.md").read_text("utf-8")
+    tables = (tmp_path / "tables.md").read_text("utf-8")
+    assert "best peer / ours" in tables and "w8a CSR Xᵀ·c" in tables
+    cases = json.loads((tmp_path / "products.json").read_text("utf-8"))["cases"]
+    assert len(cases) == 24 and all(check["ok"] for c in cases for check in c["checks"])
 
 
 def test_engine_growth_is_measured_on_a_linear_rule(load) -> None:

@@ -1,14 +1,15 @@
-"""The sections of the engine benchmark: one per data set, then paths, growth and the summary."""
+"""The sections of the engine benchmark: one per data set, then products, paths, growth, summary."""
 
 from collections.abc import Callable
 
 from ...datasets import FILE
 from ...report import Report
-from . import growth, objective, paths, summary
+from . import growth, objective, paths, products, summary
 
 SECTIONS: dict[str, Callable[[Report], None]] = {
     **{name: objective.section(name) for name in objective.CASES},
     FILE: objective.section(FILE),
+    "products": products.run,
     "paths": paths.run,
     "growth": growth.run,
     "summary": summary.run,
