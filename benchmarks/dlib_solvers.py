@@ -11,13 +11,16 @@ import scipy.sparse as sp
 
 from .solvers import Effort, Model, Problem
 
+# The last data and their rows in dlib's types: 30 million pairs take a minute, for every C anew.
+_prepared: list[Any] = []
+
 
 def dlib_missing() -> str | None:
     """A sentence if dlib is not installed."""
     try:
         importlib.import_module("dlib")
     except ImportError:
-        return "dlib is left out: pip install dlib (a long source build)"
+        return "dlib is left out: pip install dlib-bin, or dlib, a long source build"
     return None
 
 
@@ -35,10 +38,11 @@ def dlib_row_of(X: Any) -> Callable[[int], Any]:
 
 
 def dlib_weights(trained: Any, features: int) -> np.ndarray:
-    """w of a trained function, which knows features up to the last that occurs."""
+    """w of a trained function: pairs of a feature and its weight."""
     w = np.zeros(features)
-    found = np.asarray(trained.weights, dtype=np.float64).ravel()[:features]
-    w[: len(found)] = found
+    for pair in trained.weights:
+        if pair.first < features:
+            w[pair.first] = pair.second
     return w
 
 
@@ -58,12 +62,15 @@ class DlibLinear:
         return problem.loss == "hinge" and problem.bias == "regularised"
 
     def prepare(self, problem: Problem) -> Any:
-        dlib = importlib.import_module("dlib")
-        row, rows, labels = dlib_row_of(problem.data.X), dlib.sparse_vectors(), dlib.array()
-        for i, label in enumerate(problem.data.y.tolist()):
-            rows.append(row(i))
-            labels.append(label)
-        return rows, labels
+        data = problem.data
+        if not _prepared or _prepared[0] is not data:
+            dlib = importlib.import_module("dlib")
+            row, rows, labels = dlib_row_of(data.X), dlib.sparse_vectors(), dlib.array()
+            for i, label in enumerate(data.y.tolist()):
+                rows.append(row(i))
+                labels.append(label)
+            _prepared[:] = data, (rows, labels)
+        return _prepared[1]
 
     def train(self, problem: Problem, prepared: Any, effort: Effort) -> Any:
         dlib = importlib.import_module("dlib")

@@ -324,7 +324,8 @@ def stand_in_for_dlib(answer: np.ndarray) -> SimpleNamespace:
     class Trainer:
         def train(self, samples: list) -> SimpleNamespace:
             assert self.c == 10.0 and self.epsilon == 1e-3
-            return SimpleNamespace(weights=answer[:, None])
+            weights = [SimpleNamespace(first=j, second=a) for j, a in enumerate(answer)]
+            return SimpleNamespace(weights=weights)
 
     return SimpleNamespace(
         pair=lambda index, value: (index, value),
