@@ -13,6 +13,7 @@ from .solvers import Effort, Model, Problem
 
 # The last data and their rows in dlib's types: 30 million pairs take a minute, for every C anew.
 _prepared: list[Any] = []
+KEPT_ROWS = 10_000
 
 
 def dlib_missing() -> str | None:
@@ -63,14 +64,16 @@ class DlibLinear:
 
     def prepare(self, problem: Problem) -> Any:
         data = problem.data
-        if not _prepared or _prepared[0] is not data:
-            dlib = importlib.import_module("dlib")
-            row, rows, labels = dlib_row_of(data.X), dlib.sparse_vectors(), dlib.array()
-            for i, label in enumerate(data.y.tolist()):
-                rows.append(row(i))
-                labels.append(label)
+        if _prepared and _prepared[0] is data:
+            return _prepared[1]
+        dlib = importlib.import_module("dlib")
+        row, rows, labels = dlib_row_of(data.X), dlib.sparse_vectors(), dlib.array()
+        for i, label in enumerate(data.y.tolist()):
+            rows.append(row(i))
+            labels.append(label)
+        if len(labels) >= KEPT_ROWS:  # not the few that warm it up
             _prepared[:] = data, (rows, labels)
-        return _prepared[1]
+        return rows, labels
 
     def train(self, problem: Problem, prepared: Any, effort: Effort) -> Any:
         dlib = importlib.import_module("dlib")
