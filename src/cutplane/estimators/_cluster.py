@@ -25,6 +25,7 @@ from ..oracles.remote import RemoteMatrix
 if TYPE_CHECKING:
     from ..exec.cluster import Crew
     from ..exec.orders import Worker
+    from ..structured.examples import ProblemExamples
 
 # Whose work is rounds over all rows.
 IN_ROUNDS = ("auto", "ocas", "cpa")
@@ -213,7 +214,7 @@ class CollectionRows:
 def training_collection(model: Any, X: Any, y: Any) -> tuple[CollectionRows, np.ndarray]:
     """Check a Dask collection and the labels. Sets what scikit-learn's checks set."""
     executor = getattr(model, "executor", None)
-    if executor is None or isinstance(executor, Integral):
+    if not is_cluster(executor):
         raise ValueError(
             f"X is a {type(X).__module__}.{type(X).__name__}: pass executor=Client(…) to train on "
             "a cluster, or bring it here first"
@@ -233,6 +234,39 @@ def _checked_workers(crew: Crew) -> list[Worker]:
 
 
 @contextmanager
+def crew_of(executor: Any) -> Iterator[Crew]:
+    """A crew on the cluster of an executor, with nobody hired yet."""
+    from ..exec.cluster import Crew, connected
+
+    cluster = _cluster(executor)
+    with (
+        connected(cluster.client, cluster.timeout) as client,
+        Crew(client, float(cluster.timeout)) as crew,
+    ):
+        yield crew
+
+
+def is_cluster(executor: Any) -> bool:
+    """Whether an executor is the workers of a cluster, and not threads here."""
+    return executor is not None and not isinstance(executor, Integral)
+
+
+@contextmanager
+def inference_for(model: Any, examples: ProblemExamples, processes: int) -> Iterator[None]:
+    """Processes here, or workers, that run the inference for structured outputs."""
+    if is_cluster(model.executor):
+        with crew_of(model.executor) as crew:
+            examples.send(crew, _checked_workers(crew))
+            yield
+        return
+    try:
+        examples.start(processes)
+        yield
+    finally:
+        examples.close()
+
+
+@contextmanager
 def blocks_for(model: Any, X: Any, outputs: int = 1) -> Iterator[BlockedMatrix | RemoteMatrix]:
     """The rows in blocks, here or on the workers of the model's executor."""
     if isinstance(X, CollectionRows):
@@ -245,17 +279,12 @@ def blocks_for(model: Any, X: Any, outputs: int = 1) -> Iterator[BlockedMatrix |
         with make_executor(threads_of(model), X.nnz) as threads:
             matrix = as_blocks(X, outputs=outputs, runner=threads)
     executor = getattr(model, "executor", None)
-    if executor is None or isinstance(executor, Integral):
+    if not is_cluster(executor):
         yield matrix
         return
-    from ..exec.cluster import Crew, connected
     from ..exec.orders import Order, Recipe
 
-    cluster = _cluster(executor)
-    with (
-        connected(cluster.client, cluster.timeout) as client,
-        Crew(client, float(cluster.timeout)) as crew,
-    ):
+    with crew_of(executor) as crew:
         workers = _checked_workers(crew)
         edges = part_edges(len(matrix.blocks), len(matrix))
         runs = share_parts(np.diff(edges).tolist(), [worker.threads for worker in workers])
