@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import _clone_parametrized
 from sklearn.utils import column_or_1d
 
 from .._checks import check_n_jobs, check_number
@@ -59,6 +61,33 @@ class DaskCluster:
 
     def __repr__(self) -> str:
         return f"DaskCluster({self.client!r}, timeout={self.timeout!r})"
+
+
+class WithExecutor:
+    """Has a parameter ``executor``; a cluster there is of here and now."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the cluster."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        if is_cluster(state.get("executor")):
+            state = {**state, "executor": None}
+        return state
+
+    def __sklearn_clone__(self) -> Any:
+        """A clone on the same cluster, which is not copied."""
+        executor = getattr(self, "executor", None)
+        if executor is None:
+            return _clone_parametrized(self)
+        without = copy.copy(self)
+        without.executor = None  # type: ignore[attr-defined]
+        clone = _clone_parametrized(without)
+        clone.executor = executor
+        return clone
+
+
+def is_stored(X: Any) -> bool:
+    """Whether rows are not in memory: a data set on disk, files, or a Dask collection."""
+    return isinstance(X, Dataset | RowFiles) or is_collection(X)
 
 
 def threads_of(model: Any) -> int | None:
