@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "dual": {"data", "exec", "kernels", "loops", "result", "risks", "oracles"},
     "descent": {"bundle", "data", "exec", "loops", "oracles", "result", "risks"},
     "stochastic": {"bundle", "data", "exec", "loops", "oracles", "result", "risks"},
-    "structured": {"exec", "kernels", "loops", "oracles", "result", "risks"},
+    "structured": {"data", "exec", "kernels", "loops", "oracles", "result", "risks"},
     "store": {"__version__", "data", "result"},
     "models": {"_checks", "data", "dual", "estimators", "result", "store", "structured"},
 }

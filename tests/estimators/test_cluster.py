@@ -17,6 +17,7 @@ from cutplane import (
     ClusterError,
     DaskCluster,
     LinearSVC,
+    LinearSVCCV,
     MeasureSVC,
     linear_svc_path,
     open_dataset,
@@ -214,6 +215,66 @@ def test_a_path(client, data):
     there = linear_svc_path(X, y, Cs, executor=client, solver="ocas")
     here = linear_svc_path(X, y, Cs, n_jobs=1, solver="ocas")
     np.testing.assert_array_equal(there.coefs, here.coefs)
+
+
+def test_a_path_of_a_data_set_and_a_lost_worker(own, data):
+    cluster, client = own
+    at = At(4, lambda: close_worker(cluster))
+    Cs, settings = [1e-4, 1e-3], {"solver": "ocas", "callback": at}
+    there = linear_svc_path(data, data.y, Cs, executor=client, **settings)
+    assert at.done
+    here = linear_svc_path(data, data.y, Cs, n_jobs=1, solver="ocas")
+    np.testing.assert_array_equal(there.coefs, here.coefs)
+    assert there.certificates == here.certificates
+
+
+# -- C chosen by cross-validation ---------------------------------------------
+
+
+def same_search(search, other):
+    np.testing.assert_array_equal(search.scores_, other.scores_)
+    assert search.certificates_ == other.certificates_
+    assert (search.C_, search.n_features_in_) == (other.C_, other.n_features_in_)
+    same(search, other)
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer"])
+def test_folds_on_a_cluster(client, tmp_path, multi_class):
+    X, y = make_classification(900, 8, n_informative=6, n_classes=3, flip_y=0.2, random_state=3)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, size=len(y))
+    settings = {"Cs": [1e-4, 1e-2], "cv": 3, "solver": "ocas", "multi_class": multi_class}
+    here = LinearSVCCV(n_jobs=2, **settings).fit(X, y, weights)
+    there = LinearSVCCV(executor=client, **settings).fit(X, y, weights)
+    same_search(there, here)
+    assert there.result_.timings["rounds"] if multi_class != "ovr" else there.result_[0].timings
+    stored = write_dataset(tmp_path / "rows.cut", [(X, y)])
+    for executor in (client, None):
+        search = LinearSVCCV(executor=executor, **settings).fit(stored, sample_weight=weights)
+        same_search(search, here)
+    assert clone(there).executor is client and pickle.loads(pickle.dumps(there)).executor is None
+
+
+def test_folds_of_dask_arrays_and_a_lost_worker(own):
+    da = pytest.importorskip("dask.array")
+    cluster, client = own
+    X, y = make_classification(900, 8, flip_y=0.2, random_state=3)
+    settings = {"Cs": [1e-3, 1e-1], "cv": 3, "solver": "ocas", "scoring": "roc_auc", "tol": 1e-6}
+    here = LinearSVCCV(**settings).fit(X, y)
+    closing = threading.Timer(0.3, lambda: close_worker(cluster))
+    closing.start()
+    there = LinearSVCCV(executor=client, **settings).fit(da.from_array(X, chunks=(300, 8)), y)
+    closing.join()
+    np.testing.assert_allclose(there.scores_, here.scores_, atol=1e-3)
+    assert there.C_ == here.C_
+    assert there.certificate_.dual <= here.certificate_.primal * (1 + 1e-12)
+    assert here.certificate_.dual <= there.certificate_.primal * (1 + 1e-12)
+
+
+def test_scorers_that_need_rows(client, data):
+    with pytest.raises(ValueError, match="those of a Dataset are not in memory"):
+        LinearSVCCV(scoring=lambda model, X, y: 0.0, executor=client).fit(data)
+    with pytest.raises(ValueError, match="use 'auto', 'ocas' or 'cpa'"):
+        LinearSVCCV(solver="dcd", executor=client).fit(data)
 
 
 # -- scikit-learn, files ------------------------------------------------------

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from sklearn.base import BaseEstimator, _clone_parametrized
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._checks import check_choice, check_flag, check_integer, check_n_jobs, check_number
 from ..bundle import StopRule
 from ..data import BlockedMatrix, as_blocks
 from ..data.dataset import Dataset
-from ..data.row_files import RowFiles
 from ..exec import make_executor
-from ..exec.pieces import is_collection
 from ..oracles.remote import RemoteMatrix
 from ..result import Iteration, SolveResult
 from ._callbacks import CallbackSupportMixin, FitTasks
-from ._cluster import check_executor, threads_of, training_collection
+from ._cluster import WithExecutor, check_executor, is_stored, threads_of, training_collection
 from ._datasets import check_test_dataset, training_dataset
 from ._form import ModelForm
 from ._problems import Data, Problem
@@ -45,7 +42,7 @@ class SizedData(Data, Protocol):
         ...
 
 
-class LinearModel(CallbackSupportMixin, BaseEstimator):
+class LinearModel(CallbackSupportMixin, WithExecutor, BaseEstimator):
     """Base of the linear estimators. Parameters are documented there."""
 
     C: float
@@ -90,7 +87,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         """Training data as arrays, or a data set on disk as it is."""
         if isinstance(X, Dataset):
             return X, training_dataset(self, X, y, **options)
-        if is_collection(X) or isinstance(X, RowFiles):
+        if is_stored(X):
             return training_collection(self, X, y)
         return validate_data(
             self, X, y, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS, **options
@@ -262,17 +259,4 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """Cuts kept for a warm start are large and bound to the data: not pickled."""
         state = super().__getstate__()
-        if "executor" in state and not isinstance(state["executor"], int):
-            state = {**state, "executor": None}  # a cluster is of here and now
         return {key: value for key, value in state.items() if key != "_memories"}
-
-    def __sklearn_clone__(self) -> Any:
-        """A clone on the same cluster, which is not copied."""
-        executor = getattr(self, "executor", None)
-        if executor is None:
-            return _clone_parametrized(self)
-        without = copy.copy(self)
-        without.executor = None
-        clone = _clone_parametrized(without)
-        clone.executor = executor
-        return clone

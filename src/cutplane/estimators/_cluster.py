@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import _clone_parametrized
 from sklearn.utils import column_or_1d
 
 from .._checks import check_n_jobs, check_number
@@ -25,6 +27,7 @@ from ..oracles.remote import RemoteMatrix
 if TYPE_CHECKING:
     from ..exec.cluster import Crew
     from ..exec.orders import Worker
+    from ..structured.examples import ProblemExamples
 
 # Whose work is rounds over all rows.
 IN_ROUNDS = ("auto", "ocas", "cpa")
@@ -58,6 +61,33 @@ class DaskCluster:
 
     def __repr__(self) -> str:
         return f"DaskCluster({self.client!r}, timeout={self.timeout!r})"
+
+
+class WithExecutor:
+    """Has a parameter ``executor``; a cluster there is of here and now."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the cluster."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        if is_cluster(state.get("executor")):
+            state = {**state, "executor": None}
+        return state
+
+    def __sklearn_clone__(self) -> Any:
+        """A clone on the same cluster, which is not copied."""
+        executor = getattr(self, "executor", None)
+        if executor is None:
+            return _clone_parametrized(self)
+        without = copy.copy(self)
+        without.executor = None  # type: ignore[attr-defined]
+        clone = _clone_parametrized(without)
+        clone.executor = executor
+        return clone
+
+
+def is_stored(X: Any) -> bool:
+    """Whether rows are not in memory: a data set on disk, files, or a Dask collection."""
+    return isinstance(X, Dataset | RowFiles) or is_collection(X)
 
 
 def threads_of(model: Any) -> int | None:
@@ -213,7 +243,7 @@ class CollectionRows:
 def training_collection(model: Any, X: Any, y: Any) -> tuple[CollectionRows, np.ndarray]:
     """Check a Dask collection and the labels. Sets what scikit-learn's checks set."""
     executor = getattr(model, "executor", None)
-    if executor is None or isinstance(executor, Integral):
+    if not is_cluster(executor):
         raise ValueError(
             f"X is a {type(X).__module__}.{type(X).__name__}: pass executor=Client(…) to train on "
             "a cluster, or bring it here first"
@@ -233,6 +263,39 @@ def _checked_workers(crew: Crew) -> list[Worker]:
 
 
 @contextmanager
+def crew_of(executor: Any) -> Iterator[Crew]:
+    """A crew on the cluster of an executor, with nobody hired yet."""
+    from ..exec.cluster import Crew, connected
+
+    cluster = _cluster(executor)
+    with (
+        connected(cluster.client, cluster.timeout) as client,
+        Crew(client, float(cluster.timeout)) as crew,
+    ):
+        yield crew
+
+
+def is_cluster(executor: Any) -> bool:
+    """Whether an executor is the workers of a cluster, and not threads here."""
+    return executor is not None and not isinstance(executor, Integral)
+
+
+@contextmanager
+def inference_for(model: Any, examples: ProblemExamples, processes: int) -> Iterator[None]:
+    """Processes here, or workers, that run the inference for structured outputs."""
+    if is_cluster(model.executor):
+        with crew_of(model.executor) as crew:
+            examples.send(crew, _checked_workers(crew))
+            yield
+        return
+    try:
+        examples.start(processes)
+        yield
+    finally:
+        examples.close()
+
+
+@contextmanager
 def blocks_for(model: Any, X: Any, outputs: int = 1) -> Iterator[BlockedMatrix | RemoteMatrix]:
     """The rows in blocks, here or on the workers of the model's executor."""
     if isinstance(X, CollectionRows):
@@ -245,17 +308,12 @@ def blocks_for(model: Any, X: Any, outputs: int = 1) -> Iterator[BlockedMatrix |
         with make_executor(threads_of(model), X.nnz) as threads:
             matrix = as_blocks(X, outputs=outputs, runner=threads)
     executor = getattr(model, "executor", None)
-    if executor is None or isinstance(executor, Integral):
+    if not is_cluster(executor):
         yield matrix
         return
-    from ..exec.cluster import Crew, connected
     from ..exec.orders import Order, Recipe
 
-    cluster = _cluster(executor)
-    with (
-        connected(cluster.client, cluster.timeout) as client,
-        Crew(client, float(cluster.timeout)) as crew,
-    ):
+    with crew_of(executor) as crew:
         workers = _checked_workers(crew)
         edges = part_edges(len(matrix.blocks), len(matrix))
         runs = share_parts(np.diff(edges).tolist(), [worker.threads for worker in workers])

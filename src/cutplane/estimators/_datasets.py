@@ -62,6 +62,15 @@ def training_dataset(
     return labels
 
 
+def copy_features(source: Any, target: Any) -> None:
+    """Make an estimator one for the same features as another one."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(source, name):
+            setattr(target, name, getattr(source, name))
+        elif hasattr(target, name):
+            delattr(target, name)
+
+
 def check_test_dataset(estimator: Any, dataset: Dataset) -> None:
     """Refuse a data set with other columns than the training data."""
     wanted = estimator.n_features_in_

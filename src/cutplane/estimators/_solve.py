@@ -138,6 +138,7 @@ class Session:
         self._spent = 0.0  # seconds, of the time limit
         self._fingerprint = keep_cuts and not one_session
         self._matrix_digest = matrix.digest() if self._fingerprint else b""
+        self._crew = getattr(matrix, "crew", None)  # if the data is on a cluster
         self._passes = passes
         self.results: list[SolveResult] = []
         self.memories: dict[int, Memory] = {}
@@ -199,7 +200,7 @@ class Session:
         oracle = problem.oracle(self._matrix, self._executor)
         limit = 0.0 if self.ended else max(0.0, self._stop.time_limit - self._spent)
         stop = dataclasses.replace(self._stop, time_limit=limit)
-        crew = self._matrix.crew if isinstance(self._matrix, RemoteMatrix) else None
+        crew = self._crew
         # What was lost while rows were loaded counts for the first problem.
         before = crew.timings.as_dict() if crew is not None and self.results else {}
         with progress(
@@ -259,7 +260,7 @@ class Session:
             return
         assert isinstance(solver, BundleSolver)
         solver.recorder = self._checkpoint.record
-        if isinstance(self._matrix, RemoteMatrix):
+        if self._crew is not None:
             solver.due = self._checkpoint.due
         if known.state is not None:
             try:

@@ -2,7 +2,7 @@
 
 The folds share one matrix: the rows that a fold holds out have weight 0 in it, so that nothing is
 copied, and their scores come with the others'. A fold is one path over C, and folds
-run in parallel.
+run in parallel; on a cluster, whose workers hold the rows once, one after the other.
 """
 
 from __future__ import annotations
@@ -10,23 +10,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
-from sklearn.metrics._scorer import _BaseScorer, _PassthroughScorer
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._checks import check_flag
-from ..data import BlockedMatrix, as_blocks
+from ..data import BlockedMatrix
 from ..exec import make_executor
+from ..oracles.remote import RemoteMatrix
 from ..result import Certificate, Iteration, SolveResult
 from ._base import FLOATS
+from ._cluster import WithExecutor, blocks_for, is_stored, threads_of
+from ._datasets import copy_features, own_columns
 from ._form import ModelForm
+from ._held_out import HeldOut, looks_at_predictions, takes_weights
 from ._path import check_path, solve_path
 from ._warnings import warn_unless_converged
 from .linear_path import LinearSVCPath, path_of
@@ -37,27 +39,18 @@ class _CancelledError(Exception):
     """Another fold has failed or was interrupted."""
 
 
-class _HeldOut(LinearSVC):
-    """A fitted model that knows its scores of some rows and takes any X for them."""
-
-    _known: np.ndarray
-
-    def _scores(self, X: Any) -> np.ndarray:
-        return self._known.copy()  # callers add the intercept in place
-
-
 @dataclass(frozen=True)
 class _Rows:
     """What all folds share: the user's X, its blocks, class numbers and weights."""
 
     X: Any
-    matrix: BlockedMatrix
+    matrix: BlockedMatrix | RemoteMatrix
     encoded: np.ndarray
     weights: np.ndarray
     weighted: bool
 
 
-class LinearSVCCV(ClassifierMixin, BaseEstimator):
+class LinearSVCCV(ClassifierMixin, WithExecutor, BaseEstimator):
     """Linear support vector classifier whose C is chosen by cross-validation.
 
     Every fold is a path over C in which each fit starts from the last one, as in
@@ -84,6 +77,8 @@ max_iter
         Seconds per fold, and for the last fit.
     n_jobs : int or None, default=None
         Threads; None for all cores that the process may use. The result does not depend on it.
+    executor : None, int, dask.distributed.Client or DaskCluster, default=None
+        As for :class:`LinearSVC`. On a cluster the folds follow one another, on the same rows.
     random_state : int, RandomState or None, default=None
         As for :class:`LinearSVC`.
     verbose : int, default=0
@@ -142,6 +137,7 @@ max_iter
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        executor: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -160,19 +156,23 @@ max_iter
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
+        self.executor = executor
         self.random_state = random_state
         self.verbose = verbose
 
     # -- fitting --------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> LinearSVCCV:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None
+    ) -> LinearSVCCV:
         """Choose C and fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
+        X : array-like, sparse matrix or data set on disk, shape (n_samples, n_features)
+            With a cluster as ``executor`` also a Dask array or dataframe, or RowFiles.
         y : array-like, shape (n_samples,)
-            Class labels.
+            Class labels; optional if X has its own.
         sample_weight : array-like, shape (n_samples,), optional
             Factors on C by row.
         groups : array-like, shape (n_samples,), optional
@@ -188,28 +188,39 @@ max_iter
         svc._check_parameters()
         scorer = self._scorer()
         given = X
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS
-        )
+        y, sample_weight = own_columns(X, y, sample_weight)
+        if not (stored := is_stored(X)):
+            X, y = validate_data(
+                self, X, y, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS
+            )
+        elif not looks_at_predictions(scorer):
+            raise ValueError(
+                f"scoring={self.scoring!r} gets the rows that a fold holds out, but those of a "
+                f"{type(X).__name__} are not in memory; give the name of a scorer"
+            )
         X, encoded, weights = svc._check_rows(X, y, sample_weight)
         self.classes_ = svc.classes_
+        if stored:
+            copy_features(svc, self)
+            y = self.classes_[encoded]
         outputs = len(self.classes_) if svc._joint() else 1
-        rows = _Rows(
-            given, as_blocks(X, outputs=outputs), encoded, weights, sample_weight is not None
-        )
-        folds = list(check_cv(self.cv, y, classifier=True).split(X, y, groups))
+        rows_of = np.empty((len(encoded), 0)) if stored else X  # what splitters see
+        folds = list(check_cv(self.cv, y, classifier=True).split(rows_of, y, groups))
         seeds = self._seeds(len(folds) + 1)
 
-        paths, scores = self._run_folds(rows, Cs, folds, seeds, scorer)
-        self.Cs_ = Cs
-        self.scores_ = np.array(scores)
-        self.certificates_: list[list[list[Certificate]]] = [path.certificates for path in paths]
-        self.n_iters_ = np.array([path.n_iters for path in paths])
-        best = self._best()
-        self.C_, self.best_score_ = float(Cs[best]), float(np.mean(self.scores_[:, best]))
-        results = [r for path in paths for fits in path.results for r in fits]
-        if self.refit:
-            results += self._refit((given, y), rows, paths, best, seeds[-1])
+        with blocks_for(svc, X, outputs) as matrix:
+            weighted = sample_weight is not None or getattr(X, "own_weights", None) is not None
+            rows = _Rows(given, matrix, encoded, weights, weighted)
+            paths, scores = self._run_folds(rows, Cs, folds, seeds, scorer)
+            self.Cs_ = Cs
+            self.scores_ = np.array(scores)
+            self.certificates_: list[list[list[Certificate]]] = [p.certificates for p in paths]
+            self.n_iters_ = np.array([path.n_iters for path in paths])
+            best = self._best()
+            self.C_, self.best_score_ = float(Cs[best]), float(np.mean(self.scores_[:, best]))
+            results = [r for path in paths for fits in path.results for r in fits]
+            if self.refit:
+                results += self._refit((given, y), rows, paths, best, seeds[-1])
         warn_unless_converged(type(self).__name__, results, level=3)
         return self
 
@@ -250,7 +261,9 @@ max_iter
         """A path and its scores per fold."""
         cancelled = threading.Event()
         count = len(folds)
-        with make_executor(self.n_jobs, count * rows.matrix.numbers) as outer:
+        remote = isinstance(rows.matrix, RemoteMatrix)  # whose workers do one thing at a time
+        jobs = 1 if remote else threads_of(self)
+        with make_executor(jobs, count * rows.matrix.numbers) as outer:
             threads = max(1, outer.threads // count)
 
             def run(fold: int) -> tuple[LinearSVCPath, np.ndarray]:
@@ -312,17 +325,18 @@ max_iter
     ) -> np.ndarray:
         """The score of each model of a path on the rows it has not seen."""
         y = self.classes_[rows.encoded[held_out]]
-        own = isinstance(scorer, _BaseScorer | _PassthroughScorer)  # look at predictions alone
-        weights = {"sample_weight": rows.weights[held_out]} if _takes_weights(scorer, rows) else {}
+        weighted = rows.weighted and takes_weights(scorer)
+        own = looks_at_predictions(scorer)
+        weights = {"sample_weight": rows.weights[held_out]} if weighted else {}
         scores = []
         for k in range(len(path)):
             model = path.model(k)
             if own:
-                known = self._svc(_HeldOut, model.C, None)
-                known.set_params(n_jobs=threads)
+                known = self._svc(HeldOut, model.C, None)
+                known.set_params(n_jobs=threads, executor=None)
                 known.__dict__.update(coef_=model.coef_, intercept_=model.intercept_)
                 known.classes_ = self.classes_
-                known._known = known._scores_of(rows.matrix)[held_out]
+                known.known_scores = known._scores_of(rows.matrix)[held_out]
                 scores.append(float(scorer(known, held_out, y, **weights)))
             else:
                 scores.append(float(scorer(model, _safe_indexing(rows.X, held_out), y)))
@@ -349,9 +363,7 @@ max_iter
         """Fit all rows, from the mean of the folds' models."""
         model = self._svc(LinearSVC, self.C_, seed)
         model.classes_ = self.classes_
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(model, name, getattr(self, name))
+        copy_features(self, model)
         weights = model._weigh_classes(rows.encoded, rows.weights)
         form: ModelForm = model._form(rows.matrix, rows.encoded, weights)
         start = (
@@ -414,11 +426,3 @@ max_iter
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _takes_weights(scorer: Any, rows: _Rows) -> bool:
-    """Whether scores are weighted: the user gave weights, and the metric takes them."""
-    if not rows.weighted or not isinstance(scorer, _BaseScorer | _PassthroughScorer):
-        return False
-    function = getattr(scorer, "_score_func", None)
-    return function is None or "sample_weight" in signature(function).parameters

@@ -25,6 +25,7 @@ from ..structured.problem import (
     try_problem,
 )
 from ._callbacks import WARN_LEVEL, with_callbacks
+from ._cluster import inference_for, threads_of
 from ._structured import StructuredModel
 from ._warnings import warn_unless_converged
 from .checkpoint import Checkpoint
@@ -66,6 +67,11 @@ class StructuredSVM(StructuredModel):
         1, since starting one takes a second. Threads if the problem has
         ``most_violated_batch`` or ``releases_gil``; None is then all cores. The answer does not
         depend on it, to the last bit.
+    executor : None, int, dask.distributed.Client or DaskCluster, default=None
+        Who runs the inference: a number is the same as ``n_jobs``; with a cluster its workers do,
+        which get the problem and their examples once, pickled. A worker runs Python code in one
+        thread, so start one worker per core; batch forms use all threads of a
+        worker. The answer is the same, to the last bit, and workers may be lost.
 
     Attributes
     ----------
@@ -110,6 +116,7 @@ class StructuredSVM(StructuredModel):
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        executor: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
@@ -125,6 +132,7 @@ class StructuredSVM(StructuredModel):
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
+        self.executor = executor
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
@@ -168,11 +176,8 @@ class StructuredSVM(StructuredModel):
             cache_size=int(self.cache_size),
         )
         self.problem_ = problem
-        try:
-            model.start(self._processes())
+        with inference_for(self, model, self._processes()):
             result = self._solve_joint((X, y), "structured", model)
-        finally:
-            model.close()
         if result.status is not Status.INTERRUPTED:  # who pressed Ctrl-C wants no more inference
             model.audit(result.w)
         result = self._judged(result, model)
@@ -180,9 +185,10 @@ class StructuredSVM(StructuredModel):
         return self
 
     def _processes(self) -> int:
-        if self.n_jobs is None:
+        jobs = threads_of(self)
+        if jobs is None:
             return 1
-        return self.n_jobs if self.n_jobs > 0 else max(1, available_threads() + 1 + self.n_jobs)
+        return jobs if jobs > 0 else max(1, available_threads() + 1 + jobs)
 
     def _judged(self, result: SolveResult, model: ProblemExamples) -> SolveResult:
         """Store the result with the certificate that the inference allows for."""

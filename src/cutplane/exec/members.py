@@ -39,7 +39,10 @@ def told(member: Member, error: BaseException) -> BaseException:
     """An error with the worker on which it was raised."""
     place = f"worker {member.worker.name} at {member.worker.address}"
     if type(error) is ValueError:  # for the user
-        return ValueError(f"{place}: {error}")
+        placed = ValueError(f"{place}: {error}")
+        for note in getattr(error, "__notes__", []):
+            placed.add_note(note)
+        return placed
     error.add_note(f"raised on {place}")
     return error
 

@@ -29,13 +29,13 @@ class _Failure:
     error: bytes
 
 
-def _receive(pickled: bytes) -> None:
+def _receive(sent: bytes) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
     try:
-        _objects[:] = pickle.loads(pickled)
+        _objects[:] = pickle.loads(sent)
     except Exception as error:
         error.add_note("raised where another process received the problem and the data")
-        _failures.append(_Failure(_pickled(error)))
+        _failures.append(_Failure(pickled(portable(error))))
 
 
 def _work(k: int, method: str, arguments: tuple[Any, ...]) -> Any:
@@ -44,22 +44,26 @@ def _work(k: int, method: str, arguments: tuple[Any, ...]) -> Any:
     try:
         return getattr(_objects[k], method)(*arguments)
     except Exception as error:
-        return _Failure(_pickled(error))
+        return _Failure(pickled(portable(error)))
 
 
-def _pickled(error: Exception) -> bytes:
-    """The error, or one that says the same if it does not survive pickling."""
+def pickled(value: Any) -> bytes:
+    """Anything that can be pickled, classes of scripts and notebooks included."""
     from joblib.externals.loky.backend.reduction import dumps
 
+    return bytes(dumps(value))
+
+
+def portable(error: Exception) -> Exception:
+    """The error, or one that says the same if it does not survive pickling."""
     try:
-        pickled = bytes(dumps(error))
-        pickle.loads(pickled)
+        pickle.loads(pickled(error))
     except Exception:
         substitute = RuntimeError(f"{type(error).__name__}: {error}")
         for note in getattr(error, "__notes__", []):
             substitute.add_note(note)
-        return pickle.dumps(substitute)
-    return pickled
+        return substitute
+    return error
 
 
 class ProcessPool:
@@ -73,19 +77,18 @@ class ProcessPool:
     """
 
     def __init__(self, objects: Sequence[Any], processes: int) -> None:
-        from joblib.externals.loky.backend.reduction import dumps
         from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
         self._count = len(objects)
         try:
-            pickled = bytes(dumps(list(objects)))
+            sent = pickled(list(objects))
         except Exception as error:
             error.add_note("raised by pickling the problem and the data for other processes")
             raise
         self._pool = ProcessPoolExecutor(
             min(processes, self._count),
             initializer=_receive,
-            initargs=(pickled,),
+            initargs=(sent,),
             env=_ENVIRONMENT,
         )
 

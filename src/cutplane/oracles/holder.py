@@ -7,7 +7,6 @@ code as where all rows are in one place.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -20,6 +19,7 @@ from ..data.parts import SumPlan
 from ..data.shares import FolderShare
 from ..exec import SerialExecutor, make_executor
 from ..exec.cluster import worker_memory, worker_threads
+from ..exec.orders import play
 from ..risks import Risk, Scores, Targets
 from .products import RowProducts
 from .row_passes import RowPasses
@@ -108,12 +108,7 @@ class RowsHolder:
 
     def play(self, orders: Sequence[tuple[Any, ...]]) -> tuple[list[Any], float]:
         """Do what is ordered, one after the other; the answers, and the seconds it took."""
-        begin = time.perf_counter()
-        answers = [
-            getattr(self, method)(*(self._resolved(argument) for argument in arguments))
-            for method, *arguments in orders
-        ]
-        return answers, time.perf_counter() - begin
+        return play(self, orders, self._resolved)
 
     def _resolved(self, argument: Any) -> Any:
         if isinstance(argument, Slot):

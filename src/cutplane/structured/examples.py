@@ -14,28 +14,18 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..data.parts import Node, add_nodes
 from ..exec import Executor
-from ..exec.processes import ProcessPool
 from ..oracles import Cut, Line, Point
 from . import rows
-from .problem import (
-    RESCALINGS,
-    ROUNDING,
-    SLACK,
-    call,
-    count_of,
-    features_of,
-    has_batch,
-    losses_of,
-    take,
-)
+from .chunks import Chunk, ChunksHere, ChunksOnCluster, Holders, plan_for
+from .kept import Share
+from .problem import RESCALINGS, ROUNDING, call, count_of, has_batch, take
 
 MOST_CHUNKS = 32
 # Examples that are worth a call of a batch form.
@@ -46,55 +36,6 @@ CACHE_NUMBERS = 1 << 26
 AUDITED = 200
 
 
-@dataclass(frozen=True)
-class Answers:
-    """Outputs of the examples of a chunk: what they add to a plane.
-
-    Attributes
-    ----------
-    rows : matrix, shape (examples, dimension)
-    offsets : ndarray, shape (examples,)
-    """
-
-    rows: rows.Rows
-    offsets: np.ndarray
-
-    def values(self, w: np.ndarray) -> np.ndarray:
-        """Loss of every example at w."""
-        return self.offsets + rows.products(self.rows, w)
-
-
-class Chunk:
-    """Some examples, and the inference for them. Sent to other processes as it is."""
-
-    def __init__(
-        self, problem: Any, X: Sequence[Any], Y: Sequence[Any], first: int, rescaling: str
-    ) -> None:
-        self.problem = problem
-        self.X, self.Y = X, Y
-        self.first = first
-        self.rescaling = rescaling
-        self.truth: rows.Rows | None = None
-
-    def answer(self, w: np.ndarray) -> Answers:
-        """The most violated outputs at w."""
-        w = w.view()
-        w.flags.writeable = False
-        outputs = call(self.problem, RESCALINGS[self.rescaling], self.first, (self.X, self.Y), w)
-        return self.answers_of(outputs, len(w))
-
-    def answers_of(self, outputs: Sequence[Any], dimension: int) -> Answers:
-        """What these outputs add to a plane."""
-        if self.truth is None:
-            self.truth = features_of(self.problem, self.first, self.X, self.Y, dimension)
-        offsets = losses_of(self.problem, self.first, self.Y, outputs)
-        features = features_of(self.problem, self.first, self.X, outputs, dimension)
-        difference = features - self.truth
-        if self.rescaling == SLACK:
-            difference = rows.scaled(difference, offsets)
-        return Answers(difference, offsets)
-
-
 class ProblemExamples:
     """All examples of a problem.
 
@@ -102,6 +43,10 @@ class ProblemExamples:
     ----------
     nonmaximal : int or None
         An example for which inference gave less than an output that was known; None so far.
+    threads : bool
+        Whether threads can run the inference.
+    crew : Crew or None
+        The workers that run it.
 
     Parameters
     ----------
@@ -137,37 +82,35 @@ class ProblemExamples:
             Chunk(problem, X[a:b], Y[a:b], a, rescaling) for a, b in itertools.pairwise(edges)
         ]
         self.nonmaximal: int | None = None
-        self._threads = bool(getattr(problem, "releases_gil", False)) or has_batch(
+        self.threads = bool(getattr(problem, "releases_gil", False)) or has_batch(
             problem, RESCALINGS[rescaling]
         )
+        self.crew: Any = None
         self._cache_size = cache_size
-        self._cache: deque[list[Answers]] = deque()
+        self._kept = 0
         self._identity = (problem, X, Y, rescaling)
-        self._pool: ProcessPool | None = None
+        self._here = ChunksHere(self.chunks, self.threads)
+        self._holders: Holders = self._here
 
     # -- who runs the inference -----------------------------------------------
 
     @property
     def numbers(self) -> int:
         """So many that threads are used wherever they can be."""
-        return 1 << 40 if self._threads else self.dimension
+        return 1 << 40 if self.threads else self.dimension
 
     def start(self, processes: int) -> None:
         """Start processes for inference, if it holds the GIL."""
-        if processes > 1 and not self._threads and len(self.chunks) > 1:
-            self._pool = ProcessPool(self.chunks, processes)
+        self._here.start(processes)
+
+    def send(self, crew: Any, workers: Sequence[Any]) -> None:
+        """Have the workers of a cluster run the inference."""
+        self._holders = ChunksOnCluster(crew, workers, self.chunks, self.threads)
+        self.crew = crew
 
     def close(self) -> None:
         """End the processes."""
-        if self._pool is not None:
-            self._pool.close()
-
-    def _answers(self, w: np.ndarray, executor: Executor) -> list[Answers]:
-        if self._pool is not None:
-            return self._pool.call("answer", w)
-        if self._threads:
-            return executor.run(lambda k: self.chunks[k].answer(w), len(self.chunks))
-        return [chunk.answer(w) for chunk in self.chunks]
+        self._here.close()
 
     def digest(self) -> bytes:
         """Identifies problem and data; never the same if they cannot be pickled."""
@@ -188,26 +131,26 @@ class ProblemExamples:
 
     def infer(self, point: Point, executor: Executor) -> None:
         """A pass of inference. Where a known output is more violated it is taken instead."""
-        answers = self._answers(point.w, executor)
-        plane = np.zeros(self.dimension)
-        offset = risk = 0.0
-        for k, answer in enumerate(answers):
-            known = [answer, *(kept[k] for kept in self._cache)]
-            chosen = _chosen(known, point.w)
-            found = answer.values(point.w)
-            slack = ROUNDING * (
-                1.0 + answer.offsets + rows.sizes(answer.rows) * np.linalg.norm(point.w)
-            )
-            below = found < chosen.values - slack
-            if below.any() and self.nonmaximal is None:
-                self.nonmaximal = self.chunks[k].first + int(np.argmax(below))
-            plane += chosen.plane
-            offset += chosen.offset
-            risk += float(chosen.values.sum())
-        point.coef[...] = plane / self._examples
-        point.offset = offset / self._examples
-        point.risk = risk / self._examples
-        self._keep(answers)
+        keep = self._cache_size > 0
+        shares = self._holders.infer(point.w, self._kept, keep, executor)
+        if self.nonmaximal is None:
+            below = [share.below for share in shares if share.below is not None]
+            self.nonmaximal = below[0] if below else None
+        point.coef[...] = self._plane(shares) / self._examples
+        point.offset = _sum([share.offsets for share in shares]) / self._examples
+        point.risk = _sum([share.risks for share in shares]) / self._examples
+        size = sum(share.numbers for share in shares)
+        self._kept = min(self._kept + keep, self._cache_size, CACHE_NUMBERS // max(1, size))
+
+    def _plane(self, shares: Sequence[Share]) -> np.ndarray:
+        planes = [plane for share in shares for plane in share.planes]
+        return add_nodes(dict(zip(self._nodes(shares), planes, strict=True)), len(self.chunks))
+
+    def _nodes(self, shares: Sequence[Share]) -> list[Node]:
+        """Which chunks the sums of everybody are over."""
+        last = itertools.accumulate(len(share.offsets) for share in shares)
+        edges = itertools.pairwise([0, *last])
+        return [node for a, b in edges for node in plan_for(len(self.chunks), a, b).nodes]
 
     def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
         way = line.end.w - line.start.w
@@ -218,40 +161,27 @@ class ProblemExamples:
 
     # -- the cache ------------------------------------------------------------
 
-    def _keep(self, answers: list[Answers]) -> None:
-        size = sum(rows.numbers(answer.rows) for answer in answers)
-        most = min(self._cache_size, CACHE_NUMBERS // max(1, size))
-        if most:
-            self._cache.append(answers)
-        while len(self._cache) > most:
-            self._cache.popleft()
-
     def cheap_cut(self, w: np.ndarray) -> Cut | None:
         """The highest cut at w from the kept answers."""
-        if len(self._cache) < 2:  # a single pass is a cut that the bundle has
+        if self._kept < 2:  # a single pass is a cut that the bundle has
             return None
-        plane = np.zeros(self.dimension)
-        offset = 0.0
-        for k in range(len(self.chunks)):
-            chosen = _chosen([kept[k] for kept in self._cache], w)
-            plane += chosen.plane
-            offset += chosen.offset
-        return Cut(plane / self._examples, offset / self._examples)
+        shares = self._holders.cut(w, self._kept)
+        offset = _sum([share.offsets for share in shares])
+        return Cut(self._plane(shares) / self._examples, offset / self._examples)
 
     def state(self) -> dict[str, Any]:
         """The cache, and whether inference was caught not being exact."""
-        cache = [[(kept.rows, kept.offsets) for kept in answers] for answers in self._cache]
-        return {"nonmaximal": self.nonmaximal, "cache": cache}
+        return {"nonmaximal": self.nonmaximal, "cache": self._holders.state(self._kept)}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Return to a state."""
+        cache = [[(matrix, offsets) for matrix, offsets in kept] for kept in state["cache"]]
+        expected = [(len(chunk), self.dimension) for chunk in self.chunks]
+        if any([matrix.shape for matrix, _ in kept] != expected for kept in cache):
+            raise ValueError("kept outputs are of other examples")
         self.nonmaximal = state["nonmaximal"]
-        self._cache = deque([Answers(*kept) for kept in answers] for answers in state["cache"])
-        for answers in self._cache:
-            if [kept.rows.shape for kept in answers] != [
-                (count_of(chunk.X), self.dimension) for chunk in self.chunks
-            ]:
-                raise ValueError("kept outputs are of other examples")
+        self._holders.restore(cache)
+        self._kept = len(cache)
 
     # -- in the end -----------------------------------------------------------
 
@@ -264,7 +194,7 @@ class ProblemExamples:
             return
         stride = -(-self._examples // AUDITED)
         for chunk in self.chunks:
-            at = [i for i in range(count_of(chunk.X)) if (chunk.first + i) % stride == 0]
+            at = [i for i in range(len(chunk)) if (chunk.first + i) % stride == 0]
             if not at:
                 continue
             X, Y = take(chunk.X, at), take(chunk.Y, at)
@@ -278,25 +208,6 @@ class ProblemExamples:
                 return
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    """The most violated of several outputs per example of a chunk, the truth among them."""
-
-    values: np.ndarray
-    plane: np.ndarray
-    offset: float
-
-
-def _chosen(known: Sequence[Answers], w: np.ndarray) -> _Chosen:
-    values = np.stack([np.zeros(len(known[0].offsets)), *(a.values(w) for a in known)])
-    # The first of equal ones, but rather any of them than the truth: its cut is steeper.
-    best = values[1:].argmax(axis=0)
-    best[values.max(axis=0) > values[1:].max(axis=0)] = -1
-    plane = np.zeros(len(w))
-    offset = 0.0
-    for number, answers in enumerate(known):
-        mine = best == number
-        if mine.any():
-            plane += rows.total(answers.rows, mine)
-            offset += float(answers.offsets[mine].sum())
-    return _Chosen(values.max(axis=0), plane, offset)
+def _sum(parts: Sequence[Sequence[float]]) -> float:
+    """The sum over chunks, in their order."""
+    return sum(itertools.chain(*parts))

@@ -1,0 +1,161 @@
+"""Outputs of the last passes of inference, per chunk of examples: the most violated of them.
+
+The output z_i of example i has the row Ψ(x_i, z_i) − Ψ(x_i, y_i) and the offset Δ(y_i, z_i); its
+loss at w is offset_i + <row_i, w>, and 0 for the truth. A cut is a sum over examples of rows and
+offsets, whichever output each example takes; the highest one at w takes the most violated ones.
+
+Rows are summed by chunk, and sums of chunks along the tree of ``data.parts``: so whoever holds
+some of the chunks sends a vector or a few, and all get the same bits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..data.parts import SumPlan
+from . import rows
+from .problem import ROUNDING
+
+# A chunk's outputs in a checkpoint: rows and offsets.
+Stored = tuple[rows.Rows, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Outputs of the examples of a chunk: what they add to a plane.
+
+    Attributes
+    ----------
+    rows : matrix, shape (examples, dimension)
+    offsets : ndarray, shape (examples,)
+    """
+
+    rows: rows.Rows
+    offsets: np.ndarray
+
+    def values(self, w: np.ndarray) -> np.ndarray:
+        """Loss of every example at w."""
+        return self.offsets + rows.products(self.rows, w)
+
+
+@dataclass(frozen=True)
+class Share:
+    """What some consecutive chunks add to a cut.
+
+    Attributes
+    ----------
+    planes : list of ndarray
+        Sums of rows, one for each node of the plan.
+    offsets, risks : list of float
+        By chunk.
+    below : int or None
+        The first example whose new output is less violated than one known before.
+    numbers : int
+        Values stored in the new outputs.
+    """
+
+    planes: list[np.ndarray]
+    offsets: list[float]
+    risks: list[float]
+    below: int | None = None
+    numbers: int = 0
+
+
+class KeptAnswers:
+    """Outputs of the last passes over some chunks.
+
+    Parameters
+    ----------
+    plan : SumPlan
+        Which chunks.
+    first : sequence of int
+        By chunk, the number of its first example.
+    """
+
+    def __init__(self, plan: SumPlan, first: Sequence[int]) -> None:
+        self._plan = plan
+        self._first = first
+        self._passes: deque[list[Answers]] = deque()
+
+    def __len__(self) -> int:
+        """Number of passes kept."""
+        return len(self._passes)
+
+    def trim(self, most: int) -> None:
+        """Forget all but the last passes."""
+        while len(self._passes) > most:
+            self._passes.popleft()
+
+    def take(self, answers: list[Answers], w: np.ndarray, keep: bool) -> Share:
+        """The highest cut at w from a new pass and the ones before; the new one is kept."""
+        below: list[int] = []
+        chosen = []
+        for k, answer in enumerate(answers):
+            one = _chosen([answer, *(kept[k] for kept in self._passes)], w)
+            slack = ROUNDING * (1.0 + answer.offsets + rows.sizes(answer.rows) * np.linalg.norm(w))
+            less = answer.values(w) < one.values - slack
+            if less.any():
+                below.append(self._first[k] + int(np.argmax(less)))
+            chosen.append(one)
+        if keep:
+            self._passes.append(answers)
+        return self._share(
+            chosen,
+            below=below[0] if below else None,
+            numbers=sum(rows.numbers(answer.rows) for answer in answers),
+        )
+
+    def cut(self, w: np.ndarray) -> Share:
+        """The highest cut at w from the passes kept."""
+        return self._share(
+            _chosen([kept[k] for kept in self._passes], w) for k in range(len(self._first))
+        )
+
+    def _share(self, chosen: Iterable[_Chosen], **facts: Any) -> Share:
+        planes: list[np.ndarray] = []
+        offsets, risks = [], []
+        for one, merges in zip(chosen, self._plan.merges, strict=True):
+            planes.append(one.plane)
+            offsets.append(one.offset)
+            risks.append(float(one.values.sum()))
+            for _ in range(merges):
+                planes[-2] += planes[-1]
+                planes.pop()
+        return Share(planes, offsets, risks, **facts)
+
+    def state(self) -> list[list[Stored]]:
+        """By pass and chunk."""
+        return [[(kept.rows, kept.offsets) for kept in answers] for answers in self._passes]
+
+    def restore(self, state: Sequence[Sequence[Stored]]) -> None:
+        """Return to a state."""
+        self._passes = deque([Answers(*kept) for kept in answers] for answers in state)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The most violated of several outputs per example of a chunk, the truth among them."""
+
+    values: np.ndarray
+    plane: np.ndarray
+    offset: float
+
+
+def _chosen(known: Sequence[Answers], w: np.ndarray) -> _Chosen:
+    values = np.stack([np.zeros(len(known[0].offsets)), *(a.values(w) for a in known)])
+    # The first of equal ones, but rather any of them than the truth: its cut is steeper.
+    best = values[1:].argmax(axis=0)
+    best[values.max(axis=0) > values[1:].max(axis=0)] = -1
+    plane = np.zeros(len(w))
+    offset = 0.0
+    for number, answers in enumerate(known):
+        mine = best == number
+        if mine.any():
+            plane += rows.total(answers.rows, mine)
+            offset += float(answers.offsets[mine].sum())
+    return _Chosen(values.max(axis=0), plane, offset)
