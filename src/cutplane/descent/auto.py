@@ -58,7 +58,13 @@ FACTOR_WORK = 150
 # Where so many steps are not enough, cutting planes go on.
 MOST_STEPS = 100
 # With so many numbers per element of its matrix it needs no descent before it, however small C is.
-CHEAP_FACTOR = 16
+CHEAP_FACTOR = 64
+# Where a factorisation costs as much as a pass, its cube being so many times the stored numbers,
+# descent goes before it at larger C, too, and is left at a first gap that is larger than this,
+# relative to the objective. Where it costs less, descent is left after the first certificate: its
+# passes save Newton's method the steps with most rows inside.
+DEAR_FACTOR, DEAR_PENALTY = 16, 30.0
+SMALL_GAP = 0.15
 
 
 class AutoSolver(IterativeSolver):
@@ -87,6 +93,7 @@ class AutoSolver(IterativeSolver):
         self._rng = rng
         self._dual_point = dual_point
         self._squares: np.ndarray | None = None
+        self._newton_next = self._dear = False
         self._to_come = self._certificates_to_come()
         self._stage: IterativeSolver | None = None
         self._before: Best | None = None  # of the stages before
@@ -189,7 +196,11 @@ class AutoSolver(IterativeSolver):
         """Whether descent will close the gap soon, at its pace."""
         now = self.trace[-1]
         enough = self.stop.enough(now.primal, self.C)
-        if now.gap <= enough or len(self.trace) < KNOWN:
+        if now.gap <= enough:
+            return True
+        if self._newton_next and (not self._dear or now.gap > SMALL_GAP * now.primal):
+            return False
+        if len(self.trace) < KNOWN:
             return True
         before = self.trace[-1 - PACE]
         if enough == 0.0 or now.gap >= before.gap:
@@ -207,12 +218,18 @@ class AutoSolver(IterativeSolver):
             return TO_COME_SHORT
         if oracle.free_bias:  # descent must approach it, the others have it exactly
             return 0
-        if _suits_newton(oracle) and matrix.numbers >= CHEAP_FACTOR * matrix.shape[1] ** 2:
-            return 0
+        most = SMALL_PENALTY
+        self._newton_next = _suits_newton(oracle)
+        if self._newton_next:
+            features = matrix.shape[1]
+            if matrix.numbers >= CHEAP_FACTOR * features**2:
+                return 0
+            self._dear = features**3 >= DEAR_FACTOR * matrix.numbers
+            most = DEAR_PENALTY if self._dear else SMALL_PENALTY
         self._squares = squared_norms(oracle)
         targets = oracle.targets
         penalty = self.C / targets.total * float(np.mean(targets.weights * self._squares))
-        return TO_COME_LONG if penalty <= SMALL_PENALTY else 0
+        return TO_COME_LONG if penalty <= most else 0
 
 
 def _has_dual_steps(oracle: Oracle) -> TypeGuard[RowOracle]:

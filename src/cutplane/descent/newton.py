@@ -37,8 +37,10 @@ from .curvature import Curvature
 
 # The first width: at w = 0 all rows are inside, and the first step is one of least squares.
 WIDTH = 4.0
-# From a dual point that is close already.
-WARM_WIDTH = 0.5
+# From a dual point that is close already, and from one that is less so: with a larger gap, relative
+# to the objective.
+CLOSE_WIDTH, WARM_WIDTH = 0.5, 2.0
+CLOSE = 0.05
 NARROWER = 0.6
 # The gradient's part in the gap at which it is time for a smaller width.
 GRADIENT_PART = 0.7
@@ -92,7 +94,8 @@ class NewtonSolver(IterativeSolver):
             weights = targets.weights
             np.divide(dual_point, weights, out=self._shift, where=weights > 0.0)
             np.clip(self._shift, 0.0, 1.0, out=self._shift)
-            self._width = WARM_WIDTH
+            self._width = CLOSE_WIDTH
+        self._warm = dual_point is not None and self._hinge
         self.trial = oracle.new_point()
         self._bias = 0.0
         self._ways = np.zeros(rows)
@@ -111,9 +114,11 @@ class NewtonSolver(IterativeSolver):
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
         self._begin_at(start, self.trial, self.oracle.new_point())
         self._bias = self.trial.bias
-        self._move(0.0)
         for cut in cuts:
             self._bound(cut)
+        if self._warm and self.best.primal - self.dual > CLOSE * self.best.primal:
+            self._width = WARM_WIDTH
+        self._move(0.0)
         gap = self._certify()
         with single_threaded_blas():
             while True:

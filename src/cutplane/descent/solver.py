@@ -24,7 +24,10 @@ from .passes import Passes, Verdict
 
 # Passes before each certificate, the last number for all that follow. A certificate costs
 # about as much as a pass; easy problems need few of them, others must not pay for many.
-PASSES = (2, 2, 3, 5)
+PASSES = (6, 3, 3, 5)
+# The first certificate is due once the passes to come, at their pace, will add no more than this
+# part to the dual objective; the others, if that is no more than this part of the gap asked for.
+FIRST_REST, REST = 1e-4, 0.1
 # Where they visit few rows, passes go on up to so many, or until they have visited this part of
 # what as many passes over all rows would.
 MOST_PASSES, VISITED_PART = 12, 0.5
@@ -131,13 +134,27 @@ class CoordinateSolver(IterativeSolver):
         """The passes before a certificate; False if time ran out on the way."""
         passes, rows = self.passes, len(self.oracle.matrix)
         least = PASSES[min(number, len(PASSES) - 1)]
+        before = np.inf
         with self.watch.phase("passes"):
             for done in range(MOST_PASSES):
-                if done >= least and passes.visited >= VISITED_PART * least * rows:
+                enough = passes.visited >= VISITED_PART * least * rows
+                if done >= least and (enough or self._rest(before) <= REST * self._asked()):
                     break
+                if number == 0 and done > 1 and self._rest(before) <= FIRST_REST * passes.dual:
+                    break
+                before = passes.gain
                 if self._ended or not passes.run(self._out_of_time):
                     return False
         return True
+
+    def _asked(self) -> float:
+        """The gap that is asked for, at the dual objective."""
+        return self.stop.enough(self.passes.dual, self.C)
+
+    def _rest(self, before: float) -> float:
+        """What gains come to that go on like the last one, after the one before it."""
+        gain = self.passes.gain
+        return gain * gain / (before - gain) if before > gain else np.inf
 
     def _certify(self, in_time: bool) -> tuple[Status | None, _Judged]:
         """Renew bound and best point by the snapshot; says whether that is the end."""

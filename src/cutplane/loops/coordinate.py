@@ -101,12 +101,13 @@ def visit(
     """Minimise over α_i for each row in ``order``.
 
     Rows at a bound whose gradient holds them there by more than ``idle_above`` are
-    skipped; ``idle`` says for every row visited whether it was. Returns the number of the others
-    and the largest violation of optimality that was met.
+    skipped; ``idle`` says for every row visited whether it was. Returns the number of the others,
+    the largest violation of optimality that was met, and what the objective has gone down by.
     """
     last = w.shape[0] - 1
     count = 0
     worst = 0.0
+    gain = 0.0
     for at in range(order.shape[0]):
         i = order[at]
         first = np.uint64(starts[i])
@@ -135,13 +136,14 @@ def visit(
         if step == 0.0:
             continue
         alpha[i] = new
+        gain -= (gradient + 0.5 * curvature * (new - a)) * (new - a)
         if indices is None:
             _dense_add(values, first, stop, step, w)
         else:
             _sparse_add(values, indices, first, stop, step, w)
         if constant != 0.0:
             w[last] += constant * step
-    return count, worst
+    return count, worst, gain
 
 
 @jit
