@@ -150,6 +150,8 @@ def fit_parts(
             on_iteration=lambda w, _: on_iteration(lambda: _coefficients(oracle, w)),
         )
         result = session.results[0]
+        if result.w.ndim == 1:  # there was no loss, and so no cut
+            result = dataclasses.replace(result, w=np.zeros(surface.shape))
         if indefinite:
             result = withheld(result)
         kernel_values, error = oracle.kernel_values, 0.0

@@ -12,7 +12,6 @@ inference, and show inference that is not exact, where an answer is below one kn
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from ..exec import Executor
-from ..exec.processes import ProcessPool
 from ..oracles import Cut, Line, Point
 from . import rows
+from .crew import Crew, bounds
 from .problem import (
     RESCALINGS,
     ROUNDING,
@@ -32,14 +31,10 @@ from .problem import (
     call,
     count_of,
     features_of,
-    has_batch,
     losses_of,
     take,
 )
 
-MOST_CHUNKS = 32
-# Examples that are worth a call of a batch form.
-BATCH = 512
 # Numbers that the cache may hold.
 CACHE_NUMBERS = 1 << 26
 # Examples whose predictions are held against the answers of inference in the end.
@@ -130,44 +125,22 @@ class ProblemExamples:
         self.problem = problem
         self.dimension = dimension
         self._examples = count_of(X)
-        batch = BATCH if has_batch(problem, RESCALINGS[rescaling]) else 1
-        count = min(MOST_CHUNKS, -(-self._examples // batch))
-        edges = [self._examples * k // count for k in range(count + 1)]
         self.chunks = [
-            Chunk(problem, X[a:b], Y[a:b], a, rescaling) for a, b in itertools.pairwise(edges)
+            Chunk(problem, X[a:b], Y[a:b], a, rescaling)
+            for a, b in bounds(problem, self._examples, rescaling)
         ]
+        self.crew = Crew(self.chunks, problem, rescaling)
         self.nonmaximal: int | None = None
-        self._threads = bool(getattr(problem, "releases_gil", False)) or has_batch(
-            problem, RESCALINGS[rescaling]
-        )
         self._cache_size = cache_size
         self._cache: deque[list[Answers]] = deque()
         self._identity = (problem, X, Y, rescaling)
-        self._pool: ProcessPool | None = None
 
     # -- who runs the inference -----------------------------------------------
 
     @property
     def numbers(self) -> int:
         """So many that threads are used wherever they can be."""
-        return 1 << 40 if self._threads else self.dimension
-
-    def start(self, processes: int) -> None:
-        """Start processes for inference, if it holds the GIL."""
-        if processes > 1 and not self._threads and len(self.chunks) > 1:
-            self._pool = ProcessPool(self.chunks, processes)
-
-    def close(self) -> None:
-        """End the processes."""
-        if self._pool is not None:
-            self._pool.close()
-
-    def _answers(self, w: np.ndarray, executor: Executor) -> list[Answers]:
-        if self._pool is not None:
-            return self._pool.call("answer", w)
-        if self._threads:
-            return executor.run(lambda k: self.chunks[k].answer(w), len(self.chunks))
-        return [chunk.answer(w) for chunk in self.chunks]
+        return 1 << 40 if self.crew.threads else self.dimension
 
     def digest(self) -> bytes:
         """Identifies problem and data; never the same if they cannot be pickled."""
@@ -188,7 +161,7 @@ class ProblemExamples:
 
     def infer(self, point: Point, executor: Executor) -> None:
         """A pass of inference. Where a known output is more violated it is taken instead."""
-        answers = self._answers(point.w, executor)
+        answers = self.crew.call_each("answer", [(point.w,)] * len(self.chunks), executor)
         plane = np.zeros(self.dimension)
         offset = risk = 0.0
         for k, answer in enumerate(answers):
