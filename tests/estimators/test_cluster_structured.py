@@ -136,7 +136,7 @@ def test_the_same_bits_as_here(client, data, here):
 
 
 def test_without_cache_with_ocas_and_with_batches(client, data, monkeypatch):
-    monkeypatch.setattr("cutplane.structured.examples.BATCH", 20)
+    monkeypatch.setattr("cutplane.structured.inference.BATCH", 20)
     settings = {"cache_size": 0, "solver": "ocas", "tol": 1e-3}
     for problem, X, y in (
         (Matching(), *data),

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-import cutplane.estimators._chain_kernel as chain_kernel
+import cutplane.estimators._parts_fit as parts_fit
 import cutplane.exec.executors
 from cutplane import ChainTagger, SampledCutSVC
 from cutplane.structured.chain import ChainShape
@@ -193,7 +193,7 @@ def test_values_that_are_not_stored(square, method, monkeypatch):
     X, y, lengths = square
     stored = tagger(method=method, sample_size=100).fit(X, y, lengths=lengths)
     assert stored.n_kernel_values_ == len(y) ** 2
-    monkeypatch.setattr(chain_kernel, "STORED_BYTES", 0)
+    monkeypatch.setattr(parts_fit, "STORED_BYTES", 0)
     model = tagger(method=method, sample_size=100).fit(X, y, lengths=lengths)
     assert model.n_kernel_values_ % len(y) == 0
     if method == "linear":
@@ -210,7 +210,7 @@ def test_the_same_bits_for_any_number_of_threads(square, stored, monkeypatch):
     monkeypatch.setattr(cutplane.oracles.stored, "STORED_COLUMNS", 50)
     monkeypatch.setattr(cutplane.kernels, "SUM_COLUMNS", 50)
     if not stored:
-        monkeypatch.setattr(chain_kernel, "STORED_BYTES", 0)
+        monkeypatch.setattr(parts_fit, "STORED_BYTES", 0)
     X, y, lengths = square
     found = []
     for threads in (1, 2, 5):

@@ -204,7 +204,7 @@ def test_the_same_bits_in_processes_and_threads(matchings):
 
 def test_batches_in_threads(digits, monkeypatch):
     X, y = digits
-    monkeypatch.setattr("cutplane.structured.examples.BATCH", 40)
+    monkeypatch.setattr("cutplane.structured.inference.BATCH", 40)
     models = [
         StructuredSVM(MulticlassProblem(), 100.0, n_jobs=jobs).fit(X[:200], y[:200])
         for jobs in (1, 2, 3)

@@ -94,6 +94,7 @@ CASES = {
         tags,
     ),
     "structured": Case(lambda: StructuredSVM(MulticlassProblem()), X, three),
+    "structured rbf": Case(lambda: StructuredSVM(MulticlassProblem(), kernel="rbf"), X, three),
     "structured binary": Case(lambda: StructuredSVM(BinaryProblem(["no", "yes"])), X, y),
 }
 

@@ -10,7 +10,8 @@ from cutplane.exec import SerialExecutor
 from cutplane.kernels import PrecomputedMatrix
 from cutplane.oracles import Line
 from cutplane.structured.chain import ChainShape, LabelledChains
-from cutplane.structured.kernel_chain import KernelChainOracle, KernelChainSurface
+from cutplane.structured.kernel_chain import KernelChainSurface
+from cutplane.structured.parts import PartsOracle
 from structured_reference import chain_loss, chain_score, labellings, random_chains
 
 LENGTHS = (3, 1, 0, 2, 3, 3, 2)
@@ -27,7 +28,7 @@ def make(order=1, boundaries=False, loss="hamming", size=None, centred=True, see
     surface = KernelChainSurface(
         LabelledChains(starts, np.concatenate(Y), shape, loss), SerialExecutor()
     )
-    oracle = KernelChainOracle(
+    oracle = PartsOracle(
         PrecomputedMatrix(K),
         surface,
         SerialExecutor(),
@@ -128,7 +129,7 @@ def test_samples_have_the_mean_of_the_exact_cut(centred):
         heights.append(cut.a @ v + cut.offset)
         own.append(cut.a @ point.w + cut.offset)
         # Four tokens, and all of the plain numbers as they are.
-        some, tokens = oracle.span.expansions[-1], oracle.surface.tokens
+        some, tokens = oracle.span.expansions[-1], oracle.surface.parts
         assert np.sum(some.rows < tokens) == 4
         plain = whole.rows >= tokens
         np.testing.assert_array_equal(some.rows[4:], whole.rows[plain])

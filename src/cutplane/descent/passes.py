@@ -4,9 +4,9 @@ Rows in random order converge fastest, but each one is a cache miss. Tiles of a 
 neighbouring rows in random order converge as fast as long as tiles that follow one another
 come from all over the data, and neighbours are not alike. Where they are (a sample of pairs
 tells), sparse rows are dealt out once, copied or, if they are few, listed so that neighbours come
-from far apart: w8a at C = 1 then takes a third of the passes. Where the rows lie in one piece, tiles are drawn from all of it;
-where they lie in blocks, a pass goes around the blocks many times and takes a few random tiles of
-each.
+from far apart: w8a at C = 1 then takes a third of the passes. Where the rows lie in one piece,
+tiles are drawn from all of it; where they lie in blocks, a pass goes around the blocks many times
+and takes a few random tiles of each.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..exec.cluster import Crew
     from ..exec.orders import Worker
     from ..structured.examples import ProblemExamples
+    from ..structured.part_examples import PartExamples
 
 # Whose work is rounds over all rows.
 IN_ROUNDS = ("auto", "ocas", "cpa")
@@ -281,18 +282,25 @@ def is_cluster(executor: Any) -> bool:
 
 
 @contextmanager
-def inference_for(model: Any, examples: ProblemExamples, processes: int) -> Iterator[None]:
+def inference_for(
+    model: Any, examples: ProblemExamples | PartExamples, processes: int
+) -> Iterator[None]:
     """Processes here, or workers, that run the inference for structured outputs."""
     if is_cluster(model.executor):
+        if not hasattr(examples, "send"):
+            raise ValueError(
+                "executor: with a kernel the inference runs on this machine; give a number of "
+                "processes, or train without a kernel"
+            )
         with crew_of(model.executor) as crew:
             examples.send(crew, _checked_workers(crew))
             yield
         return
     try:
-        examples.start(processes)
+        examples.inference.start(processes)
         yield
     finally:
-        examples.close()
+        examples.inference.close()
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -38,6 +38,8 @@ def canonical_rows(kernel: Any, X: Any) -> Any:
 class WithKernel:
     """What estimators with a kernel do alike. Parameters are documented there."""
 
+    _kernels: ClassVar[tuple[str, ...]] = KERNELS
+
     kernel: Any
     degree: int
     gamma: float | str
@@ -51,7 +53,7 @@ class WithKernel:
     def _check_kernel(self) -> None:
         """Check the parameters of the kernel."""
         if not callable(self.kernel):
-            check_choice("kernel", self.kernel, KERNELS)
+            check_choice("kernel", self.kernel, self._kernels)
         check_integer("degree", self.degree, at_least=0)
         if isinstance(self.gamma, str):
             check_choice("gamma", self.gamma, ("scale", "auto"))

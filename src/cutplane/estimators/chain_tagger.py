@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from os import PathLike
 from typing import Any
@@ -13,33 +14,21 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks import check_choice, check_flag, check_integer
 from ..data import as_blocks
 from ..exec import make_executor
-from ..result import Iteration, SolveResult
+from ..result import Iteration
 from ..structured import chain
+from ..structured.kernel_chain import KernelChainSurface
 from ..structured.sequences import split, stack_labels, stack_rows, starts_of
 from ._base import FLOATS
 from ._callbacks import with_callbacks
-from ._kernel_tagger import KernelTagger
-from ._sampled import NOT_SAMPLED, sampling_bounds
+from ._kernel_parts import OF_KERNELS, KernelParts
 from ._warnings import warn_unless_converged
 from .checkpoint import Checkpoint
 
-METHODS = ("auto", "linear", "exact")
-# Fitted attributes of one form only.
+# Fitted attributes of the linear form, or of second order.
 OF_LINEAR = ("coef_", "second_transitions_")
-OF_KERNELS = (
-    "support_",
-    "support_vectors_",
-    "dual_coef_",
-    "shape_fit_",
-    "n_basis_",
-    "basis_error_",
-    "n_kernel_values_",
-    "_gamma",
-    "_samplings",
-)
 
 
-class ChainTagger(KernelTagger):
+class ChainTagger(KernelParts):
     """Labels the tokens of sequences with a linear chain, trained as a structural SVM.
 
     A labelling z of a sequence with rows x_1, …, x_L scores
@@ -236,7 +225,9 @@ class ChainTagger(KernelTagger):
             model = chain.ChainExamples(as_blocks(rows), chains)
             result = self._solve_joint((X, y), "chain", model)
         else:
-            result = self._fit_kernel((X, y), rows, chains)
+            result = self._fit_kernel(
+                (X, y), "chain", rows, lambda executor: KernelChainSurface(chains, executor)
+            )
         warn_unless_converged(type(self).__name__, [result])
         return self
 
@@ -246,15 +237,6 @@ class ChainTagger(KernelTagger):
         check_flag("boundaries", self.boundaries)
         if check_integer("order", self.order, at_least=1) > 2:
             raise ValueError(f"order must be 1 or 2, got {self.order!r}")
-        check_choice("method", self.method, METHODS)
-        check_integer("sample_size", self.sample_size, at_least=1)
-        if self.max_basis is not None:
-            check_integer("max_basis", self.max_basis, at_least=1)
-        if self.kernel is None:
-            return
-        self._check_kernel()
-        if self.checkpoint is not None:
-            raise ValueError("checkpoint cannot be had with a kernel: leave it out")
 
     def predict(self, X: Any, lengths: Any = None) -> Any:
         """The labellings of highest score.
@@ -310,24 +292,6 @@ class ChainTagger(KernelTagger):
             raise ValueError("X has no tokens to score: every sequence is empty")
         return float(np.mean(self.classes_[self._decoded(rows, starts)] == truth))
 
-    def sampling_bound(self, confidence: float = 0.95) -> float:
-        """How far the objective is above the optimum at most, with this probability.
-
-        As for :class:`SampledCutSVC`, with tokens as rows; the gap, where no cut was sampled.
-
-        Parameters
-        ----------
-        confidence : float, default=0.95
-
-        Returns
-        -------
-        bound : float
-        """
-        check_is_fitted(self)
-        samplings = [NOT_SAMPLED] if self.kernel is None else self._samplings
-        assert isinstance(self.result_, SolveResult)
-        return sampling_bounds(samplings, [self.result_], confidence)[0]
-
     # -- parts ----------------------------------------------------------------
 
     def _tokens(self, X: Any, lengths: Any, width: int | None) -> tuple[Any, np.ndarray]:
@@ -369,7 +333,7 @@ class ChainTagger(KernelTagger):
         if rows.shape[0] == 0:
             return scores
         if self.kernel is not None:
-            self._kernel_emissions(rows, scores)
+            self._part_scores(rows, scores)
             return scores
         matrix = as_blocks(rows, compact=False)
         with make_executor(self.n_jobs, chain.work(self._shape, matrix)) as executor:
@@ -389,8 +353,25 @@ class ChainTagger(KernelTagger):
         weights = self._shape.unpack(w)
         return {
             "coef_": np.ascontiguousarray(weights.emissions.T),
-            **self._plain_attributes(weights),
+            **self._chain_attributes(weights),
         }
+
+    def _plain_attributes(self, plain: np.ndarray) -> dict[str, Any]:
+        return self._chain_attributes(dataclasses.replace(self._shape, features=0).unpack(plain))
+
+    def _chain_attributes(self, weights: chain.ChainWeights) -> dict[str, Any]:
+        """All but the emissions."""
+        attributes = {
+            "transitions_": weights.transitions.copy(),
+            "begin_": weights.begin.copy(),
+            "finish_": weights.finish.copy(),
+            "classes_": self.classes_,
+            "n_features_in_": self.n_features_in_,
+            "_shape": self._shape,
+        }
+        if weights.second is not None:
+            attributes["second_transitions_"] = weights.second.transpose(1, 0, 2).copy()
+        return attributes
 
     def _flat(self) -> np.ndarray:
         return self._shape.pack(self._chain_weights())

@@ -10,13 +10,18 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_integer
 from ..exec import available_threads
 from ..result import Certificate, Iteration, SolveResult, Status
 from ..structured.examples import ProblemExamples
+from ..structured.part_examples import PartExamples, ProblemSurface
+from ..structured.part_scores import PartScores, parts_of, try_parts
 from ..structured.problem import (
+    LINEAR,
+    PARTS,
     RESCALINGS,
     call,
     check_problem,
@@ -24,17 +29,20 @@ from ..structured.problem import (
     losses_of,
     try_problem,
 )
+from ._base import FLOATS
 from ._callbacks import WARN_LEVEL, with_callbacks
 from ._cluster import inference_for, threads_of
-from ._structured import StructuredModel
+from ._kernel_parts import OF_KERNELS, KernelParts
 from ._warnings import warn_unless_converged
 from .checkpoint import Checkpoint
 
 # A risk this much, relatively, below a bound on it is no rounding.
 BELOW_BOUND = 1e-7
+# Fitted attributes of one form only.
+OF_LINEAR = ("coef_",)
 
 
-class StructuredSVM(StructuredModel):
+class StructuredSVM(KernelParts):
     """Structural SVM for outputs of any kind, described by a :class:`~cutplane.structured.Problem`.
 
     Minimises ½|w|² + (C/N) Σ_i max_z [Δ(y_i, z) + <w, Ψ(x_i, z) − Ψ(x_i, y_i)>] over N examples by
@@ -113,6 +121,14 @@ class StructuredSVM(StructuredModel):
         tol: float = 1e-2,
         stopping: str = "relative",
         cache_size: int = 5,
+        kernel: str | Callable[[Any, Any], Any] | None = None,
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        method: str = "auto",
+        sample_size: int = 1000,
+        max_basis: int | None = None,
+        random_state: Any = None,
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
@@ -129,6 +145,14 @@ class StructuredSVM(StructuredModel):
         self.tol = tol
         self.stopping = stopping
         self.cache_size = cache_size
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.method = method
+        self.sample_size = sample_size
+        self.max_basis = max_basis
+        self.random_state = random_state
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
@@ -161,28 +185,73 @@ class StructuredSVM(StructuredModel):
             )
         if count_of(inputs) == 0:
             raise ValueError("X has no examples to train on")
-        check_problem(self.problem, self.rescaling)
+        form = LINEAR if self.kernel is None else PARTS
+        check_problem(self.problem, self.rescaling, form)
         problem = self.problem
         if hasattr(problem, "prepare"):
             problem = problem.prepare(inputs, outputs)
-            check_problem(problem, self.rescaling)
-        dimension = try_problem(problem, inputs, outputs, self.rescaling)
+            check_problem(problem, self.rescaling, form)
+        for name in OF_KERNELS if form == LINEAR else (*OF_KERNELS, *OF_LINEAR):
+            self.__dict__.pop(name, None)  # another model's
+        self.problem_ = problem
+        if form == LINEAR:
+            result = self._fit_linear((X, y), inputs, outputs)
+        else:
+            result = self._fit_parts((X, y), inputs, outputs)
+        warn_unless_converged(type(self).__name__, [result])
+        return self
+
+    def _fit_linear(self, data: tuple[Any, Any], X: Any, Y: Any) -> SolveResult:
+        """Fit w."""
+        dimension = try_problem(self.problem_, X, Y, self.rescaling)
         model = ProblemExamples(
-            problem,
-            inputs,
-            outputs,
+            self.problem_,
+            X,
+            Y,
             dimension,
             rescaling=self.rescaling,
             cache_size=int(self.cache_size),
         )
-        self.problem_ = problem
         with inference_for(self, model, self._processes()):
-            result = self._solve_joint((X, y), "structured", model)
+            result = self._solve_joint(data, "structured", model)
         if result.status is not Status.INTERRUPTED:  # who pressed Ctrl-C wants no more inference
             model.audit(result.w)
-        result = self._judged(result, model)
-        warn_unless_converged(type(self).__name__, [result])
-        return self
+        return self._judged(result, model)
+
+    def _fit_parts(self, data: tuple[Any, Any], X: Any, Y: Any) -> SolveResult:
+        """Fit functions of parts in the kernel's feature space."""
+        rows, counts = self._parts(X, None)
+        if rows.shape[0] == 0:
+            raise ValueError("parts gave none for any example: there is nothing to learn from")
+        outputs, plain = try_parts(self.problem_, X, Y, counts, self.rescaling)
+        model = PartExamples(self.problem_, X, Y, counts, outputs, plain, self.rescaling)
+        with inference_for(self, model, self._processes()):
+            result = self._fit_kernel(
+                data, "structured", rows, lambda executor: ProblemSurface(model, executor)
+            )
+        if result.status is not Status.INTERRUPTED:
+            model.audit(lambda which: self._table(rows[which]), self.plain_coef_)
+        return self._judged(result, model)
+
+    def _parts(self, X: Any, width: int | None) -> tuple[Any, np.ndarray]:
+        """Parts of all inputs in one checked matrix, and how many each has."""
+        rows, counts = parts_of(self.problem_, 0, X)
+        if rows.shape[0] == 0:
+            return rows, counts
+        rows = check_array(
+            rows, accept_sparse="csr", dtype=FLOATS, estimator=self, input_name="parts"
+        )
+        if width is not None and rows.shape[1] != width:
+            raise ValueError(
+                f"parts are {rows.shape[1]} wide, but {type(self).__name__} was fitted with {width}"
+            )
+        return rows, counts
+
+    def _table(self, rows: Any) -> np.ndarray:
+        """Scores of parts."""
+        scores = np.zeros((rows.shape[0], len(self.dual_coef_)))
+        self._part_scores(rows, scores)
+        return scores
 
     def _processes(self) -> int:
         jobs = threads_of(self)
@@ -190,13 +259,20 @@ class StructuredSVM(StructuredModel):
             return 1
         return jobs if jobs > 0 else max(1, available_threads() + 1 + jobs)
 
-    def _judged(self, result: SolveResult, model: ProblemExamples) -> SolveResult:
+    def _judged(self, result: SolveResult, model: ProblemExamples | PartExamples) -> SolveResult:
         """Store the result with the certificate that the inference allows for."""
+        if result.certificate.kind == "withheld":
+            return result
         exact = getattr(model.problem, "exact", True)
+        sampled = result.certificate.kind == "estimated"  # the lower bound is none
         doubt = None
         if exact and model.nonmaximal is not None:
             doubt = f"for example {model.nonmaximal} it missed an output that is more violated"
-        elif exact and any(r.trial < r.dual - BELOW_BOUND * abs(r.dual) for r in result.trace):
+        elif (
+            exact
+            and not sampled
+            and any(r.trial < r.dual - BELOW_BOUND * abs(r.dual) for r in result.trace)
+        ):
             doubt = "the objective it gave is below a lower bound on it"
         certificate = result.certificate
         if not exact:
@@ -208,7 +284,7 @@ class StructuredSVM(StructuredModel):
                 f"{doubt}. The certificate is withheld; if inference is approximate by intention "
                 "set exact = False",
                 UserWarning,
-                stacklevel=WARN_LEVEL,
+                stacklevel=WARN_LEVEL + 1,
             )
         self.result_ = dataclasses.replace(result, certificate=certificate)
         self.certificate_ = certificate
@@ -227,7 +303,12 @@ class StructuredSVM(StructuredModel):
         """
         check_is_fitted(self)
         inputs = _examples("X", X)
-        return call(self.problem_, "predict", 0, (inputs,), self.coef_)
+        if self.kernel is None:
+            return call(self.problem_, "predict", 0, (inputs,), self.coef_)
+        rows, counts = self._parts(inputs, self.shape_fit_[1])
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        scores = PartScores(self.problem_, inputs, self._table(rows), starts, self.plain_coef_)
+        return call(self.problem_, "predict", 0, (inputs, scores))
 
     def score(self, X: Any, y: Any) -> float:
         """Minus the mean loss of the predictions: the larger the better, 0 at best.
@@ -246,6 +327,12 @@ class StructuredSVM(StructuredModel):
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
         return {"coef_": w.copy(), "problem_": self.problem_}
+
+    def _plain_attributes(self, plain: np.ndarray) -> dict[str, Any]:
+        return {
+            "plain_coef_": plain.copy(),
+            "problem_": self.problem_,
+        }
 
     def _flat(self) -> np.ndarray:
         return self.coef_

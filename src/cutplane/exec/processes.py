@@ -94,7 +94,11 @@ class ProcessPool:
 
     def call(self, method: str, *arguments: Any) -> list[Any]:
         """object.method(*arguments) for every object."""
-        tasks = [self._pool.submit(_work, k, method, arguments) for k in range(self._count)]
+        return self.call_each(method, [arguments] * self._count)
+
+    def call_each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The same with arguments of its own for every object."""
+        tasks = [self._pool.submit(_work, k, method, a) for k, a in enumerate(arguments)]
         answers = [task.result() for task in tasks]
         for answer in answers:
             if isinstance(answer, _Failure):

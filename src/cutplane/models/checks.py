@@ -69,8 +69,8 @@ def _kernel(model: Any, height: int, outputs: int) -> None:
     _check_array(model, "intercept_", (outputs,))
 
 
-def _basis(model: Any, height: int) -> None:
-    features = _features(model)
+def _basis(model: Any, height: int, features: int | None = None) -> None:
+    features = _features(model) if features is None else features
     support = getattr(model, "support_", None)
     if not isinstance(support, np.ndarray) or support.ndim != 1 or support.dtype != np.int32:
         raise ValueError("support_ must hold row numbers")
@@ -149,11 +149,17 @@ def _chain(model: Any) -> None:
 
 
 def _structured(model: Any) -> None:
-    coef = getattr(model, "coef_", None)
-    if not isinstance(coef, np.ndarray) or coef.ndim != 1 or coef.dtype != np.float64:
-        raise ValueError("coef_ must be a vector of numbers")
     if not hasattr(model, "problem_"):
         raise ValueError("there is no problem_")
+    name = "coef_" if model.kernel is None else "plain_coef_"
+    coef = getattr(model, name, None)
+    if not isinstance(coef, np.ndarray) or coef.ndim != 1 or coef.dtype != np.float64:
+        raise ValueError(f"{name} must be a vector of numbers")
+    if model.kernel is not None:
+        _, width = getattr(model, "shape_fit_", (0, None))
+        width = check_integer("the second of shape_fit_", width, at_least=1)
+        height = getattr(getattr(model, "dual_coef_", None), "shape", (0,))[0]
+        _basis(model, height, width)
 
 
 _CHECKS = {

@@ -19,7 +19,8 @@ import numpy as np
 from ..data.parts import SumPlan, share_parts
 from ..exec import Executor, make_executor
 from ..exec.orders import Order, Recipe, Worker, play
-from ..exec.processes import ProcessPool, pickled, portable
+from ..exec.processes import pickled, portable
+from .inference import Inference
 from .kept import Answers, KeptAnswers, Share, Stored
 from .problem import RESCALINGS, SLACK, call, count_of, features_of, losses_of, take
 from .rows import Rows, scaled
@@ -98,31 +99,14 @@ class ChunksHere:
     """
 
     def __init__(self, chunks: Sequence[Chunk], threads: bool, plan: SumPlan | None = None) -> None:
-        self._chunks = chunks
-        self._threads = threads
         self._kept = KeptAnswers(plan or plan_for(len(chunks)), [chunk.first for chunk in chunks])
-        self._pool: ProcessPool | None = None
-
-    def start(self, processes: int) -> None:
-        """Start processes for inference, if it holds the GIL."""
-        if processes > 1 and not self._threads and len(self._chunks) > 1:
-            self._pool = ProcessPool(self._chunks, processes)
-
-    def close(self) -> None:
-        """End the processes."""
-        if self._pool is not None:
-            self._pool.close()
-
-    def _answers(self, w: np.ndarray, executor: Executor) -> list[Answers]:
-        if self._pool is not None:
-            return self._pool.call("answer", w)
-        if self._threads:
-            return executor.run(lambda k: self._chunks[k].answer(w), len(self._chunks))
-        return [chunk.answer(w) for chunk in self._chunks]
+        self._count = len(chunks)
+        self.inference = Inference(chunks, threads)
 
     def infer(self, w: np.ndarray, most: int, keep: bool, executor: Executor) -> list[Share]:
         self._kept.trim(most)
-        return [self._kept.take(self._answers(w, executor), w, keep)]
+        answers = self.inference.call_each("answer", [(w,)] * self._count, executor)
+        return [self._kept.take(answers, w, keep)]
 
     def cut(self, w: np.ndarray, most: int) -> list[Share]:
         self._kept.trim(most)

@@ -24,12 +24,10 @@ from ..exec import Executor
 from ..oracles import Cut, Line, Point
 from . import rows
 from .chunks import Chunk, ChunksHere, ChunksOnCluster, Holders, plan_for
+from .inference import Inference, bounds, runs_in_threads
 from .kept import Share
-from .problem import RESCALINGS, ROUNDING, call, count_of, has_batch, take
+from .problem import ROUNDING, call, count_of, take
 
-MOST_CHUNKS = 32
-# Examples that are worth a call of a batch form.
-BATCH = 512
 # Numbers that the cache may hold.
 CACHE_NUMBERS = 1 << 26
 # Examples whose predictions are held against the answers of inference in the end.
@@ -75,16 +73,12 @@ class ProblemExamples:
         self.problem = problem
         self.dimension = dimension
         self._examples = count_of(X)
-        batch = BATCH if has_batch(problem, RESCALINGS[rescaling]) else 1
-        count = min(MOST_CHUNKS, -(-self._examples // batch))
-        edges = [self._examples * k // count for k in range(count + 1)]
         self.chunks = [
-            Chunk(problem, X[a:b], Y[a:b], a, rescaling) for a, b in itertools.pairwise(edges)
+            Chunk(problem, X[a:b], Y[a:b], a, rescaling)
+            for a, b in bounds(problem, self._examples, rescaling)
         ]
         self.nonmaximal: int | None = None
-        self.threads = bool(getattr(problem, "releases_gil", False)) or has_batch(
-            problem, RESCALINGS[rescaling]
-        )
+        self.threads = runs_in_threads(problem, rescaling)
         self.crew: Any = None
         self._cache_size = cache_size
         self._kept = 0
@@ -99,18 +93,15 @@ class ProblemExamples:
         """So many that threads are used wherever they can be."""
         return 1 << 40 if self.threads else self.dimension
 
-    def start(self, processes: int) -> None:
-        """Start processes for inference, if it holds the GIL."""
-        self._here.start(processes)
+    @property
+    def inference(self) -> Inference:
+        """Who runs it, if it is not the workers of a cluster."""
+        return self._here.inference
 
     def send(self, crew: Any, workers: Sequence[Any]) -> None:
         """Have the workers of a cluster run the inference."""
         self._holders = ChunksOnCluster(crew, workers, self.chunks, self.threads)
         self.crew = crew
-
-    def close(self) -> None:
-        """End the processes."""
-        self._here.close()
 
     def digest(self) -> bytes:
         """Identifies problem and data; never the same if they cannot be pickled."""

@@ -5,7 +5,8 @@ Multiclass: Ψ(x, y) is x in the y-th of K parts, Δ(y, z) = cost[y, z]; with co
 confusions it is Crammer & Singer's loss.
 
 Inputs are vectors, dense or sparse, or the rows of a matrix. All methods work on many
-examples at once.
+examples at once. With a kernel an input is its only part, and the coefficients are those that x
+has in Ψ: ±1/2, or 1 for the class.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from .part_scores import PartScores
 from .problem import Problem
 
 
@@ -28,9 +30,21 @@ def input_matrix(X: Any) -> Any:
     return np.asarray(X, dtype=np.float64)
 
 
-def input_products(X: Any, w: np.ndarray) -> np.ndarray:
-    """X·w for the columns of w; not by BLAS, whose threads would stand in the way of ours."""
+def one_part(X: Any) -> tuple[Any, np.ndarray]:
+    """Inputs as their own only parts, and how many each has."""
+    matrix = input_matrix(X)
+    return matrix, np.ones(matrix.shape[0], dtype=np.int64)
+
+
+def input_products(X: Any, w: Any, outputs: int) -> np.ndarray:
+    """Scores of the inputs, (inputs, outputs), from w or from those of their parts.
+
+    Not by BLAS, whose threads would stand in the way of ours.
+    """
+    if isinstance(w, PartScores):
+        return w.parts
     X = input_matrix(X)
+    w = w.reshape(outputs, -1).T
     return X @ w if scipy.sparse.issparse(X) else np.einsum("ij,jk->ik", X, w)
 
 
@@ -39,6 +53,10 @@ class _Labels(Problem):
 
     releases_gil = True
     classes: np.ndarray | None
+
+    def parts_batch(self, X: Any) -> tuple[Any, np.ndarray]:
+        """x itself."""
+        return one_part(X)
 
     def _codes(self, Y: Sequence[Any]) -> np.ndarray:
         assert self.classes is not None
@@ -77,23 +95,27 @@ class BinaryProblem(_Labels):
             return scipy.sparse.diags_array(sign) @ X
         return sign[:, None] * X
 
+    def part_coefficients_batch(self, X: Any, Y: Any) -> np.ndarray:
+        """±1/2."""
+        return self._codes(Y)[:, None] - 0.5
+
     def loss_batch(self, Y: Any, Z: Any) -> np.ndarray:
         """1 for the wrong class."""
         return (self._codes(Y) != self._codes(Z)).astype(np.float64)
 
-    def most_violated_batch(self, X: Any, Y: Any, w: np.ndarray) -> Any:
+    def most_violated_batch(self, X: Any, Y: Any, w: Any) -> Any:
         """The other class where the margin is below 1."""
         assert self.classes is not None
         codes = self._codes(Y)
-        flip = (2 * codes - 1) * input_products(X, w[:, None])[:, 0] < 1.0
+        flip = (2 * codes - 1) * input_products(X, w, 1)[:, 0] < 1.0
         return self.classes[np.where(flip, 1 - codes, codes)]
 
     most_violated_slack_batch = most_violated_batch
 
-    def predict_batch(self, X: Any, w: np.ndarray) -> Any:
+    def predict_batch(self, X: Any, w: Any) -> Any:
         """The sign of <w, x>."""
         assert self.classes is not None
-        return self.classes[(input_products(X, w[:, None])[:, 0] > 0.0).astype(np.int64)]
+        return self.classes[(input_products(X, w, 1)[:, 0] > 0.0).astype(np.int64)]
 
 
 class MulticlassProblem(_Labels):
@@ -142,12 +164,17 @@ class MulticlassProblem(_Labels):
         shape = (rows, features * len(self.classes))
         return scipy.sparse.csr_array((values, indices, starts), shape=shape)
 
+    def part_coefficients_batch(self, X: Any, Y: Any) -> np.ndarray:
+        """1 for the class."""
+        assert self.classes is not None
+        return np.eye(len(self.classes))[self._codes(Y)]
+
     def loss_batch(self, Y: Any, Z: Any) -> np.ndarray:
         """The cost of the confusion."""
         assert self.cost is not None
         return self.cost[self._codes(Y), self._codes(Z)]
 
-    def _violations(self, X: Any, Y: Any, w: np.ndarray, slack: bool) -> Any:
+    def _violations(self, X: Any, Y: Any, w: Any, slack: bool) -> Any:
         assert self.cost is not None and self.classes is not None
         codes = self._codes(Y)
         scores = self._scores(X, w)
@@ -155,19 +182,19 @@ class MulticlassProblem(_Labels):
         cost = self.cost[codes]
         return self.classes[np.argmax(cost * (1.0 + margin) if slack else cost + margin, axis=1)]
 
-    def most_violated_batch(self, X: Any, Y: Any, w: np.ndarray) -> Any:
+    def most_violated_batch(self, X: Any, Y: Any, w: Any) -> Any:
         """argmax of cost + score."""
         return self._violations(X, Y, w, slack=False)
 
-    def most_violated_slack_batch(self, X: Any, Y: Any, w: np.ndarray) -> Any:
+    def most_violated_slack_batch(self, X: Any, Y: Any, w: Any) -> Any:
         """argmax of cost·(1 + margin)."""
         return self._violations(X, Y, w, slack=True)
 
-    def predict_batch(self, X: Any, w: np.ndarray) -> Any:
+    def predict_batch(self, X: Any, w: Any) -> Any:
         """The class of highest score."""
         assert self.classes is not None
         return self.classes[np.argmax(self._scores(X, w), axis=1)]
 
-    def _scores(self, X: Any, w: np.ndarray) -> np.ndarray:
+    def _scores(self, X: Any, w: Any) -> np.ndarray:
         assert self.classes is not None
-        return input_products(X, w.reshape(len(self.classes), -1).T)
+        return input_products(X, w, len(self.classes))

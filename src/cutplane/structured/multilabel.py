@@ -4,7 +4,7 @@
 
 The loss is the number of wrong labels. w holds W (L, features), then P for the pairs (0, 1),
 (0, 2), …, (L − 2, L − 1). Without pairs every label is decided alone; with them, and for slack
-rescaling, all 2^L subsets are looked at, by compiled code.
+rescaling, all 2^L subsets are looked at, by compiled code. With a kernel <W_k, x> becomes f_k(x).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse
 
 from ..loops import subsets
-from .multiclass import input_matrix, input_products
+from .multiclass import input_matrix, input_products, one_part
+from .part_scores import PartScores
 from .problem import Problem
 
 # A look at all subsets takes a tenth of a millisecond per example here, twice that with one more.
@@ -80,20 +81,33 @@ class MultilabelProblem(Problem):
         whole = scipy.sparse.csr_array((parts.data, indices, starts), shape=shape)
         if not self.pairwise:
             return whole
-        first, second = np.triu_indices(chosen.shape[1], 1)
-        both = scipy.sparse.csr_array((chosen[:, first] * chosen[:, second]).astype(np.float64))
+        both = self.plain_feature_batch(X, chosen)
         return scipy.sparse.csr_array(scipy.sparse.hstack([whole, both], "csr"))
+
+    def parts_batch(self, X: Any) -> tuple[Any, np.ndarray]:
+        """x itself."""
+        return one_part(X)
+
+    def part_coefficients_batch(self, X: Any, Y: Any) -> np.ndarray:
+        """1 for the labels that are there."""
+        return self._check(Y).astype(np.float64)
+
+    def plain_feature_batch(self, X: Any, Y: Any) -> Any:
+        """The pairs of labels that are there; none without ``pairwise``."""
+        chosen = self._check(Y)
+        first, second = np.triu_indices(chosen.shape[1] if self.pairwise else 0, 1)
+        return scipy.sparse.csr_array((chosen[:, first] * chosen[:, second]).astype(np.float64))
 
     def loss_batch(self, Y: Any, Z: Any) -> np.ndarray:
         """The number of wrong labels."""
         return np.sum(self._check(Y) != self._check(Z), axis=1).astype(np.float64)
 
-    def most_violated_batch(self, X: Any, Y: Any, w: np.ndarray) -> np.ndarray:
+    def most_violated_batch(self, X: Any, Y: Any, w: Any) -> np.ndarray:
         """A wrong label adds 1 to its score, so the best subset is wanted once more."""
         truth = self._check(Y)
         return self._best(self._unary(X, w) + (1.0 - 2.0 * truth), w)
 
-    def most_violated_slack_batch(self, X: Any, Y: Any, w: np.ndarray) -> np.ndarray:
+    def most_violated_slack_batch(self, X: Any, Y: Any, w: Any) -> np.ndarray:
         """By a look at all subsets."""
         truth = self._check(Y)
         labels = truth.shape[1]
@@ -104,7 +118,7 @@ class MultilabelProblem(Problem):
         subsets.best_rescaled(self._unary(X, w), pairs, codes, np.empty(len(pairs)), found)
         return _bits(found, labels)
 
-    def predict_batch(self, X: Any, w: np.ndarray) -> np.ndarray:
+    def predict_batch(self, X: Any, w: Any) -> np.ndarray:
         """The subset of highest score."""
         return self._best(self._unary(X, w), w)
 
@@ -113,12 +127,16 @@ class MultilabelProblem(Problem):
     def _check(self, Y: Any) -> np.ndarray:
         return _indicators(Y, self.labels)
 
-    def _unary(self, X: Any, w: np.ndarray) -> np.ndarray:
+    def _unary(self, X: Any, w: Any) -> np.ndarray:
         assert self.labels is not None
-        size = len(w) - self.pairwise * (self.labels * (self.labels - 1) // 2)
-        return np.ascontiguousarray(input_products(X, w[:size].reshape(self.labels, -1).T))
+        own = w if isinstance(w, PartScores) else w[: len(w) - self._pair_count()]
+        return np.ascontiguousarray(input_products(X, own, self.labels))
 
-    def _pairs(self, w: np.ndarray) -> np.ndarray:
+    def _pair_count(self) -> int:
+        assert self.labels is not None
+        return self.pairwise * (self.labels * (self.labels - 1) // 2)
+
+    def _pairs(self, w: Any) -> np.ndarray:
         """What the pairs within every subset add."""
         labels = self.labels
         assert labels is not None
@@ -126,7 +144,8 @@ class MultilabelProblem(Problem):
         if not self.pairwise:
             return table
         weights = np.zeros((labels, labels))
-        weights[np.triu_indices(labels, 1)] = w[len(w) - labels * (labels - 1) // 2 :]
+        flat = w.w if isinstance(w, PartScores) else w
+        weights[np.triu_indices(labels, 1)] = flat[len(flat) - self._pair_count() :]
         for k in range(labels):
             sums = np.zeros(1)  # of label k with the labels before it
             for j in range(k):
@@ -134,7 +153,7 @@ class MultilabelProblem(Problem):
             table[1 << k : 2 << k] = table[: 1 << k] + sums
         return table
 
-    def _best(self, unary: np.ndarray, w: np.ndarray) -> np.ndarray:
+    def _best(self, unary: np.ndarray, w: Any) -> np.ndarray:
         if not self.pairwise:
             return (unary > 0.0).astype(np.int64)
         pairs = self._pairs(w)

@@ -12,13 +12,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from . import rows
 
-REQUIRED = ("joint_feature", "loss", "most_violated", "predict")
+# What the forms of a problem need besides the loss and inference.
+LINEAR, PARTS, PAIRS = "linear", "parts", "pairs"
+FORMS: dict[str, tuple[str, ...]] = {
+    LINEAR: ("joint_feature",),
+    PARTS: ("parts", "part_coefficients"),
+    PAIRS: ("pair_kernel",),
+}
 MARGIN, SLACK = "margin", "slack"
 RESCALINGS = {MARGIN: "most_violated", SLACK: "most_violated_slack"}
 
@@ -67,24 +74,38 @@ class Problem:
         return f"{type(self).__name__}()"
 
 
-def check_problem(problem: Any, rescaling: str) -> None:
+def check_problem(problem: Any, rescaling: str, form: str = LINEAR) -> None:
     """Raise unless the problem has all methods that are needed."""
     if isinstance(problem, type):
         raise ValueError(f"problem must be an object, not a class: write {problem.__name__}()")
-    needed = dict.fromkeys((*REQUIRED, RESCALINGS[rescaling]))
-    if rescaling == SLACK:
-        needed.pop("most_violated")
-    missing = [name for name in needed if not _has(problem, name)]
+    needed = (*FORMS[form], "loss", RESCALINGS[rescaling], "predict")
+    missing = [name for name in needed if not has(problem, name)]
     if missing:
         names = ", ".join(f"{name}{_SIGNATURES[name]}" for name in missing)
-        raise ValueError(
-            f"{type(problem).__name__} lacks {names}"
-            + ("; slack rescaling needs it" if missing == ["most_violated_slack"] else "")
-        )
+        raise ValueError(f"{type(problem).__name__} lacks {names}{_why(problem, missing, form)}")
+
+
+def _why(problem: Any, missing: Sequence[str], form: str) -> str:
+    """Why it is needed, and what there is instead."""
+    if missing == ["most_violated_slack"]:
+        return "; slack rescaling needs it"
+    if not set(missing) & set(FORMS[form]):
+        return ""
+    why = {PARTS: "; a kernel needs it", PAIRS: "; kernel='pairs' needs it", LINEAR: ""}[form]
+    instead = {
+        LINEAR: "kernel=None",
+        PARTS: "kernel='linear' or another one",
+        PAIRS: "kernel='pairs'",
+    }
+    ways = [instead[other] for other in FORMS if all(has(problem, name) for name in FORMS[other])]
+    return why + (f"; it has what is needed for {' and '.join(ways)}" if ways else "")
 
 
 _SIGNATURES = {
     "joint_feature": "(x, y)",
+    "parts": "(x)",
+    "part_coefficients": "(x, y)",
+    "pair_kernel": "(x, y, x2, y2)",
     "loss": "(y, z)",
     "most_violated": "(x, y, w)",
     "most_violated_slack": "(x, y, w)",
@@ -92,7 +113,8 @@ _SIGNATURES = {
 }
 
 
-def _has(problem: Any, name: str) -> bool:
+def has(problem: Any, name: str) -> bool:
+    """Whether the problem has a method, in one form or the other."""
     return callable(getattr(problem, name, None)) or has_batch(problem, name)
 
 
@@ -121,7 +143,7 @@ def _at(where: str) -> Iterator[None]:
         raise
 
 
-def call(problem: Any, name: str, first: int, lists: Sequence[Sequence[Any]], *more: Any) -> Any:
+def call(problem: Any, name: str, first: int, lists: Sequence[Any], *more: Any) -> Any:
     """A method for many examples, by its batch form if there is one.
 
     Parameters
@@ -152,11 +174,16 @@ def call(problem: Any, name: str, first: int, lists: Sequence[Sequence[Any]], *m
 
 
 def features_of(
-    problem: Any, first: int, X: Sequence[Any], Y: Sequence[Any], dimension: int | None
+    problem: Any,
+    first: int,
+    X: Sequence[Any],
+    Y: Sequence[Any],
+    dimension: int | None,
+    name: str = "joint_feature",
 ) -> rows.Rows:
-    """Joint features as a matrix with a row per example."""
-    answer = call(problem, "joint_feature", first, (X, Y))
-    return rows.stack(answer, first, dimension)
+    """Joint features, or other ones, as a matrix with a row per example."""
+    answer = call(problem, name, first, (X, Y))
+    return rows.stack(answer, first, dimension, name)
 
 
 def losses_of(problem: Any, first: int, Y: Sequence[Any], Z: Sequence[Any]) -> np.ndarray:
@@ -177,6 +204,59 @@ def losses_of(problem: Any, first: int, Y: Sequence[Any], Z: Sequence[Any]) -> n
     return losses
 
 
+def tried(examples: int) -> list[int]:
+    """Examples to try a problem on."""
+    return sorted({examples * k // TRIED for k in range(TRIED)})
+
+
+def check_truth(problem: Any, i: int, y: Any) -> None:
+    """Raise unless the loss of the truth is 0."""
+    own = losses_of(problem, i, y, y)[0]
+    if own != 0.0:
+        raise ValueError(
+            f"loss(y, y) must be 0, got {own:g} for example {i} of {type(problem).__name__}"
+        )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Answers of inference for an example: scores of the truth and of what was found.
+
+    Attributes
+    ----------
+    loss : float
+        Of the most violated output.
+    of_truth, of_worst, of_guess : float
+        Scores of the truth, the most violated output and the prediction.
+    """
+
+    loss: float
+    of_truth: float
+    of_worst: float
+    of_guess: float
+
+    def check(self, problem: Any, i: int, rescaling: str) -> None:
+        """Raise if one of the outputs found cannot be a maximum."""
+        if not getattr(problem, "exact", True):
+            return
+        size = ROUNDING * (1.0 + abs(self.of_truth) + abs(self.of_worst) + self.loss)
+        factor = self.loss if rescaling == SLACK else 1.0
+        violation = self.loss + (self.of_worst - self.of_truth) * factor
+        if violation < -size:
+            raise ValueError(
+                f"{RESCALINGS[rescaling]} gave an output for example {i} that is less violated "
+                f"({violation:.3g}) than the true one (0); if inference is approximate say so "
+                "with exact = False"
+            )
+        best = max(self.of_truth, self.of_worst)
+        if self.of_guess < best - size and math.isfinite(best):
+            raise ValueError(
+                f"predict gave an output for example {i} of score {self.of_guess:.6g}, but "
+                f"another one scores {best:.6g}; if inference is approximate say so with "
+                "exact = False"
+            )
+
+
 def try_problem(problem: Any, X: Sequence[Any], Y: Sequence[Any], rescaling: str) -> int:
     """Try a problem on a few examples; returns the dimension.
 
@@ -185,15 +265,11 @@ def try_problem(problem: Any, X: Sequence[Any], Y: Sequence[Any], rescaling: str
     prediction scores at least as much as both.
     """
     dimension: int | None = None
-    for i in sorted({count_of(X) * k // TRIED for k in range(TRIED)}):
+    for i in tried(count_of(X)):
         x, y = take(X, [i]), take(Y, [i])
         truth = features_of(problem, i, x, y, dimension)
         dimension = truth.shape[1]
-        own = losses_of(problem, i, y, y)[0]
-        if own != 0.0:
-            raise ValueError(
-                f"loss(y, y) must be 0, got {own:g} for example {i} of {type(problem).__name__}"
-            )
+        check_truth(problem, i, y)
         w = np.random.default_rng(i).normal(size=dimension)
         for point in (np.zeros(dimension), w / (np.linalg.norm(w) or 1.0)):
             _try_at(problem, i, x, y, truth, rescaling, point)
@@ -204,13 +280,12 @@ def try_problem(problem: Any, X: Sequence[Any], Y: Sequence[Any], rescaling: str
 def _try_at(
     problem: Any, i: int, x: Any, y: Any, truth: rows.Rows, rescaling: str, w: np.ndarray
 ) -> None:
-    name = RESCALINGS[rescaling]
     dimension = len(w)
     w.flags.writeable = False
-    worst = call(problem, name, i, (x, y), w)
+    worst = call(problem, RESCALINGS[rescaling], i, (x, y), w)
     loss = float(losses_of(problem, i, y, worst)[0])
     guess = call(problem, "predict", i, (x,), w)
-    of_truth, of_worst, of_guess = (
+    scores = (
         float(rows.products(row, w)[0])
         for row in (
             truth,
@@ -218,18 +293,4 @@ def _try_at(
             features_of(problem, i, x, guess, dimension),
         )
     )
-    if not getattr(problem, "exact", True):
-        return
-    size = ROUNDING * (1.0 + abs(of_truth) + abs(of_worst) + loss)
-    violation = loss + (of_worst - of_truth) * (loss if rescaling == SLACK else 1.0)
-    if violation < -size:
-        raise ValueError(
-            f"{name} gave an output for example {i} that is less violated ({violation:.3g}) than "
-            "the true one (0); if inference is approximate say so with exact = False"
-        )
-    best = max(of_truth, of_worst)
-    if of_guess < best - size and math.isfinite(best):
-        raise ValueError(
-            f"predict gave an output for example {i} of score {of_guess:.6g}, but another one "
-            f"scores {best:.6g}; if inference is approximate say so with exact = False"
-        )
+    Trial(loss, *scores).check(problem, i, rescaling)

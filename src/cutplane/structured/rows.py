@@ -10,7 +10,7 @@ import scipy.sparse
 Rows = Any  # ndarray of float64, or scipy.sparse.csr_array
 
 
-def stack(vectors: Any, first: int, dimension: int | None) -> Rows:
+def stack(vectors: Any, first: int, dimension: int | None, name: str = "joint_feature") -> Rows:
     """A matrix from a matrix or from vectors, checked.
 
     Parameters
@@ -20,19 +20,22 @@ def stack(vectors: Any, first: int, dimension: int | None) -> Rows:
         Number of the first example.
     dimension : int or None
         Length that vectors must have; None for that of the first.
+    name : str
+        Of the method that gave them.
     """
     if scipy.sparse.issparse(vectors):
         matrix = scipy.sparse.csr_array(vectors, dtype=np.float64)
     elif isinstance(vectors, np.ndarray) and vectors.ndim == 2:
         matrix = np.asarray(vectors, dtype=np.float64)
     else:
-        matrix = _stacked([_vector(v, first + i) for i, v in enumerate(vectors)], first, dimension)
+        found = [_vector(v, first + i, name) for i, v in enumerate(vectors)]
+        matrix = _stacked(found, first, dimension, name)
     if dimension is not None and matrix.shape[1] != dimension:
-        raise ValueError(_wrong_length(matrix.shape[1], first, dimension))
+        raise ValueError(_wrong_length(matrix.shape[1], first, dimension, name))
     values = matrix.data if scipy.sparse.issparse(matrix) else matrix
     if not np.all(np.isfinite(values)):
         bad = next(i for i in range(matrix.shape[0]) if not np.all(np.isfinite(_values(matrix, i))))
-        raise ValueError(f"joint_feature has a value that is not finite, for example {first + bad}")
+        raise ValueError(f"{name} has a value that is not finite, for example {first + bad}")
     return matrix
 
 
@@ -42,14 +45,14 @@ def _values(matrix: Rows, i: int) -> np.ndarray:
     return matrix[i]
 
 
-def _wrong_length(length: int, example: int, dimension: int) -> str:
+def _wrong_length(length: int, example: int, dimension: int, name: str) -> str:
     return (
-        f"joint_feature must always have the same length: it has {length} for example {example}, "
+        f"{name} must always have the same length: it has {length} for example {example}, "
         f"{dimension} for others"
     )
 
 
-def _vector(value: Any, example: int) -> Any:
+def _vector(value: Any, example: int, name: str) -> Any:
     """A joint feature as a 1-D array, or as a sparse row."""
     if scipy.sparse.issparse(value):
         row = scipy.sparse.csr_array(value.reshape(1, -1), dtype=np.float64)
@@ -59,21 +62,21 @@ def _vector(value: Any, example: int) -> Any:
         vector = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"joint_feature must give an array or a sparse vector of numbers: {error}, "
+            f"{name} must give an array or a sparse vector of numbers: {error}, "
             f"for example {example}"
         ) from error
     if vector.ndim != 1:
         raise ValueError(
-            f"joint_feature must give a vector, got {vector.ndim} dimensions for example {example}"
+            f"{name} must give a vector, got {vector.ndim} dimensions for example {example}"
         )
     return vector
 
 
-def _stacked(vectors: list[Any], first: int, dimension: int | None) -> Rows:
+def _stacked(vectors: list[Any], first: int, dimension: int | None, name: str) -> Rows:
     expected = dimension if dimension is not None else vectors[0].shape[-1]
     for i, vector in enumerate(vectors):
         if vector.shape[-1] != expected:
-            raise ValueError(_wrong_length(vector.shape[-1], first + i, expected))
+            raise ValueError(_wrong_length(vector.shape[-1], first + i, expected, name))
     if any(scipy.sparse.issparse(vector) for vector in vectors):
         rows = [scipy.sparse.csr_array(v.reshape(1, -1)) for v in vectors]
         return scipy.sparse.csr_array(scipy.sparse.vstack(rows, "csr"))

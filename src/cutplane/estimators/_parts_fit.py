@@ -1,4 +1,4 @@
-"""A chain with a kernel, from tokens to a fitted model: by exact or sampled cuts."""
+"""Functions of parts in a kernel's feature space, trained by exact or sampled cuts."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ..exec import Executor, SerialExecutor, make_executor
 from ..kernels import Kernel, KernelMatrix, ProductMatrix
 from ..lowrank import Projection, projected
 from ..oracles import Point
+from ..oracles.products import RowProducts
 from ..oracles.stored import StoredMatrix
 from ..result import Iteration, SolveResult, Status
-from ..structured.chain import ChainExamples, LabelledChains
-from ..structured.kernel_chain import KernelChainOracle, KernelChainSurface
+from ..structured.parts import FeatureModel, PartsOracle, PartsSurface
 from ._kernel_solve import SINGLE_BOUND, SINGLE_TOL
 from ._problems import JointProblem
 from ._sampled import MadeProblem, Sampling, is_indefinite, kernel_matrix, withheld
 from ._solve import Session
 
-# All values of a training set's tokens are stored, if they take no more than this: every cut
+# All values of a training set's parts are stored, if they take no more than this: every cut
 # but the first few would compute them again.
 STORED_BYTES = 1 << 29
 # Ends after which more work may follow.
@@ -34,20 +34,20 @@ UNFORCED = (Status.CONVERGED, Status.MAX_ITER, Status.NUMERICALLY_LIMITED)
 
 
 @dataclass(frozen=True)
-class KernelChainSettings:
-    """How a chain with a kernel is trained.
+class PartsSettings:
+    """How a model of parts with a kernel is trained.
 
     Attributes
     ----------
     C : float
-        Of the mean over sequences.
+        Of the mean over examples.
     solver : {'ocas', 'cpa'}
     stop : StopRule
     tol : float
         Of the stop rule, whatever its unit.
     method : {'auto', 'linear', 'exact'}
     sample_size : int
-        Tokens of a sample.
+        Parts of a sample.
     max_basis : int or None
     seed : int
         Of the samples.
@@ -70,18 +70,18 @@ class KernelChainSettings:
 
 
 @dataclass(frozen=True)
-class KernelChainFit:
-    """A trained chain.
+class PartsFit:
+    """A trained model of parts.
 
     Attributes
     ----------
     result : SolveResult
-        ``w`` has a row of coefficients per token, and below these the plain numbers.
+        ``w`` has a row of coefficients per part, and below these the plain numbers.
     sampling : Sampling
     kernel_values : int
         Computed in training.
     basis_error : float
-        |w − Pw| of the projection to fewer tokens.
+        |w − Pw| of the projection to fewer parts.
     indefinite : bool
         Whether the kernel is known not to be semidefinite.
     """
@@ -97,22 +97,26 @@ class KernelChainFit:
 OnIteration = Callable[[Callable[[], np.ndarray]], bool]
 
 
-def fit_kernel_chain(
+def fit_parts(
     kernel: Kernel,
     X: Any,
-    chains: LabelledChains,
-    settings: KernelChainSettings,
+    make_surface: Callable[[Executor], PartsSurface],
+    settings: PartsSettings,
+    label: str,
     on_iteration: OnIteration,
-) -> KernelChainFit:
-    """Train a chain with a kernel between tokens.
+) -> PartsFit:
+    """Train functions of parts in a kernel's feature space.
 
     Parameters
     ----------
     kernel : Kernel
     X : ndarray or CSR matrix
-        All tokens; for a precomputed kernel the values of all pairs of them.
-    chains : LabelledChains
-    settings : KernelChainSettings
+        All parts; for a precomputed kernel the values of all pairs of them.
+    make_surface : callable
+        Makes the risk.
+    settings : PartsSettings
+    label : str
+        For progress and logs.
     on_iteration : callable
         Called after every iteration; a true answer stops the fit.
     """
@@ -123,13 +127,13 @@ def fit_kernel_chain(
     ):
         if kernel.function is not None:
             executor = SerialExecutor()  # the user's function is called from one thread
-        single = settings.tol >= SINGLE_TOL and settings.C * chains.weight <= SINGLE_BOUND
+        surface = make_surface(executor)
+        single = settings.tol >= SINGLE_TOL and settings.C * surface.largest <= SINGLE_BOUND
         matrix = kernel_matrix(kernel, X, executor, single=single)
         indefinite = is_indefinite(kernel, matrix)
         used = _stored(matrix, executor)
-        surface = KernelChainSurface(chains, executor)
         exact = {"auto": used.values is not None, "exact": True}.get(settings.method, False)
-        oracle = KernelChainOracle(
+        oracle = PartsOracle(
             used,
             surface,
             executor,
@@ -142,10 +146,12 @@ def fit_kernel_chain(
             oracle.kernel_values = rows * rows
         session = _session(used, executor, settings, settings.stop)
         session.solve(
-            MadeProblem("chain", 0.0, oracle),
+            MadeProblem(label, 0.0, oracle),
             on_iteration=lambda w, _: on_iteration(lambda: _coefficients(oracle, w)),
         )
         result = session.results[0]
+        if result.w.ndim == 1:  # there was no loss, and so no cut
+            result = dataclasses.replace(result, w=np.zeros(surface.shape))
         if indefinite:
             result = withheld(result)
         kernel_values, error = oracle.kernel_values, 0.0
@@ -155,7 +161,7 @@ def fit_kernel_chain(
                 precise = kernel_matrix(kernel, X, executor, single=False)
             reduction = Reduction(precise, surface, settings, np.float32 if single else np.float64)
             result, error = reduction.reduced(result)
-        return KernelChainFit(result, _sampling(oracle, settings), kernel_values, error, indefinite)
+        return PartsFit(result, _sampling(oracle, settings), kernel_values, error, indefinite)
 
 
 def _stored(matrix: KernelMatrix, executor: Executor) -> KernelMatrix:
@@ -167,7 +173,7 @@ def _stored(matrix: KernelMatrix, executor: Executor) -> KernelMatrix:
     return StoredMatrix(matrix.whole(), executor)
 
 
-def _coefficients(oracle: KernelChainOracle, w: np.ndarray) -> np.ndarray:
+def _coefficients(oracle: PartsOracle, w: np.ndarray) -> np.ndarray:
     """Coefficients of a point of the solver's."""
     expansion = oracle.span.expand(w)
     out = np.zeros(oracle.surface.shape)
@@ -175,60 +181,60 @@ def _coefficients(oracle: KernelChainOracle, w: np.ndarray) -> np.ndarray:
     return out
 
 
-def _sampling(oracle: KernelChainOracle, settings: KernelChainSettings) -> Sampling:
-    """What the theorems need: a wrong token counts (token weight)·φ(x)⊗(e_z − e_y)."""
-    mean_length = float(oracle.surface.chains.token_weights.sum())
-    diagonal = oracle.matrix.diagonal
+def _sampling(oracle: PartsOracle, settings: PartsSettings) -> Sampling:
+    """What the theorems need: a part with a coefficient counts φ(u)⊗coef."""
+    surface = oracle.surface
+    diagonal = float(np.max(oracle.matrix.diagonal, initial=0.0))
     return Sampling(
         exact=oracle.exact,
         constant=False,
         centred=settings.solver == "ocas",
         size=settings.sample_size,
-        radius=mean_length * float(np.sqrt(2.0 * max(0.0, np.max(diagonal)))),
+        radius=surface.parts * surface.largest * float(np.sqrt(max(0.0, diagonal))),
         C=settings.C,
     )
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """Emissions in the span of few tokens.
+    """Functions in the span of few parts.
 
-    The tokens B are chosen by pivoted Cholesky. In the span a chain is linear in the features
-    z(x) = L⁻¹·k_B(x), K_BB = LLᵀ, with the same |w|: from the projection of the model on it is
+    The parts B are chosen by pivoted Cholesky. In the span a model is linear in the features
+    z(u) = L⁻¹·k_B(u), K_BB = LLᵀ, with the same |w|: from the projection of the model on it is
     trained as such, because the best model in the span is far better than the projection of
     the best one.
 
     Attributes
     ----------
     matrix : KernelMatrix
-        Of all tokens, as precise as can be.
-    surface : KernelChainSurface
-    settings : KernelChainSettings
+        Of all parts, as precise as can be.
+    surface : PartsSurface
+    settings : PartsSettings
     dtype : type
         Of the features.
     """
 
     matrix: KernelMatrix
-    surface: KernelChainSurface
-    settings: KernelChainSettings
+    surface: PartsSurface
+    settings: PartsSettings
     dtype: type
 
     def reduced(self, result: SolveResult) -> tuple[SolveResult, float]:
-        """The result with fewer tokens, its objective computed anew, and |w − Pw|."""
+        """The result with fewer parts, its objective computed anew, and |w − Pw|."""
         assert self.settings.max_basis is not None
-        tokens = self.surface.tokens
-        rows = np.flatnonzero(np.any(result.w[:tokens] != 0.0, axis=1))
+        parts = self.surface.parts
+        rows = np.flatnonzero(np.any(result.w[:parts] != 0.0, axis=1))
         if len(rows) <= self.settings.max_basis:
             return result, 0.0
         projection = projected(self.matrix, rows, result.w[rows], self.settings.max_basis)
         w = np.zeros_like(result.w)
         w[projection.rows] = projection.coef
-        w[tokens:] = result.w[tokens:]
+        w[parts:] = result.w[parts:]
         if result.status in UNFORCED:
             self._refit(projection, result, w)
         point: Point = self.surface.new_point(np.empty(0))
-        point.scores[:tokens] = self.matrix.combine(projection.rows, w[projection.rows])
-        point.scores[tokens:] = w[tokens:]
+        point.scores[:parts] = self.matrix.combine(projection.rows, w[projection.rows])
+        point.scores[parts:] = w[parts:]
         self.surface.settle(point)
         squared = float(np.einsum("ij,ij->", w, point.scores))
         primal = 0.5 * squared + self.settings.C * point.risk
@@ -238,33 +244,28 @@ class Reduction:
         return dataclasses.replace(result, w=w, certificate=certificate), projection.error
 
     def _refit(self, projection: Projection, result: SolveResult, w: np.ndarray) -> None:
-        """Change w to the best one in the span of its tokens."""
+        """Change w to the best one in the span of its parts."""
         surface, factor = self.surface, projection.factor
         values = self.matrix.rows(projection.rows).astype(np.float64, copy=False)
         features = scipy.linalg.solve_triangular(factor, values, lower=True).T
-        shape = dataclasses.replace(surface.chains.shape, features=len(factor))
-        chains = surface.chains
-        model = ChainExamples(
-            as_blocks(np.ascontiguousarray(features, dtype=self.dtype)),
-            LabelledChains(chains.starts, chains.truth, shape, chains.loss),
-        )
-        start = dataclasses.replace(surface.weights(w), emissions=factor.T @ projection.coef)
+        blocks = as_blocks(np.ascontiguousarray(features, dtype=self.dtype))
+        shape = (len(factor), projection.coef.shape[1])
+        products = RowProducts(blocks, shape, 0.0, surface.executor, updates=False)
+        model = FeatureModel(products, len(factor), surface)
+        own = (factor.T @ projection.coef).reshape(-1)
+        start = np.concatenate([own, w[surface.parts :].reshape(-1)])
         left = self.settings.stop.time_limit - result.timings["total"]
         stop = dataclasses.replace(self.settings.stop, time_limit=max(0.0, left))
         session = _session(model, surface.executor, self.settings, stop)
-        session.solve(JointProblem("basis", 0.0), start=shape.pack(start))
-        found = shape.unpack(session.results[0].w)
+        session.solve(JointProblem("basis", 0.0), start=start)
+        found = session.results[0].w
         w[projection.rows] = scipy.linalg.solve_triangular(
-            factor, found.emissions, lower=True, trans="T"
+            factor, found[: own.size].reshape(shape), lower=True, trans="T"
         )
-        w[surface.tokens :].reshape(-1)[:] = surface.explicit.pack(
-            dataclasses.replace(found, emissions=np.zeros(0))
-        )
+        w[surface.parts :].reshape(-1)[:] = found[own.size :]
 
 
-def _session(
-    data: Any, executor: Executor, settings: KernelChainSettings, stop: StopRule
-) -> Session:
+def _session(data: Any, executor: Executor, settings: PartsSettings, stop: StopRule) -> Session:
     return Session(
         data,
         executor,

@@ -1,0 +1,168 @@
+"""Estimators of structured outputs with a kernel between parts: check, train, store, score."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._checks import check_choice, check_integer
+from ..exec import Executor
+from ..result import SolveResult
+from ..structured.parts import PartsSurface
+from ._callbacks import WARN_LEVEL, FitTasks
+from ._parts_fit import PartsSettings, fit_parts
+from ._sampled import NOT_SAMPLED, Sampling, sampling_bounds
+from ._structured import StructuredModel
+from ._with_kernel import WithKernel, canonical_rows
+
+METHODS = ("auto", "linear", "exact")
+# Fitted attributes that models with a kernel have.
+OF_KERNELS = (
+    "support_",
+    "support_vectors_",
+    "dual_coef_",
+    "shape_fit_",
+    "n_basis_",
+    "basis_error_",
+    "n_kernel_values_",
+    "_gamma",
+    "_samplings",
+)
+
+
+class KernelParts(WithKernel, StructuredModel):
+    """Base of the estimators that score parts of inputs. Parameters are documented there."""
+
+    method: str
+    sample_size: int
+    max_basis: int | None
+    random_state: Any
+
+    _samplings: list[Sampling]
+
+    @abstractmethod
+    def _plain_attributes(self, plain: np.ndarray) -> dict[str, Any]:
+        """The fitted attributes besides the functions of parts, from the plain numbers."""
+
+    def _check_common(self) -> None:
+        super()._check_common()
+        check_choice("method", self.method, METHODS)
+        check_integer("sample_size", self.sample_size, at_least=1)
+        if self.max_basis is not None:
+            check_integer("max_basis", self.max_basis, at_least=1)
+        if self.kernel is None:
+            return
+        self._check_kernel()
+        if self.checkpoint is not None:
+            raise ValueError("checkpoint cannot be had with a kernel: leave it out")
+
+    def _fit_kernel(
+        self,
+        data: tuple[Any, Any],
+        label: str,
+        rows: Any,
+        make_surface: Callable[[Executor], PartsSurface],
+    ) -> SolveResult:
+        """Train with a kernel, and store the model."""
+        rows = canonical_rows(self.kernel, rows)
+        tasks = FitTasks(self, *data, 1)
+        tasks.begin_problem(label)
+        made: list[PartsSurface] = []
+
+        def make(executor: Executor) -> PartsSurface:
+            made.append(make_surface(executor))
+            return made[0]
+
+        def attributes(coef: np.ndarray) -> dict[str, Any]:
+            return self._kernel_attributes(rows, coef, made[0].plain_of(coef))
+
+        fitted = fit_parts(
+            self._make_kernel(rows),
+            rows,
+            make,
+            self._settings(),
+            label,
+            lambda coef: tasks.iteration(lambda: attributes(coef())),
+        )
+        tasks.end_problem()
+        for name, value in attributes(fitted.result.w).items():
+            setattr(self, name, value)
+        self._samplings = [fitted.sampling]
+        self.n_kernel_values_ = fitted.kernel_values
+        self.basis_error_ = fitted.basis_error
+        self._store_result(fitted.result)
+        tasks.end()
+        if fitted.result.certificate.kind == "withheld":
+            warnings.warn(
+                f"{type(self).__name__}: the kernel is not positive semidefinite, so the problem "
+                "is not convex and its certificate is withheld",
+                UserWarning,
+                stacklevel=WARN_LEVEL + 1,
+            )
+        return fitted.result
+
+    def _settings(self) -> PartsSettings:
+        try:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        except ValueError as error:
+            raise ValueError(f"random_state: {error}") from error
+        return PartsSettings(
+            C=float(self.C),
+            solver=self.solver,
+            stop=self._stop_rule(),
+            tol=float(self.tol),
+            method=self.method,
+            sample_size=int(self.sample_size),
+            max_basis=None if self.max_basis is None else int(self.max_basis),
+            seed=seed,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            callback=self.callback,
+        )
+
+    def _kernel_attributes(self, rows: Any, coef: np.ndarray, plain: np.ndarray) -> dict[str, Any]:
+        """The fitted attributes, from coefficients of parts and plain numbers."""
+        own = coef[: rows.shape[0]]
+        support = np.flatnonzero(np.any(own != 0.0, axis=1))
+        return {
+            **self._plain_attributes(plain),
+            **self._model(rows, support, np.ascontiguousarray(own[support].T)),
+            "n_basis_": len(support),
+        }
+
+    def _part_scores(self, rows: Any, scores: np.ndarray) -> None:
+        """Scores of parts, (parts, K); those of no support vector are left as they are."""
+        if self.kernel == "precomputed" and scipy.sparse.issparse(rows):
+            rows = rows.toarray()
+        coef = np.ascontiguousarray(self.dual_coef_.T)
+
+        def write(which: np.ndarray, values: np.ndarray) -> None:
+            scores[which[0] : which[-1] + 1] = values @ coef
+
+        self._over_blocks(rows, write)
+
+    def sampling_bound(self, confidence: float = 0.95) -> float:
+        """How far the objective is above the optimum at most, with this probability.
+
+        As for :class:`SampledCutSVC`, with parts (tokens) as rows; the gap, where no cut was
+        sampled.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+
+        Returns
+        -------
+        bound : float
+        """
+        check_is_fitted(self)
+        samplings = [NOT_SAMPLED] if self.kernel is None else self._samplings
+        assert isinstance(self.result_, SolveResult)
+        return sampling_bounds(samplings, [self.result_], confidence)[0]
