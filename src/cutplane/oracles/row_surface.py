@@ -27,11 +27,12 @@ from .surface import Surface
 # How far the best bias is expected from where it is guessed: at first, and at least.
 BIAS_REACH, LEAST_REACH = 0.25, 1.0 / 512
 # How many times as far as it was the last time.
-FARTHER = 4.0
+FARTHER = 16.0
 
-# Derivative of a smooth risk in the bias at which it is as good as minimised. Cuts are balanced,
-# and values are those at the bias found: it decides how high cuts are, not whether they hold.
-BIAS_SLOPE = 1e-13
+# Derivative of a smooth risk in the bias at which it is as good as minimised, at least, at most, and as
+# part of the tolerance of the last line. Cuts are balanced, and values are those at the bias
+# found: it decides how high cuts are, not whether they hold.
+BIAS_SLOPE, STEEPEST, SLOPE_PART = 1e-13, 1e-6, 1e-2
 
 
 def in_order(parts: Sequence[np.ndarray]) -> np.ndarray:
@@ -84,13 +85,18 @@ class RowSurface(Surface):
         self._line_start: Point | None = None  # of the last line
         # By purpose, how far the best bias was from the guess: trial points, steps, cuts.
         self._bias_changes = [BIAS_REACH / FARTHER] * 3
+        self._bias_slope = BIAS_SLOPE
 
     def new_point(self, w: np.ndarray) -> Point:
         return Point(w, self.passes.new_scores())
 
     def state(self) -> dict[str, Any]:
         """Where the next searches begin."""
-        return {**super().state(), "bias_changes": tuple(self._bias_changes)}
+        return {
+            **super().state(),
+            "bias_changes": tuple(self._bias_changes),
+            "bias_slope": self._bias_slope,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Return to a state."""
@@ -98,7 +104,11 @@ class RowSurface(Surface):
         changes = state.get("bias_changes", self._bias_changes)  # older files have none
         if len(changes) != 3 or not all(0.0 <= float(change) <= 1.0 for change in changes):
             raise ValueError("the changes of the bias are not three numbers from 0 to 1")
+        slope = float(state.get("bias_slope", BIAS_SLOPE))
+        if not BIAS_SLOPE <= slope <= STEEPEST:
+            raise ValueError("the slope of the bias is out of range")
         self._bias_changes = [float(change) for change in changes]
+        self._bias_slope = slope
 
     def settle(self, point: Point) -> None:
         if self.free_bias:
@@ -196,7 +206,7 @@ class RowSurface(Surface):
             return float(sums[0]), float(sums[1])
 
         start = point.bias if math.isfinite(point.bias) else 0.0
-        return newton(derivatives, start, BIAS_SLOPE * self.total)
+        return newton(derivatives, start, self._bias_slope * self.total)
 
     # -- lines ----------------------------------------------------------------
 
@@ -206,6 +216,7 @@ class RowSurface(Surface):
         The hinge's minimum is exact without a bias; others stop within the tolerance of it.
         """
         self._line_start = line.start
+        self._bias_slope = min(max(BIAS_SLOPE, SLOPE_PART * line.tolerance), STEEPEST)
         if self.free_bias and not isinstance(self.risk, HingeRisk):
             k = self._descend_jointly(line)
             if k > 0.0:
