@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
 import time
 
@@ -372,3 +373,49 @@ def _no_facts():
 def test_fewer_rows_than_workers(client):
     model = LinearSVC(executor=client, solver="ocas").fit([[0.0], [1.0]], ["no", "yes"])
     same(model, LinearSVC(n_jobs=1, solver="ocas").fit([[0.0], [1.0]], ["no", "yes"]))
+
+
+# -- slow workers -------------------------------------------------------------
+
+
+def test_a_slow_worker_is_named(client, data, monkeypatch):
+    """In the note that ends the line of progress, while it is waited for and afterwards."""
+    from cutplane.oracles.holder import RowsHolder
+    from cutplane.report.line import Line
+
+    monkeypatch.setattr(crews, "SLOW", 0.05)
+    play = RowsHolder.play
+
+    def slowly(self, orders):
+        if str(distributed.get_worker().name) == "1":
+            time.sleep(0.03)
+        return play(self, orders)
+
+    monkeypatch.setattr(RowsHolder, "play", slowly)
+    shown = []
+
+    class Watched(Line):
+        def __init__(self, label, target, note):
+            super().__init__(label, target, note)
+            self.watched = note
+
+        def add(self, record):
+            shown.append(self.watched())
+            super().add(record)
+
+    monkeypatch.setattr(sys.modules["cutplane.report.progress"], "Line", Watched)
+    LinearSVC(executor=client, verbose=1, **SETTINGS).fit(data)
+    assert "slow worker 1" in shown
+    assert not any("worker 0" in note for note in shown)
+
+
+def test_workers_that_stand_still_when_asked_for_versions(client, data, monkeypatch):
+    monkeypatch.setattr(crews, "_facts", _slow_facts)
+    with pytest.raises(ClusterError, match=r"did not tell their versions within 0.3 s"):
+        LinearSVC(executor=DaskCluster(client, timeout=0.3)).fit(data)
+
+
+def _slow_facts():
+    if threading.current_thread() is not threading.main_thread():
+        time.sleep(3.0)
+    return {}

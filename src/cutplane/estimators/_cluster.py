@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -150,13 +150,17 @@ class CollectionRows:
     """
 
     def __init__(self, executor: Any, X: Any) -> None:
-        from ..exec.cluster import Crew
+        self._open = ExitStack()  # a client of our own, if there is only an address
+        self.crew = self._open.enter_context(crew_of(executor))
+        try:
+            self._read(X)
+        except BaseException:
+            self._open.close()
+            raise
+
+    def _read(self, X: Any) -> None:
         from ..exec.pieces import pieces_of, spread
 
-        cluster = _cluster(executor)
-        if isinstance(cluster.client, str):
-            raise ValueError(f"{type(X).__name__} needs a dask.distributed.Client as executor")
-        self.crew = Crew(cluster.client, float(cluster.timeout))
         client, workers = self.crew.client, _checked_workers(self.crew)
         self.own_labels: np.ndarray | None = None
         self.own_queries: np.ndarray | None = None
@@ -212,8 +216,8 @@ class CollectionRows:
         """The rows in blocks, held by the workers."""
         from ..exec.orders import Recipe
 
-        with self.crew as crew:
-            client = crew.client
+        with self._open:
+            crew, client = self.crew, self.crew.client
             outputs_of_all = [outputs] * len(self.pieces)
             bounds = crew.collect(
                 client.map(partitions.block_bounds, self.pieces, outputs_of_all, pure=False)

@@ -151,6 +151,8 @@ class Crew:
         while addresses:
             try:
                 answers = self.client.sync(self._ask_facts, addresses)
+            except ClusterError:
+                raise
             except (OSError, RuntimeError) as error:
                 raise self._gone() from error
             for address, theirs in answers.items():
@@ -164,7 +166,14 @@ class Crew:
         """Versions of workers, or of those that are lost meanwhile that they are."""
         asked = self.client.run(_facts, workers=addresses, on_error="return")
         task = asyncio.ensure_future(asked)
-        while not (await asyncio.wait({task}, timeout=POLL))[0]:
+        deadline = time.monotonic() + self.timeout
+        while not (await asyncio.wait({task}, timeout=min(POLL, self.timeout)))[0]:
+            if time.monotonic() > deadline:
+                task.cancel()
+                raise ClusterError(
+                    f"workers did not tell their versions within {self.timeout:g} s, one of "
+                    f"{', '.join(addresses)}; do they stand still?"
+                )
             alive = {worker.address for worker in await self._alive()}
             if lost := [address for address in addresses if address not in alive]:
                 task.cancel()  # it would try to connect for half a minute

@@ -71,6 +71,32 @@ def line_value(start, start_bias, end, end_bias, k, labels, weights):
 
 
 @jit
+def line_and_bias(start, end, k, bias, labels, weights, sums):
+    """sums = value, derivatives in k and the bias, and second ones: k, k and bias, bias."""
+    total = 0.0
+    by_k = 0.0
+    by_bias = 0.0
+    by_k_k = 0.0
+    by_k_bias = 0.0
+    by_bias_bias = 0.0
+    for i in range(start.shape[0]):
+        change = end[i] - start[i]
+        z = labels[i] * (start[i] + k * change + bias)
+        e = math.exp(-abs(z))
+        total += weights[i] * (math.log1p(e) + (0.0 if z > 0.0 else -z))
+        u = e / (1.0 + e) if z > 0.0 else 1.0 / (1.0 + e)
+        slope = weights[i] * labels[i] * u
+        curvature = weights[i] * u * (1.0 - u)
+        by_k -= slope * change
+        by_bias -= slope
+        by_k_k += curvature * change * change
+        by_k_bias += curvature * change
+        by_bias_bias += curvature
+    sums[0], sums[1], sums[2] = total, by_k, by_bias
+    sums[3], sums[4], sums[5] = by_k_k, by_k_bias, by_bias_bias
+
+
+@jit
 def offset(coef, weights):
     """Σ −weight·conjugate(coef/weight)."""
     total = 0.0

@@ -35,7 +35,7 @@ class Slot:
 
 COEF = Slot(-1)
 # Steps that are sent ahead of the question for them.
-PEEK = 1024
+PEEK = 4096
 
 
 class Source(Protocol):

@@ -336,10 +336,13 @@ class RemotePasses:
     # -- the bias and lines ---------------------------------------------------
 
     def bias_derivatives(self, at: Scores) -> list[np.ndarray]:
-        return self._rounds.ask("bias_derivatives", at, ahead=[Order("value", (at,))])
+        return self._rounds.ask("bias_derivatives", at)
 
     def line(self, start: Scores, end: Scores, k: float) -> list[np.ndarray]:
         return self._rounds.ask("line", start, end, k)
+
+    def line_and_bias(self, start: Slot, end: Slot, k: float, bias: float) -> list[np.ndarray]:
+        return self._rounds.ask("line_and_bias", start, end, k, bias)
 
     def list_line(
         self, start: Scores, end: Scores, first: float, last: float, grid: Grid

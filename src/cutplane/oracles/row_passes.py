@@ -84,6 +84,10 @@ class Passes(StepLists, Protocol):
         """Value and derivative at start + k(end − start)."""
         ...
 
+    def line_and_bias(self, start: Any, end: Any, k: float, bias: float) -> list[np.ndarray]:
+        """Value and derivatives in k and the bias at start + k(end − start) + bias."""
+        ...
+
     def list_line(
         self, start: Scores, end: Scores, first: float, last: float, grid: Grid
     ) -> list[Listed]:
@@ -188,6 +192,15 @@ class RowPasses:
         assert isinstance(self._risk, SmoothRisk)
         risk = self._risk
         return self._run(lambda rows, targets: np.array(risk.bias_derivatives(at[rows], targets)))
+
+    def line_and_bias(
+        self, start: np.ndarray, end: np.ndarray, k: float, bias: float
+    ) -> list[np.ndarray]:
+        assert isinstance(self._risk, SmoothRisk)
+        risk = self._risk
+        return self._run(
+            lambda rows, targets: risk.line_and_bias(start[rows], end[rows], k, bias, targets)
+        )
 
     def line(self, start: Scores, end: Scores, k: float) -> list[np.ndarray]:
         return self._run(

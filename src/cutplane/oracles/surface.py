@@ -111,11 +111,15 @@ class Surface(ABC):
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
         """Move ``into`` to start + k(end − start), without reading the data."""
+        self._move(start, end, k, into)
+        self.settle(into)
+
+    def _move(self, start: Point, end: Point, k: float, into: Point) -> None:
+        """As ``blend``, but the risk is not computed."""
         w = np.empty(start.w.shape)
         vectors.blend(start.w.reshape(-1), end.w.reshape(-1), k, w.reshape(-1))
         into.w = w
         self._blend_scores(start, end, k, into)
-        self.settle(into)
 
     def between(self, start: Point, end: Point, k: float) -> Point:
         """The point start + k(end − start) in a buffer of its own; w and risk are not computed."""

@@ -102,6 +102,16 @@ class SmoothRisk(Risk):
     def bias_derivatives(self, scores: Scores, targets: Targets) -> tuple[float, float]:
         """First and second derivative of Σ weight·loss in the bias."""
 
+    @abstractmethod
+    def line_and_bias(
+        self, start: np.ndarray, end: np.ndarray, k: float, bias: float, targets: Targets
+    ) -> np.ndarray:
+        """Σ weight·loss at start + k(end − start) + bias, and its derivatives in k and the bias.
+
+        Value, first derivatives in k and in the bias, second ones in k, in k and the bias, in the
+        bias: shape (6,). ``start`` and ``end`` are scores without bias.
+        """
+
 
 class WholeRisk(ABC):
     """A convex risk of all scores at once, piecewise linear and ≥ 0, with its own targets.

@@ -31,6 +31,13 @@ class _KernelRisk(SmoothRisk):
             start.values, start.bias, end.values, end.bias, k, targets.labels, targets.weights
         )
 
+    def line_and_bias(
+        self, start: np.ndarray, end: np.ndarray, k: float, bias: float, targets: Targets
+    ) -> np.ndarray:
+        sums = np.empty(6)
+        self.loops.line_and_bias(start, end, k, bias, targets.labels, targets.weights, sums)
+        return sums
+
     def offset(self, coef: np.ndarray, targets: Targets) -> float:
         return self.loops.offset(coef, targets.weights)
 
