@@ -4,9 +4,9 @@ Rows in random order converge fastest, but each one is a cache miss. Tiles of a 
 neighbouring rows in random order converge as fast as long as tiles that follow one another
 come from all over the data, and neighbours are not alike. Where they are (a sample of pairs
 tells), sparse rows are dealt out once, copied or, if they are few, listed so that neighbours come
-from far apart: w8a at C = 1 then takes a third of the passes. Where the rows lie in one piece, tiles are drawn from all of it;
-where they lie in blocks, a pass goes around the blocks many times and takes a few random tiles of
-each.
+from far apart: w8a at C = 1 then takes a third of the passes. Where the rows lie in one piece,
+tiles are drawn from all of it; where they lie in blocks, a pass goes around the blocks many times
+and takes a few random tiles of each.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ LEAST_TILES = 64
 # Times that a pass goes around the blocks. With 16 text data (C = 10) took 20 % more passes, and
 # twice as many if sorted by class; with 4 five times as many.
 ROUNDS = 64
-# Rows between two looks at the clock.
-ROWS_PER_CALL = 1 << 16
+# Rows between two looks at the clock, and whether the run has ended; or numbers, in long rows.
+ROWS_PER_CALL, NUMBERS_PER_CALL = 1 << 16, 1 << 21
 # Idle rows are taken out of the list when they are this part of it.
 IDLE_PART = 0.05
 # A row is idle if its bound holds it by this part of the largest violation in the last pass. The
@@ -194,6 +194,8 @@ class Passes:
         self._idle_above = np.inf
         tile_rows = TILE_NUMBERS * rows // max(1, matrix.numbers)
         tile_rows = min(max(TILE_ROWS, tile_rows), MOST_TILE_ROWS, max(1, rows // LEAST_TILES))
+        per_call = NUMBERS_PER_CALL * rows // max(1, matrix.numbers)
+        self._rows_per_call = min(ROWS_PER_CALL, max(per_call, tile_rows))
         self._parts = []
         for block, part in flat:
             counting = np.flatnonzero(weights[part] > 0.0)
@@ -231,16 +233,12 @@ class Passes:
         offset = self._bias + (2.0 * self._constant * float(self.w[-1]) if self._free_bias else 0.0)
         return Snapshot(coef, self.alpha.copy(), self.w.copy(), offset)
 
-    def start(self, coef: np.ndarray) -> None:
-        """Go on from a dual point as ``Snapshot.coef`` gives it."""
+    def start(self, coef: np.ndarray, w: np.ndarray) -> None:
+        """Go on from a dual point as ``Snapshot.coef`` gives it, and its w."""
         np.minimum(self._ordered(coef) * self._per_row, self._upper, out=self.alpha)
-        signed = np.empty(len(coef))
-        signed[slice(None) if self._order is None else self._order] = self.alpha * self._labels
-        self.w[:] = 0.0
-        for k, block in enumerate(self._matrix.blocks):
-            block.add_gradient(signed[self._matrix.slice(k)], self.w)
+        self.w[: len(w)] = w
         if self._constant:
-            self.w[-1] = self._constant * float(signed.sum())
+            self.w[-1] = self._constant * float(np.einsum("i,i->", self.alpha, self._labels))
         squares = np.einsum("i,i,i->", self._ridge, self.alpha, self.alpha)
         squares += np.einsum("i,i->", self.w, self.w)
         self.dual = float(self.alpha.sum()) - 0.5 * float(squares)
@@ -285,7 +283,7 @@ class Passes:
         staying = np.zeros(len(parts), np.int64)
         worst = 0.0
         before = self.dual
-        rounds = max(1, *(-(-len(p.active) // ROWS_PER_CALL) for p in parts))
+        rounds = max(1, *(-(-len(p.active) // self._rows_per_call) for p in parts))
         if len(parts) > 1:
             rounds = min(max(ROUNDS, rounds), max(map(len, tiles)))
         for turn in range(rounds):
