@@ -19,7 +19,7 @@ import hashlib
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
@@ -207,6 +207,8 @@ class BlockedMatrix:
         Stored values: non-zeros, or rows times features.
     whole : block or None
         All rows as one block, where they lie in one piece of memory.
+    facts : dict
+        What has been found out about the rows, for the problems that follow on the same matrix.
     """
 
     blocks: BlockSource
@@ -214,6 +216,7 @@ class BlockedMatrix:
     shape: tuple[int, int]
     numbers: int
     whole: Block | None = None
+    facts: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
         """Number of rows."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..data import BlockedMatrix
-from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, RowMajorBlock
+from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, RowMajorBlock, read_only
 from ..loops import coordinate as loops
 from ..oracles import RowOracle
 from ..risks import HingeRisk, SquaredHingeRisk
@@ -41,6 +41,8 @@ IDLE_PART = 0.05
 # by the next certificate. With the largest itself w8a, MNIST and k-mers take two to three times as
 # many visits for the same progress, with half of this part hardly fewer.
 IDLE_ABOVE = 0.1
+# The same before the first pass from a dual point of another C, where much is still to change.
+AT_ONCE = 1.0
 # Value of the constant feature behind a free bias, in units of the rows' mean norm. A larger one
 # makes all rows alike and the passes slow, a smaller one the bias.
 BIAS_FEATURE = 0.3
@@ -257,13 +259,15 @@ class Passes:
         )
         return Verdict(violation, worst)
 
-    def settle(self, verdict: Verdict, correction: np.ndarray | None) -> None:
+    def settle(
+        self, verdict: Verdict, correction: np.ndarray | None, *, at_once: bool = False
+    ) -> None:
         """Take the verdict on the last snapshot to heart.
 
         Rows which it finds held by their bounds are not active from here on, unless they have been
-        since. ``correction`` is what rounding has cost w. A free bias moves to
-        where the last passes put it: they regularise its distance from there, a proximal
-        point method.
+        since; ``at_once`` says that there was no pass. ``correction`` is what rounding has cost w.
+        A free bias moves to where the last passes put it: they regularise its distance from there,
+        a proximal point method.
         """
         if correction is not None:
             self.w[: len(correction)] += correction
@@ -271,8 +275,9 @@ class Passes:
             self._bias += self._constant * float(self.w[-1])
         for part in self._parts:
             violation = verdict.violation[part.first :][: len(part.idle)]
-            wanted = violation >= -IDLE_ABOVE * verdict.worst
-            wanted[part.active] = True
+            wanted = violation >= -(AT_ONCE if at_once else IDLE_ABOVE) * verdict.worst
+            if not at_once:
+                wanted[part.active] = True
             part.active = part.rows[wanted[part.rows]]
         self._idle_above = IDLE_ABOVE * verdict.worst or np.inf
 
@@ -327,8 +332,11 @@ class Passes:
 
 
 def squared_norms(oracle: RowOracle) -> np.ndarray:
-    """|x_i|² of all rows, without the constant feature."""
+    """|x_i|² of all rows, without the constant feature; computed once for a matrix."""
     matrix = oracle.matrix
+    known = matrix.facts.get("squared norms")
+    if known is not None:
+        return known
     squares = np.empty(len(matrix))
 
     def measure(k: int) -> None:
@@ -341,6 +349,7 @@ def squared_norms(oracle: RowOracle) -> np.ndarray:
             loops.squared_norms(values, starts, 0.0, squares[rows])
 
     oracle.executor.run(measure, len(matrix.blocks))
+    matrix.facts["squared norms"] = read_only(squares)
     return squares
 
 

@@ -115,7 +115,7 @@ class CoordinateSolver(IterativeSolver):
             status, judged = self._certify(True)
             if status is not None:
                 return status
-            self.passes.settle(judged.verdict, judged.correction)
+            self.passes.settle(judged.verdict, judged.correction, at_once=True)
         self.oracle = alone
         self._in_time = self._run_passes(0)
         while True:
