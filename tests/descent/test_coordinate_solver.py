@@ -175,13 +175,20 @@ def make_oracle(X, labels, risk, executor=None, weights=None, **bias):
     )
 
 
-def test_rows_are_dealt_out_where_neighbours_are_alike(dual_case):
+@pytest.mark.parametrize("copied", [False, True])
+def test_rows_are_dealt_out_where_neighbours_are_alike(dual_case, copied, monkeypatch):
+    monkeypatch.setattr(passes, "CACHED_NUMBERS", 0 if copied else 1 << 20)
     X, labels = alike()
     mixed = np.random.default_rng(1).permutation(len(labels))
     rng = np.random.default_rng(0)
-    assert passes.Passes(make_oracle(X, labels, dual_case.make()), 1.0, rng)._order is not None
+    dealt = passes.Passes(make_oracle(X, labels, dual_case.make()), 1.0, rng)
+    assert (dealt._order is not None) == copied
+    expected = np.arange(len(labels)) if copied else passes._dealt(len(labels))
+    np.testing.assert_array_equal(dealt._parts[0].rows, expected)
     oracle = make_oracle(X[mixed], labels[mixed], dual_case.make())
-    assert passes.Passes(oracle, 1.0, rng)._order is None
+    plain = passes.Passes(oracle, 1.0, rng)
+    assert plain._order is None
+    np.testing.assert_array_equal(plain._parts[0].rows, np.arange(len(labels)))
 
 
 @pytest.mark.parametrize("rows", [1, 5, 63, 64, 65, 1000])
@@ -192,15 +199,17 @@ def test_dealing_is_a_permutation(rows):
         assert np.median(np.abs(np.diff(order))) == 16
 
 
+@pytest.mark.parametrize("copied", [False, True])
 @pytest.mark.parametrize("bias", BIASES)
-def test_dealt_rows_keep_their_dual_variables(dual_case, bias):
+def test_dealt_rows_keep_their_dual_variables(dual_case, bias, copied, monkeypatch):
     """w is Σ α y x of the rows as they were, weights and all, also after a start from there."""
+    monkeypatch.setattr(passes, "CACHED_NUMBERS", 0 if copied else 1 << 20)
     X, labels = alike()
     weights = np.random.default_rng(2).integers(0, 3, len(labels)).astype(float)
     oracle = make_oracle(X, labels, dual_case.make(), weights=weights, **BIASES[bias])
     C = 300.0
     run = passes.Passes(oracle, C, np.random.default_rng(0))
-    assert run._order is not None
+    assert (run._order is not None) == copied
     for _ in range(3):
         assert run.run(lambda: False)
     taken = run.snapshot()
@@ -208,7 +217,9 @@ def test_dealt_rows_keep_their_dual_variables(dual_case, bias):
     w = X.T @ (C / weights.sum() * taken.coef * labels)
     np.testing.assert_allclose(taken.w[: X.shape[1]], w, atol=1e-9)
     again = passes.Passes(oracle, C, np.random.default_rng(0))
-    again.start(taken.coef)
+    again.start(taken.coef, taken.w[: oracle.dimension])
+    if bias != "free":
+        assert again.dual == pytest.approx(run.dual, rel=1e-9)
     np.testing.assert_allclose(again.w, taken.w, atol=1e-9)
     np.testing.assert_allclose(again.snapshot().coef, taken.coef, rtol=1e-12)
 

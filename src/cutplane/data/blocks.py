@@ -8,8 +8,8 @@ blocks are executed.
 A block is read-only and offers two products, ``scores`` (X·w) and
 ``add_gradient`` (gradient += Xᵀ·coef). Values are never copied: float32 and
 float64 arrays are used as they are, in CSR, row-major or column-major layout.
-Sparse indices are copied into 16 bits where they fit, unless the copy were large;
-else they are viewed as unsigned where they are 32 bits wide and copied where they
+Sparse indices are copied into 16 bits where they fit, unless the copy were large
+for its use; else they are viewed as unsigned where they are 32 bits wide and copied where they
 are 64 bits wide. Row starts become int64.
 """
 
@@ -19,7 +19,7 @@ import hashlib
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
@@ -33,8 +33,10 @@ from .parts import part_edges
 # gradient fills, so that adding these up costs little.
 BLOCK_NUMBERS = 1 << 18
 BLOCK_NUMBERS_PER_WEIGHT = 8
-# No larger copy of indices is made without need.
+# No larger copy of indices is made without need; and none larger than the second size for many
+# features, whose fits are by a few passes of descent rather than by a hundred of cutting planes.
 COMPACT_BYTES = 1 << 29
+FEW_PASSES_BYTES, MANY_FEATURES = 1 << 25, 4096
 # Numbers that are worth a thread's while to copy.
 SHARED_COPY = 1 << 20
 
@@ -205,6 +207,8 @@ class BlockedMatrix:
         Stored values: non-zeros, or rows times features.
     whole : block or None
         All rows as one block, where they lie in one piece of memory.
+    facts : dict
+        What has been found out about the rows, for the problems that follow on the same matrix.
     """
 
     blocks: BlockSource
@@ -212,6 +216,7 @@ class BlockedMatrix:
     shape: tuple[int, int]
     numbers: int
     whole: Block | None = None
+    facts: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -318,7 +323,8 @@ def _compact_indices(
     indices: np.ndarray, features: int, compact: bool, runner: Runner | None
 ) -> np.ndarray:
     short = features <= 1 << 16
-    if indices.dtype == np.int32 and not (short and compact and 2 * len(indices) <= COMPACT_BYTES):
+    room = COMPACT_BYTES if features <= MANY_FEATURES else FEW_PASSES_BYTES
+    if indices.dtype == np.int32 and not (short and compact and 2 * len(indices) <= room):
         return indices.view(np.uint32)
     dtype = np.uint16 if short else np.uint32
     if runner is None or len(indices) < SHARED_COPY:

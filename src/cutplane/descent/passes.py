@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..data import BlockedMatrix
-from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, RowMajorBlock
+from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, RowMajorBlock, read_only
 from ..loops import coordinate as loops
 from ..oracles import RowOracle
 from ..risks import HingeRisk, SquaredHingeRisk
@@ -32,8 +32,8 @@ LEAST_TILES = 64
 # Times that a pass goes around the blocks. With 16 text data (C = 10) took 20 % more passes, and
 # twice as many if sorted by class; with 4 five times as many.
 ROUNDS = 64
-# Rows between two looks at the clock.
-ROWS_PER_CALL = 1 << 16
+# Rows between two looks at the clock, and whether the run has ended; or numbers, in long rows.
+ROWS_PER_CALL, NUMBERS_PER_CALL = 1 << 16, 1 << 21
 # Idle rows are taken out of the list when they are this part of it.
 IDLE_PART = 0.05
 # A row is idle if its bound holds it by this part of the largest violation in the last pass. The
@@ -41,6 +41,8 @@ IDLE_PART = 0.05
 # by the next certificate. With the largest itself w8a, MNIST and k-mers take two to three times as
 # many visits for the same progress, with half of this part hardly fewer.
 IDLE_ABOVE = 0.1
+# The same before the first pass from a dual point of another C, where much is still to change.
+AT_ONCE = 1.0
 # Value of the constant feature behind a free bias, in units of the rows' mean norm. A larger one
 # makes all rows alike and the passes slow, a smaller one the bias.
 BIAS_FEATURE = 0.3
@@ -194,6 +196,8 @@ class Passes:
         self._idle_above = np.inf
         tile_rows = TILE_NUMBERS * rows // max(1, matrix.numbers)
         tile_rows = min(max(TILE_ROWS, tile_rows), MOST_TILE_ROWS, max(1, rows // LEAST_TILES))
+        per_call = NUMBERS_PER_CALL * rows // max(1, matrix.numbers)
+        self._rows_per_call = min(ROWS_PER_CALL, max(per_call, tile_rows))
         self._parts = []
         for block, part in flat:
             counting = np.flatnonzero(weights[part] > 0.0)
@@ -231,16 +235,12 @@ class Passes:
         offset = self._bias + (2.0 * self._constant * float(self.w[-1]) if self._free_bias else 0.0)
         return Snapshot(coef, self.alpha.copy(), self.w.copy(), offset)
 
-    def start(self, coef: np.ndarray) -> None:
-        """Go on from a dual point as ``Snapshot.coef`` gives it."""
+    def start(self, coef: np.ndarray, w: np.ndarray) -> None:
+        """Go on from a dual point as ``Snapshot.coef`` gives it, and its w."""
         np.minimum(self._ordered(coef) * self._per_row, self._upper, out=self.alpha)
-        signed = np.empty(len(coef))
-        signed[slice(None) if self._order is None else self._order] = self.alpha * self._labels
-        self.w[:] = 0.0
-        for k, block in enumerate(self._matrix.blocks):
-            block.add_gradient(signed[self._matrix.slice(k)], self.w)
+        self.w[: len(w)] = w
         if self._constant:
-            self.w[-1] = self._constant * float(signed.sum())
+            self.w[-1] = self._constant * float(np.einsum("i,i->", self.alpha, self._labels))
         squares = np.einsum("i,i,i->", self._ridge, self.alpha, self.alpha)
         squares += np.einsum("i,i->", self.w, self.w)
         self.dual = float(self.alpha.sum()) - 0.5 * float(squares)
@@ -259,13 +259,15 @@ class Passes:
         )
         return Verdict(violation, worst)
 
-    def settle(self, verdict: Verdict, correction: np.ndarray | None) -> None:
+    def settle(
+        self, verdict: Verdict, correction: np.ndarray | None, *, at_once: bool = False
+    ) -> None:
         """Take the verdict on the last snapshot to heart.
 
         Rows which it finds held by their bounds are not active from here on, unless they have been
-        since. ``correction`` is what rounding has cost w. A free bias moves to
-        where the last passes put it: they regularise its distance from there, a proximal
-        point method.
+        since; ``at_once`` says that there was no pass. ``correction`` is what rounding has cost w.
+        A free bias moves to where the last passes put it: they regularise its distance from there,
+        a proximal point method.
         """
         if correction is not None:
             self.w[: len(correction)] += correction
@@ -273,8 +275,9 @@ class Passes:
             self._bias += self._constant * float(self.w[-1])
         for part in self._parts:
             violation = verdict.violation[part.first :][: len(part.idle)]
-            wanted = violation >= -IDLE_ABOVE * verdict.worst
-            wanted[part.active] = True
+            wanted = violation >= -(AT_ONCE if at_once else IDLE_ABOVE) * verdict.worst
+            if not at_once:
+                wanted[part.active] = True
             part.active = part.rows[wanted[part.rows]]
         self._idle_above = IDLE_ABOVE * verdict.worst or np.inf
 
@@ -285,7 +288,7 @@ class Passes:
         staying = np.zeros(len(parts), np.int64)
         worst = 0.0
         before = self.dual
-        rounds = max(1, *(-(-len(p.active) // ROWS_PER_CALL) for p in parts))
+        rounds = max(1, *(-(-len(p.active) // self._rows_per_call) for p in parts))
         if len(parts) > 1:
             rounds = min(max(ROUNDS, rounds), max(map(len, tiles)))
         for turn in range(rounds):
@@ -329,8 +332,11 @@ class Passes:
 
 
 def squared_norms(oracle: RowOracle) -> np.ndarray:
-    """|x_i|² of all rows, without the constant feature."""
+    """|x_i|² of all rows, without the constant feature; computed once for a matrix."""
     matrix = oracle.matrix
+    known = matrix.facts.get("squared norms")
+    if known is not None:
+        return known
     squares = np.empty(len(matrix))
 
     def measure(k: int) -> None:
@@ -343,6 +349,7 @@ def squared_norms(oracle: RowOracle) -> np.ndarray:
             loops.squared_norms(values, starts, 0.0, squares[rows])
 
     oracle.executor.run(measure, len(matrix.blocks))
+    matrix.facts["squared norms"] = read_only(squares)
     return squares
 
 

@@ -20,14 +20,15 @@ from ..bundle import IterativeSolver, Observer, StopRule
 from ..exec import SerialExecutor, ThreadExecutor
 from ..oracles import Cut, RowOracle
 from ..result import Status
-from .passes import Passes, Verdict
+from .passes import Passes, Snapshot, Verdict
 
 # Passes before each certificate, the last number for all that follow. A certificate costs
 # about as much as a pass; easy problems need few of them, others must not pay for many.
 PASSES = (6, 3, 3, 5)
-# The first certificate is due once the passes to come, at their pace, will add no more than this
-# part to the dual objective; the others, if that is no more than this part of the gap asked for.
-FIRST_REST, REST = 1e-4, 0.1
+# A certificate is due once the passes to come, at their pace, will add no more to the dual
+# objective than this part of the gap asked for; the first one also if that is no more than this
+# part of the objective.
+REST, FIRST_REST = 0.2, 1e-4
 # Where they visit few rows, passes go on up to so many, or until they have visited this part of
 # what as many passes over all rows would.
 MOST_PASSES, VISITED_PART = 12, 0.5
@@ -73,38 +74,49 @@ class CoordinateSolver(IterativeSolver):
         if stop.max_iter is None:
             stop = replace(stop, max_iter=MOST_ITERATIONS)
         self._executor = oracle.executor
-        passes = Passes(oracle, C, rng, squares)
-        if isinstance(self._executor, ThreadExecutor):  # certificates are one thread's work
-            oracle = RowOracle(
-                oracle.matrix,
-                oracle.targets,
-                oracle.risk,
-                SerialExecutor(),
-                constant=oracle.constant,
-                free_bias=oracle.free_bias,
-            )
-        super().__init__(oracle, C, stop, observer)
-        self.passes = passes
+        self._shared = oracle  # by all threads, before the passes
+        self.passes = Passes(oracle, C, rng, squares)
+        alone = RowOracle(  # certificates beside the passes are one thread's work
+            oracle.matrix,
+            oracle.targets,
+            oracle.risk,
+            SerialExecutor(),
+            constant=oracle.constant,
+            free_bias=oracle.free_bias,
+        )
+        super().__init__(alone, C, stop, observer)
         self.point = oracle.new_point()
         self.trial = oracle.new_point()
         self._ended = False
         self._in_time = True
+        self._known: tuple[Snapshot, Cut] | None = None
+        self._warm = dual_point is not None
         if dual_point is not None:
-            self.passes.start(dual_point)
+            cut = oracle.dual_cut(-oracle.targets.labels * dual_point)
+            self.passes.start(dual_point, -C * cut.a)
         self._snapshot = self.passes.snapshot()
+        if dual_point is not None:
+            self._known = self._snapshot, cut
 
     def dual_point(self) -> np.ndarray:
         return self._snapshot.coef
 
     def active_cuts(self) -> tuple[Cut, ...]:
-        """The dual point's cut, computed anew: it is given to others."""
+        """The dual point's cut, from a pass over the data: it is given to others."""
         return (self._exact_cut(),) if self.trace else ()
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
+        alone, self.oracle = self.oracle, self._shared
         self._begin_at(start, self.point, self.trial)
         for cut in cuts:
             self._bound(cut)
         self._ended = False
+        if self._warm:  # which rows matter is known before the passes
+            status, judged = self._certify(True)
+            if status is not None:
+                return status
+            self.passes.settle(judged.verdict, judged.correction, at_once=True)
+        self.oracle = alone
         self._in_time = self._run_passes(0)
         while True:
             self._snapshot = self.passes.snapshot()
@@ -138,18 +150,20 @@ class CoordinateSolver(IterativeSolver):
         with self.watch.phase("passes"):
             for done in range(MOST_PASSES):
                 enough = passes.visited >= VISITED_PART * least * rows
-                if done >= least and (enough or self._rest(before) <= REST * self._asked()):
+                rest = self._rest(before)
+                if done >= least and (enough or rest <= self._due(0.0)):
                     break
-                if number == 0 and done > 1 and self._rest(before) <= FIRST_REST * passes.dual:
+                if number == 0 and done > 1 and rest <= self._due(FIRST_REST):
                     break
                 before = passes.gain
                 if self._ended or not passes.run(self._out_of_time):
                     return False
         return True
 
-    def _asked(self) -> float:
-        """The gap that is asked for, at the dual objective."""
-        return self.stop.enough(self.passes.dual, self.C)
+    def _due(self, part: float) -> float:
+        """What the dual objective may still gain when a certificate is due."""
+        dual = self.passes.dual
+        return max(REST * self.stop.enough(dual, self.C), part * dual)
 
     def _rest(self, before: float) -> float:
         """What gains come to that go on like the last one, after the one before it."""
@@ -196,7 +210,11 @@ class CoordinateSolver(IterativeSolver):
 
     def _exact_cut(self) -> Cut:
         """The cut of the snapshot's dual point, from a pass over the data."""
-        return self.oracle.dual_cut(-self.oracle.targets.labels * self._snapshot.coef)
+        snapshot = self._snapshot
+        if self._known is None or self._known[0] is not snapshot:
+            cut = self.oracle.dual_cut(-self.oracle.targets.labels * snapshot.coef)
+            self._known = snapshot, cut
+        return self._known[1]
 
     def _bound(self, cut: Cut) -> float:
         """Raise the lower bound by what a cut alone gives; returns |C·a|²."""
