@@ -8,7 +8,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from cutplane.exec import SerialExecutor
 from cutplane.kernels import PrecomputedMatrix
-from cutplane.oracles.sampled import ConstantOracle, Level, SampledOracle
+from cutplane.oracles.constant import ConstantOracle
+from cutplane.oracles.sampled import Level, SampledOracle
 from cutplane.oracles.span import CutSpan, Expansion, ScoreTable, combined
 from cutplane.risks import CrammerSingerRisk, HingeRisk, Targets
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..oracles import Cut, Point
-from ..oracles.sampled import ConstantOracle, Level, SurfaceOracle
+from ..oracles.constant import ConstantOracle
+from ..oracles.sampled import Level, WholeOracle
 from ..oracles.span import CutSpan
 from ..result import Certificate, Iteration, SolveResult, Status
 from .loop import BundleSolver
@@ -44,16 +45,16 @@ class SampledSolver(BundleSolver):
 
     Parameters
     ----------
-    oracle : SurfaceOracle
+    oracle : WholeOracle
     C, stop, position, observer
         As for the loop without kernels.
     """
 
-    oracle: SurfaceOracle | ConstantOracle
+    oracle: WholeOracle | ConstantOracle
 
     def __init__(
         self,
-        oracle: SurfaceOracle | ConstantOracle,
+        oracle: WholeOracle | ConstantOracle,
         C: float,
         stop: StopRule,
         position: CutPosition | None,
@@ -77,7 +78,7 @@ class SampledSolver(BundleSolver):
     def _next_cut(self) -> Cut:
         if not self.trace or self.position is not None:
             return super()._next_cut()
-        assert self.solution is not None and isinstance(self.oracle, SurfaceOracle)
+        assert self.solution is not None and isinstance(self.oracle, WholeOracle)
         risk = (self.solution.dual - 0.5 * self.solution.squared_norm) / self.C
         enough = self.stop.enough(self.best.primal, self.C) / self.C
         return self.oracle.cut(self.trial, level=Level(self.trial.scores, risk + enough))

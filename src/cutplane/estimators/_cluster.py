@@ -290,12 +290,10 @@ def inference_for(
     model: Any, examples: ProblemExamples | PartExamples, processes: int
 ) -> Iterator[None]:
     """Processes here, or workers, that run the inference for structured outputs."""
+    from ..structured.examples import ProblemExamples
+
     if is_cluster(model.executor):
-        if not hasattr(examples, "send"):
-            raise ValueError(
-                "executor: with a kernel the inference runs on this machine; give a number of "
-                "processes, or train without a kernel"
-            )
+        assert isinstance(examples, ProblemExamples)  # with a kernel all is on one machine
         with crew_of(model.executor) as crew:
             examples.send(crew, _checked_workers(crew))
             yield

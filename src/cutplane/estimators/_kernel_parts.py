@@ -99,14 +99,18 @@ class KernelParts(WithKernel, StructuredModel):
         self.basis_error_ = fitted.basis_error
         self._store_result(fitted.result)
         tasks.end()
-        if fitted.result.certificate.kind == "withheld":
+        self._warn_indefinite(fitted.result)
+        return fitted.result
+
+    def _warn_indefinite(self, result: SolveResult) -> None:
+        """Say why there is no certificate, if there is none."""
+        if result.certificate.kind == "withheld":
             warnings.warn(
                 f"{type(self).__name__}: the kernel is not positive semidefinite, so the problem "
                 "is not convex and its certificate is withheld",
                 UserWarning,
-                stacklevel=WARN_LEVEL + 1,
+                stacklevel=WARN_LEVEL + 2,
             )
-        return fitted.result
 
     def _settings(self) -> PartsSettings:
         try:

@@ -144,7 +144,7 @@ def fit_parts(
         oracle.definite = bool(kernel.definite)
         if used.values is not None and matrix.values is None:
             oracle.kernel_values = rows * rows
-        session = _session(used, executor, settings, settings.stop)
+        session = session_of(used, executor, settings, settings.stop)
         session.solve(
             MadeProblem(label, 0.0, oracle),
             on_iteration=lambda w, _: on_iteration(lambda: _coefficients(oracle, w)),
@@ -256,7 +256,7 @@ class Reduction:
         start = np.concatenate([own, w[surface.parts :].reshape(-1)])
         left = self.settings.stop.time_limit - result.timings["total"]
         stop = dataclasses.replace(self.settings.stop, time_limit=max(0.0, left))
-        session = _session(model, surface.executor, self.settings, stop)
+        session = session_of(model, surface.executor, self.settings, stop)
         session.solve(JointProblem("basis", 0.0), start=start)
         found = session.results[0].w
         w[projection.rows] = scipy.linalg.solve_triangular(
@@ -265,7 +265,7 @@ class Reduction:
         w[surface.parts :].reshape(-1)[:] = found[own.size :]
 
 
-def _session(data: Any, executor: Executor, settings: PartsSettings, stop: StopRule) -> Session:
+def session_of(data: Any, executor: Executor, settings: PartsSettings, stop: StopRule) -> Session:
     return Session(
         data,
         executor,

@@ -24,7 +24,8 @@ from ..kernels import (
     training_points,
 )
 from ..lowrank import projected
-from ..oracles.sampled import ConstantOracle, SampledOracle, SurfaceOracle
+from ..oracles.constant import ConstantOracle
+from ..oracles.sampled import SampledOracle, WholeOracle
 from ..result import SolveResult
 from ..risks import Scores, Targets
 from ._problems import Problem
@@ -40,13 +41,13 @@ SCORED_ROWS = 1 << 16
 class MadeProblem(Problem):
     """A problem whose oracle has been made: C multiplies the mean risk."""
 
-    made: SurfaceOracle | ConstantOracle
+    made: WholeOracle | ConstantOracle
 
     @property
     def total(self) -> float:
         return 1.0
 
-    def oracle(self, matrix: Any, executor: Executor) -> SurfaceOracle | ConstantOracle:
+    def oracle(self, matrix: Any, executor: Executor) -> WholeOracle | ConstantOracle:
         return self.made
 
     def digest(self) -> bytes:

@@ -29,8 +29,9 @@ from ..bundle.sampled import ConstantTimeSolver, SampledSolver
 from ..descent import AutoSolver, CoordinateSolver
 from ..exec import Executor
 from ..oracles import Cut, Oracle, RowOracle
+from ..oracles.constant import ConstantOracle
 from ..oracles.remote import RemoteMatrix
-from ..oracles.sampled import ConstantOracle, SurfaceOracle
+from ..oracles.sampled import WholeOracle
 from ..oracles.structured import StructuredOracle
 from ..report import progress
 from ..result import Certificate, Iteration, SolveResult, Status
@@ -308,7 +309,7 @@ class Session:
         position: CutPosition | None = None if self._solver == "cpa" else AdaptivePosition()
         if isinstance(oracle, ConstantOracle):
             return ConstantTimeSolver(oracle, C, stop, self._passes, observer)
-        if isinstance(oracle, SurfaceOracle):
+        if isinstance(oracle, WholeOracle):
             if position is not None and oracle.samples:
                 position = SAMPLED_POSITION
             return SampledSolver(oracle, C, stop, position, observer)

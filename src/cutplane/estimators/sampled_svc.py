@@ -16,7 +16,8 @@ from ..bundle import StopRule
 from ..data.blas import single_threaded_blas
 from ..exec import Executor, SerialExecutor
 from ..kernels import KernelMatrix, ProductMatrix
-from ..oracles.sampled import ConstantOracle, SampledOracle
+from ..oracles.constant import ConstantOracle
+from ..oracles.sampled import SampledOracle
 from ..result import Iteration, SolveResult
 from ..risks import CrammerSingerRisk, HingeRisk, Risk, Targets
 from ._base import STOPPING

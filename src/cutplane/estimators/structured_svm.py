@@ -21,6 +21,7 @@ from ..structured.part_examples import PartExamples, ProblemSurface
 from ..structured.part_scores import PartScores, parts_of, try_parts
 from ..structured.problem import (
     LINEAR,
+    PAIRS,
     PARTS,
     RESCALINGS,
     call,
@@ -31,23 +32,28 @@ from ..structured.problem import (
 )
 from ._base import FLOATS
 from ._callbacks import WARN_LEVEL, with_callbacks
-from ._cluster import inference_for, threads_of
-from ._kernel_parts import OF_KERNELS, KernelParts
+from ._cluster import inference_for, is_cluster, threads_of
+from ._kernel_pairs import KernelPairs
+from ._kernel_parts import OF_KERNELS
 from ._warnings import warn_unless_converged
 from .checkpoint import Checkpoint
 
 # A risk this much, relatively, below a bound on it is no rounding.
 BELOW_BOUND = 1e-7
 # Fitted attributes of one form only.
-OF_LINEAR = ("coef_",)
+OF_FORMS = ("coef_", "plain_coef_", "support_pairs_")
 
 
-class StructuredSVM(KernelParts):
+class StructuredSVM(KernelPairs):
     """Structural SVM for outputs of any kind, described by a :class:`~cutplane.structured.Problem`.
 
     Minimises ½|w|² + (C/N) Σ_i max_z [Δ(y_i, z) + <w, Ψ(x_i, z) − Ψ(x_i, y_i)>] over N examples by
     1-slack cutting planes. The lower bound of the certificate always holds; the upper one
     does if ``most_violated`` is exact.
+
+    With a kernel <w, Ψ(x, z)> is a function in its feature space: a sum over *parts* of the input,
+    Σ_p Σ_k a_pk(x, z)·f_k(u_p(x)), or any function of the pair (x, z). Cutting planes are then made
+    of all parts, or pairs, that are wrong or of samples of them (Yu & Joachims 2008).
 
     Parameters
     ----------
@@ -67,31 +73,72 @@ class StructuredSVM(KernelParts):
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``: gap ≤ C·tol.
     cache_size : int, default=5
         Passes whose outputs are kept per example: they give cuts without inference. 0 for none.
-        Every bound that is reported as the objective comes from a full pass.
-    max_iter, time_limit, warm_start, verbose, callback, checkpoint
+        Every bound that is reported as the objective comes from a full pass. Without a kernel.
+    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'precomputed', 'pairs'} or callable, optional
+        None: w has a weight for each of the joint features. ``pairs``: the ``pair_kernel`` of the
+        problem. Any other: a kernel between parts; the problem must have ``parts`` and
+        ``part_coefficients``. For a precomputed kernel parts are the rows of the matrix of its
+        values.
+    degree, gamma, coef0
+        Of the kernel, as for :class:`SVC`.
+    method : {'auto', 'linear', 'exact'}, default='auto'
+        With a kernel. ``exact``: cuts are made of all parts with a coefficient, or all pairs; the
+        certificate is exact. ``linear``: of a sample; the objective is known exactly, the lower
+        bound estimated. ``auto``: exact if the kernel values of all parts can be stored in
+        half a gigabyte, or up to 1000 examples with pairs.
+    sample_size : int, default=1000
+        Parts, or examples, of a sample. Cuts of no more are exact.
+    max_basis : int or None, default=None
+        With a kernel between parts: most training parts that predictions are computed from. If
+        there are more so many of them are chosen, and the model is trained further in their span.
+    random_state : int, RandomState or None, default=None
+        Of the samples.
+    max_iter, time_limit, verbose, callback
         As for :class:`LinearSVC`.
+    warm_start
+        As for :class:`LinearSVC`; with a kernel every fit starts anew.
+    checkpoint
+        As for :class:`LinearSVC`; not with a kernel.
     n_jobs : int or None, default=None
         Processes for inference, because Python code would wait for itself in threads; None for
         1, since starting one takes a second. Threads if the problem has
         ``most_violated_batch`` or ``releases_gil``; None is then all cores. The answer does not
-        depend on it, to the last bit.
+        depend on it, to the last bit. With ``kernel='pairs'`` inference is in one thread.
     executor : None, int, dask.distributed.Client or DaskCluster, default=None
         Who runs the inference: a number is the same as ``n_jobs``; with a cluster its workers do,
         which get the problem and their examples once, pickled. A worker runs Python code in one
         thread, so start one worker per core; batch forms use all threads of a
-        worker. The answer is the same, to the last bit, and workers may be lost.
+        worker. The answer is the same, to the last bit, and workers may be lost. Not with a
+        kernel.
 
     Attributes
     ----------
     coef_ : ndarray, shape (dimension,)
-        w.
+        w, without a kernel.
+    support_ : ndarray of int32, shape (n_basis,)
+        With a kernel between parts, as the next ones: numbers of the training parts, in the order
+        of the examples, that predictions are computed from.
+    support_vectors_ : ndarray or CSR matrix, shape (n_basis, width)
+    dual_coef_ : ndarray, shape (K, n_basis)
+        f_k(u) = Σ_s dual_coef[k, s]·kernel(support_vectors[s], u). With pairs (n_basis,).
+    plain_coef_ : ndarray, shape (dimension of the plain features,)
+        Their weights.
+    support_pairs_ : list of (x, y)
+        With ``kernel='pairs'``: what predictions are computed from.
+    n_basis_ : int
+        Kernel values per part, or per output that inference asks for.
+    basis_error_ : float
+        The largest |f_k − projection of f_k| to the span of ``max_basis`` parts; 0 without.
+    n_kernel_values_ : int
+        Computed in training.
     problem_ : Problem
         As ``problem.prepare`` gave it.
     n_iter_ : int
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above. ``kind`` is 'estimated' if
-        the problem says that its inference is not exact, and 'withheld', the gap infinite, if
-        it says it is and turned out not to be.
+        the problem says that its inference is not exact or cuts were sampled, and 'withheld', the
+        gap infinite, if it says it is and turned out not to be, or if the kernel is not positive
+        semidefinite.
     result_ : SolveResult
         The certificate with status, trace and timings.
 
@@ -185,17 +232,26 @@ class StructuredSVM(KernelParts):
             )
         if count_of(inputs) == 0:
             raise ValueError("X has no examples to train on")
-        form = LINEAR if self.kernel is None else PARTS
+        form = PAIRS if self.kernel == PAIRS else PARTS
+        form = LINEAR if self.kernel is None else form
+        if form != LINEAR and is_cluster(self.executor):
+            raise ValueError(
+                "executor: with a kernel all runs on this machine; give a number of processes, "
+                "or train with kernel=None"
+            )
         check_problem(self.problem, self.rescaling, form)
         problem = self.problem
         if hasattr(problem, "prepare"):
             problem = problem.prepare(inputs, outputs)
             check_problem(problem, self.rescaling, form)
-        for name in OF_KERNELS if form == LINEAR else (*OF_KERNELS, *OF_LINEAR):
+        same = form == LINEAR  # whose coef_ may be a start
+        for name in (*OF_KERNELS, *OF_FORMS[same:]):
             self.__dict__.pop(name, None)  # another model's
         self.problem_ = problem
         if form == LINEAR:
             result = self._fit_linear((X, y), inputs, outputs)
+        elif form == PAIRS:
+            result = self._judged(*self._solve_pairs((X, y), inputs, outputs))
         else:
             result = self._fit_parts((X, y), inputs, outputs)
         warn_unless_converged(type(self).__name__, [result])
@@ -259,7 +315,7 @@ class StructuredSVM(KernelParts):
             return 1
         return jobs if jobs > 0 else max(1, available_threads() + 1 + jobs)
 
-    def _judged(self, result: SolveResult, model: ProblemExamples | PartExamples) -> SolveResult:
+    def _judged(self, result: SolveResult, model: Any) -> SolveResult:
         """Store the result with the certificate that the inference allows for."""
         if result.certificate.kind == "withheld":
             return result
@@ -305,6 +361,8 @@ class StructuredSVM(KernelParts):
         inputs = _examples("X", X)
         if self.kernel is None:
             return call(self.problem_, "predict", 0, (inputs,), self.coef_)
+        if self.kernel == PAIRS:
+            return self._predict_pairs(inputs)
         rows, counts = self._parts(inputs, self.shape_fit_[1])
         starts = np.concatenate([[0], np.cumsum(counts)])
         scores = PartScores(self.problem_, inputs, self._table(rows), starts, self.plain_coef_)

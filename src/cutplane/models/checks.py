@@ -151,6 +151,12 @@ def _chain(model: Any) -> None:
 def _structured(model: Any) -> None:
     if not hasattr(model, "problem_"):
         raise ValueError("there is no problem_")
+    if model.kernel == "pairs":
+        pairs = getattr(model, "support_pairs_", None)
+        if not isinstance(pairs, list) or any(len(pair) != 2 for pair in pairs):
+            raise ValueError("support_pairs_ must be a list of inputs with outputs")
+        _check_array(model, "dual_coef_", (len(pairs),))
+        return
     name = "coef_" if model.kernel is None else "plain_coef_"
     coef = getattr(model, name, None)
     if not isinstance(coef, np.ndarray) or coef.ndim != 1 or coef.dtype != np.float64:

@@ -26,11 +26,13 @@ grows with |v − w_c|.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from ..exec import Executor, SerialExecutor
+from ..exec import Executor
 from ..kernels import KernelMatrix
 from ..risks import Risk, Targets
 from .point import Cut, Line, Point
@@ -61,7 +63,21 @@ class Level:
     height: float
 
 
-class SpanOracle:
+class Values(Protocol):
+    """What the oracles here need to know of any kernel values."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the values."""
+        ...
+
+    @property
+    def columns(self) -> int:
+        """Rows that expansions are made of."""
+        ...
+
+
+class SpanOracle(ABC):
     """What the oracles here have in common: points are coordinates in the span of the cuts.
 
     Attributes
@@ -78,7 +94,7 @@ class SpanOracle:
 
     Parameters
     ----------
-    matrix : KernelMatrix
+    matrix : KernelMatrix, or other values
         Of all rows.
     executor : Executor
     rng : numpy Generator
@@ -87,8 +103,8 @@ class SpanOracle:
     idle_vectors = 4
     definite = True
 
-    def __init__(self, matrix: KernelMatrix, executor: Executor, rng: np.random.Generator) -> None:
-        self.matrix = matrix
+    def __init__(self, matrix: Values, executor: Executor, rng: np.random.Generator) -> None:
+        self._values = matrix
         self.executor = executor
         self.rng = rng
         self.span = CutSpan(CAPACITY, DEPENDENT[matrix.dtype])
@@ -103,7 +119,7 @@ class SpanOracle:
     @property
     def rows(self) -> int:
         """Rows that expansions are made of."""
-        return self.matrix.columns
+        return self._values.columns
 
     def regularised(self, w: np.ndarray) -> np.ndarray:
         """All of w."""
@@ -117,6 +133,22 @@ class SpanOracle:
         """Offsets of cuts with the vectors of the span, in their order, from those they had."""
         return offsets
 
+    @abstractmethod
+    def new_point(self) -> Point:
+        """The point w = 0, not evaluated."""
+
+    @abstractmethod
+    def evaluate(self, w: np.ndarray, into: Point) -> None:
+        """Move ``into`` to w."""
+
+    @abstractmethod
+    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
+        """Move ``into`` to start + k(end − start)."""
+
+    @abstractmethod
+    def descend(self, line: Line) -> float:
+        """Move the start of a line to the minimum on it; returns its k."""
+
     def draw(self, among: np.ndarray, size: int | None) -> np.ndarray:
         """So many of these, each once, in order; all of them if there are no more."""
         if size is None or size >= len(among):
@@ -125,7 +157,70 @@ class SpanOracle:
         return among[np.sort(self.rng.choice(len(among), size, replace=False, shuffle=False))]
 
 
-class SurfaceOracle(SpanOracle):
+class WholeOracle(SpanOracle):
+    """What oracles have in common that know the risk of all rows or examples.
+
+    Parameters
+    ----------
+    matrix, executor, rng
+        As for every oracle here.
+    size : int or None
+        Rows of a sample, r; None for exact cuts.
+    most : int
+        Rows that a sample is drawn from, at most.
+    centred : bool
+        Whether sampled cuts are exact in the span of the earlier ones.
+    """
+
+    def __init__(
+        self,
+        matrix: Values,
+        executor: Executor,
+        rng: np.random.Generator,
+        *,
+        size: int | None,
+        most: int,
+        centred: bool,
+    ) -> None:
+        super().__init__(matrix, executor, rng)
+        self._size = size
+        self._most = most
+        self._centred = centred
+        self._offsets: dict[int, float] = {}  # of sampled vectors that touch the risk
+
+    @property
+    def samples(self) -> bool:
+        """Whether cuts may be sampled."""
+        return self._size is not None and self._size < self._most
+
+    @abstractmethod
+    def cut(
+        self, start: Point, end: Point | None = None, k: float = 0.0, level: Level | None = None
+    ) -> Cut:
+        """The cut at start, or at start + k(end − start)."""
+
+    def offsets(self, offsets: np.ndarray) -> np.ndarray:
+        """Those that make the cuts touch the risk where they did."""
+        return np.array([self._offsets.get(k, offset) for k, offset in enumerate(offsets)])
+
+    def rebase(self, vectors: np.ndarray, point: Point, capacity: int) -> np.ndarray:
+        """Forget all vectors but these and the one of a point.
+
+        Returns
+        -------
+        coordinates : ndarray, shape (vectors + 1, capacity so far)
+            Of the vectors that are left.
+        """
+        old = self.span
+        coordinates = np.vstack([old.coordinates(vectors), point.w])
+        kept = [old.expansions[k] for k in vectors]
+        offsets = self._offsets
+        self._offsets = {n: offsets[k] for n, k in enumerate(vectors) if k in offsets}
+        self.span = old.kept(coordinates, [*kept, old.expand(point.w)], capacity)
+        return coordinates
+
+
+class SurfaceOracle(WholeOracle):
     """Cuts of all rows, or of a sample of those with a loss; scores of all rows are known.
 
     Parameters
@@ -155,20 +250,13 @@ class SurfaceOracle(SpanOracle):
         centred: bool,
         free: int | None = None,
     ) -> None:
-        super().__init__(matrix, executor, rng)
+        self._free = matrix.columns if free is None else free
+        super().__init__(matrix, executor, rng, size=size, most=self._free, centred=centred)
+        self.matrix: KernelMatrix = matrix
         self.surface = surface
         # Scores of free rows are numbers of the model itself, which are not rounded.
         dtype = matrix.dtype if free is None else np.dtype(np.float64)
         self.table = ScoreTable(surface.slices, surface.outputs, dtype)
-        self._size = size
-        self._centred = centred
-        self._free = matrix.columns if free is None else free
-        self._offsets: dict[int, float] = {}  # of sampled vectors that touch the risk
-
-    @property
-    def samples(self) -> bool:
-        """Whether cuts may be sampled."""
-        return self._size is not None and self._size < self._free
 
     def new_point(self) -> Point:
         """The point w = 0, not evaluated."""
@@ -210,7 +298,7 @@ class SurfaceOracle(SpanOracle):
         within, rank = self.span.projected(sum(parts)), self.span.rank
         a = self._add(some)
         a[:rank] = within[:rank]
-        lost = _total(coef, point.scores) - _total(some.coef, point.scores[some.rows])
+        lost = product(coef, point.scores) - product(some.coef, point.scores[some.rows])
         self._offsets[len(self.span) - 1] = offset + lost
         return Cut(a, offset)
 
@@ -230,10 +318,10 @@ class SurfaceOracle(SpanOracle):
         level: Level,
     ) -> Expansion:
         """A sample whose cut is above the level, if the exact one is; ``some`` is the first."""
-        if _total(coef, level.scores) + offset <= level.height:
+        if product(coef, level.scores) + offset <= level.height:
             return some
         for _ in range(MOST_SAMPLES):
-            if _total(some.coef, level.scores[some.rows]) + offset > level.height:
+            if product(some.coef, level.scores[some.rows]) + offset > level.height:
                 break
             some = self._sample(coef, rows, free)
         return some
@@ -242,7 +330,7 @@ class SurfaceOracle(SpanOracle):
         """Compute the scores of a new vector; returns its coordinates."""
         scores = self.scores_of(expansion)
         products = self.table.products(expansion)
-        squared = _total(expansion.coef, scores[expansion.rows])
+        squared = product(expansion.coef, scores[expansion.rows])
         coordinates = self.span.add(expansion, products, squared)
         self.table.add(scores)
         return coordinates
@@ -252,24 +340,8 @@ class SurfaceOracle(SpanOracle):
         self.kernel_values += len(expansion.rows) * self.matrix.columns
         return self.matrix.combine(expansion.rows, expansion.coef)
 
-    def offsets(self, offsets: np.ndarray) -> np.ndarray:
-        """Those that make the cuts touch the risk where they did."""
-        return np.array([self._offsets.get(k, offset) for k, offset in enumerate(offsets)])
-
     def rebase(self, vectors: np.ndarray, point: Point, capacity: int) -> np.ndarray:
-        """Forget all vectors but these and the one of a point.
-
-        Returns
-        -------
-        coordinates : ndarray, shape (vectors + 1, capacity so far)
-            Of the vectors that are left.
-        """
-        old = self.span
-        coordinates = np.vstack([old.coordinates(vectors), point.w])
-        kept = [old.expansions[k] for k in vectors]
-        offsets = self._offsets
-        self._offsets = {n: offsets[k] for n, k in enumerate(vectors) if k in offsets}
-        self.span = old.kept(coordinates, [*kept, old.expand(point.w)], capacity)
+        coordinates = super().rebase(vectors, point, capacity)
         self.table.keep(vectors)
         self.table.add(point.scores)
         return coordinates
@@ -302,107 +374,6 @@ class SampledOracle(SurfaceOracle):
         self.risk = risk
 
 
-class ConstantOracle(SpanOracle):
-    """Cuts of a sample of all rows; nothing is known of the others.
-
-    An evaluation draws a sample; the cut at the point is that of the same sample.
-
-    Parameters
-    ----------
-    matrix, executor, rng
-        As for every oracle here.
-    targets : Targets
-    risk : Risk
-    size : int
-        Rows of a sample, r.
-    """
-
-    def __init__(
-        self,
-        matrix: KernelMatrix,
-        targets: Targets,
-        risk: Risk,
-        executor: Executor,
-        rng: np.random.Generator,
-        *,
-        size: int,
-    ) -> None:
-        super().__init__(matrix, executor, rng)
-        self._targets = targets
-        self.risk = risk
-        self._rows = np.flatnonzero(targets.weights)
-        self._size = min(size, len(self._rows))
-        self._resample()
-        self._heights = np.zeros((0, self._size))
-
-    def _resample(self) -> None:
-        self._sample = rows = self.draw(self._rows, self._size)
-        # The sample stands for all rows; with equal weights this is the mean over the sample.
-        total = self._targets.total * (len(rows) / len(self._rows))
-        targets = Targets(self._targets.labels[rows], self._targets.weights[rows], total)
-        self._surface = RowSurface(targets, self.risk, SerialExecutor())
-
-    def new_point(self) -> Point:
-        """The point w = 0, not evaluated."""
-        return self._surface.new_point(np.zeros(self.dimension))
-
-    def evaluate(self, w: np.ndarray, into: Point) -> None:
-        """Move ``into`` to w and estimate the risk there on a new sample."""
-        self._resample()
-        into.w = w
-        self._heights = self._vectors_at(self._sample)
-        into.scores[...] = np.einsum("k,k...->...", self.span.factors(w), self._heights)
-        self._surface.settle(into)
-
-    def _vectors_at(self, rows: np.ndarray) -> np.ndarray:
-        """Scores of some rows under every vector: shape (vectors, rows) or (..., outputs)."""
-        expansions = self.span.expansions
-        tail = () if self.risk.outputs is None else (self.risk.outputs,)
-        if not expansions:
-            return np.zeros((0, len(rows), *tail))
-        terms = np.concatenate([e.rows for e in expansions])
-        coef = np.concatenate([e.coef for e in expansions])
-        vector = np.repeat(np.arange(len(expansions)), [len(e.rows) for e in expansions])
-        self.kernel_values += len(terms) * len(rows)
-        return self.matrix.restricted(rows).grouped(terms, coef, vector, len(expansions))
-
-    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
-        """At the end: nothing is known between points of different samples."""
-        assert k == 1.0
-        into.copy(end)
-
-    def descend(self, line: Line) -> float:
-        """Not called: nothing is known along a line, so that the step is the plain one."""
-        raise AssertionError("the constant-time method takes the plain step")
-
-    def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
-        """The cut at the point evaluated last, of its sample: r² kernel values."""
-        coef, offset = self._surface.coefficients(start)
-        total = self._surface.total
-        lossy = np.flatnonzero(coef if coef.ndim == 1 else np.any(coef != 0.0, axis=1))
-        if len(lossy) == 0:
-            return Cut(np.zeros(self.dimension), 0.0)
-        expansion = Expansion(self._sample[lossy], coef[lossy] / total)
-        own = self.matrix.restricted(expansion.rows).combine(expansion.rows, expansion.coef)
-        self.kernel_values += len(lossy) ** 2
-        products = np.array([_total(expansion.coef, h[lossy]) for h in self._heights])
-        squared = _total(expansion.coef, own)
-        return Cut(self.span.add(expansion, products, squared), offset / total)
-
-    def rebase(self, vectors: np.ndarray, point: Point, capacity: int) -> np.ndarray:
-        """Forget all vectors but these, in whose span the point lies.
-
-        Returns
-        -------
-        coordinates : ndarray, shape (vectors, capacity so far)
-            Of the vectors that are left.
-        """
-        old = self.span
-        coordinates = old.coordinates(vectors)
-        self.span = old.kept(coordinates, [old.expansions[k] for k in vectors], capacity)
-        return coordinates
-
-
-def _total(coef: np.ndarray, scores: np.ndarray) -> float:
+def product(coef: np.ndarray, scores: np.ndarray) -> float:
     """Σ coef·scores."""
     return float(np.einsum("i,i->", coef.reshape(-1), scores.reshape(-1)))

@@ -61,6 +61,30 @@ class Problem:
     ``most_violated_slack_batch(X, Y, w)``, ``predict_batch(X, w)``
         The same for lists of examples at once: a matrix with a row per example, an array
         of numbers, lists of outputs.
+
+    With a kernel between *parts* the score of an output is Σ_p Σ_k a_pk(x, z)·f_k(u_p(x)) plus
+    plain terms, and these stand in for ``joint_feature``:
+
+    ``parts(x)``
+        The u_p: an array or sparse matrix with a row per part. ``parts_batch(X)`` gives
+        those of all inputs, one below the other, and how many each has.
+    ``part_coefficients(x, y)``
+        The a: an array or sparse matrix, shape (parts of x, K). ``part_coefficients_batch(X, Y)``
+        gives those of all examples, one below the other.
+    ``plain_feature(x, y)``
+        Optional: features with plain weights besides. ``plain_feature_batch(X, Y)`` as for the
+        joint feature.
+
+    With a kernel between *pairs*:
+
+    ``pair_kernel(x, y, x2, y2)``
+        A number; ``pair_kernel_batch(X, Y, X2, Y2)`` one for every two pairs, a row per (x, y).
+
+    With a kernel inference gets a score object in the place of w. ``score(z)`` is the score of an
+    output. With parts ``score.parts`` is the table f_k(u_p), shape (parts of x, K), and ``score.w``
+    has the weights of the plain features; with pairs ``score.of(outputs)`` gives several at once.
+    Batch forms get ``scores``, where ``scores[i]`` is the one of input i; with parts
+    ``scores.parts`` is the table of all inputs, whose rows begin at ``scores.starts``.
     """
 
     exact: bool = True

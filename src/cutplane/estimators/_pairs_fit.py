@@ -1,0 +1,77 @@
+"""A model with a kernel between pairs of input and output, trained by exact or sampled cuts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernels import PrecomputedMatrix, has_negative_eigenvalue
+from ..result import SolveResult
+from ..structured.pairs import PairExamples, PairOracle
+from ._parts_fit import PartsSettings, session_of
+from ._sampled import TESTED_ROWS, MadeProblem, Sampling, withheld
+
+# Examples up to which cuts are exact if nothing else is asked for.
+EXACT_EXAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class PairsFit:
+    """A trained model of pairs.
+
+    Attributes
+    ----------
+    result : SolveResult
+        ``w`` has the coefficients of the basis.
+    sampling : Sampling
+    """
+
+    result: SolveResult
+    sampling: Sampling
+
+
+def fit_pairs(
+    model: PairExamples,
+    settings: PartsSettings,
+    on_iteration: Callable[[Callable[[], np.ndarray]], bool],
+) -> PairsFit:
+    """Train a model with a kernel between pairs; ``on_iteration`` as for ``fit_parts``."""
+    exact = {"auto": model.examples <= EXACT_EXAMPLES, "exact": True}.get(settings.method, False)
+    oracle = PairOracle(
+        model,
+        np.random.default_rng(settings.seed),
+        size=None if exact else settings.sample_size,
+        centred=settings.solver == "ocas",
+    )
+    session = session_of(model, oracle.executor, settings, settings.stop)
+    session.solve(
+        MadeProblem("structured", 0.0, oracle),
+        on_iteration=lambda w, _: on_iteration(lambda: oracle.coefficients(w)),
+    )
+    result = session.results[0]
+    coef = np.zeros(model.pairs.columns)
+    coef[: len(result.w)] = result.w
+    result = dataclasses.replace(result, w=coef)
+    basis = np.array(model.pairs.basis, dtype=np.int64)
+    radius = 0.0
+    if len(basis):
+        some = np.unique(np.linspace(0, len(basis) - 1, TESTED_ROWS).astype(np.int64))
+        square = model.pairs.values(basis[some])[:, some]
+        if has_negative_eigenvalue(PrecomputedMatrix(square), np.arange(len(some))):
+            result = withheld(result)
+        losses = model.losses(basis)
+        # |φ(x, z) − φ(x, y)| is at most twice the largest |φ|.
+        largest = float(np.max(model.factors(losses), initial=0.0))
+        radius = 2.0 * largest * float(np.sqrt(max(0.0, np.max(np.diagonal(square)))))
+    sampling = Sampling(
+        exact=oracle.exact,
+        constant=False,
+        centred=settings.solver == "ocas",
+        size=settings.sample_size,
+        radius=radius,
+        C=settings.C,
+    )
+    return PairsFit(result, sampling)
