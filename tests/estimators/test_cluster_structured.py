@@ -248,6 +248,7 @@ def test_executors_that_are_none(data):
         StructuredSVM(Matching(), executor="tcp://nowhere:1").fit(*data)
     model = StructuredSVM(Matching(), executor=2, **SETTINGS)
     assert model._processes() == 2
+    nobody = DaskCluster("tcp://127.0.0.1:1")
     for kernel in ("rbf", "pairs"):
         with pytest.raises(ValueError, match="executor: with a kernel all runs on this machine"):
-            StructuredSVM(Matching(), kernel=kernel, executor=object()).fit(*data)
+            StructuredSVM(Matching(), kernel=kernel, executor=nobody).fit(*data)
