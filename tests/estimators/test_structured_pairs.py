@@ -101,12 +101,12 @@ def test_samples(tables, solver):
 
 def test_values_that_are_not_kept(tables, monkeypatch):
     X, Y = tables
-    kept = pairing().fit(X, Y)
+    kept = pairing(tol=1e-3).fit(X, Y)
     assert kept.n_kernel_values_ <= sum(len(permutations(x)) for x in X) * 40
     monkeypatch.setattr(pair_kernel, "STORED_BYTES", 8 * 64 * 10)
-    model = pairing().fit(X, Y)
+    model = pairing(tol=1e-3).fit(X, Y)
     assert model.n_kernel_values_ > 2 * kept.n_kernel_values_
-    assert model.certificate_.primal == pytest.approx(kept.certificate_.primal, rel=1e-6)
+    assert model.certificate_.primal == pytest.approx(kept.certificate_.primal, rel=2e-3)
 
 
 def test_every_value_is_computed_once(tables):
