@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import cutplane.structured.pair_kernel as pair_kernel
 from cutplane import StructuredSVM
+from cutplane.models import load_model, register, save_model
 from cutplane.structured import MulticlassProblem, Problem
 from kernel_problems import GAMMA, Matching, PairMatching, explicit, matchings, permutations
 from structured_reference import Enumerated
@@ -100,12 +101,12 @@ def test_samples(tables, solver):
 
 def test_values_that_are_not_kept(tables, monkeypatch):
     X, Y = tables
-    kept = pairing().fit(X, Y)
+    kept = pairing(tol=1e-3).fit(X, Y)
     assert kept.n_kernel_values_ <= sum(len(permutations(x)) for x in X) * 40
     monkeypatch.setattr(pair_kernel, "STORED_BYTES", 8 * 64 * 10)
-    model = pairing().fit(X, Y)
+    model = pairing(tol=1e-3).fit(X, Y)
     assert model.n_kernel_values_ > 2 * kept.n_kernel_values_
-    assert model.certificate_.primal == pytest.approx(kept.certificate_.primal, rel=1e-6)
+    assert model.certificate_.primal == pytest.approx(kept.certificate_.primal, rel=2e-3)
 
 
 def test_every_value_is_computed_once(tables):
@@ -122,13 +123,18 @@ def test_every_value_is_computed_once(tables):
     assert len(set(calls[tried:])) == model.n_kernel_values_
 
 
-def test_pickles_and_clones(tables):
+def test_pickles_clones_and_files(tables, tmp_path):
     X, Y = tables
     model = pairing().fit(X, Y)
     again = pickle.loads(pickle.dumps(model))
     for a, b in zip(again.predict(X), model.predict(X), strict=True):
         np.testing.assert_array_equal(a, b)
     assert clone(model).kernel == "pairs"
+    register(PairMatching, "tests.PairMatching")
+    save_model(model, tmp_path / "a.model")
+    loaded = load_model(tmp_path / "a.model")
+    np.testing.assert_array_equal(loaded.dual_coef_, model.dual_coef_)
+    np.testing.assert_array_equal(loaded.predict(X)[3], model.predict(X)[3])
     parts = model.set_params(problem=Matching(), kernel="rbf").fit(X, Y)
     assert not hasattr(parts, "support_pairs_") and hasattr(parts, "plain_coef_")
 
