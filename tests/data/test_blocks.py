@@ -212,6 +212,14 @@ def test_compact_indices(features, room, compact, expected, monkeypatch):
     assert_products(matrix, X)
 
 
+def test_large_copies_of_many_features_are_not_made(monkeypatch):
+    monkeypatch.setattr(blocks, "FEW_PASSES_BYTES", 10)
+    for features, expected in ((4096, np.uint16), (4097, np.uint32)):
+        X = scipy.sparse.random(30, features, 0.01, "csr", rng=np.random.default_rng(0))
+        X.indices = X.indices.astype(np.int32)
+        assert as_blocks(X).whole.indices.dtype == expected
+
+
 def test_copies_shared_among_threads(monkeypatch):
     monkeypatch.setattr(blocks, "SHARED_COPY", 7)
     X = scipy.sparse.random(40, 300, 0.1, "csr", rng=np.random.default_rng(0))

@@ -297,3 +297,47 @@ def test_an_interrupt_stops_the_passes_as_well(all_cases, at):
         result = solve(oracle, 300.0, relative=1e-9, observer=interrupt)
         assert result.status is Status.INTERRUPTED and result.n_iter == at
         assert executor.run(lambda k: k, 4) == [0, 1, 2, 3]  # nobody is busy
+
+
+@pytest.mark.parametrize("bias", ["none", "constant"])
+def test_a_start_from_a_dual_point_begins_with_its_certificate(dual_case, bias):
+    """At the optimum it is the end; elsewhere rows that it finds held are left out at once."""
+    X, labels = alike()
+    oracle = make_oracle(X, labels, dual_case.make(), **BIASES[bias])
+    rules, rng = StopRule(relative=1e-3), np.random.default_rng(0)
+    first = CoordinateSolver(oracle, 30.0, rules, rng)
+    w = first.run().w
+    again = CoordinateSolver(oracle, 30.0, rules, rng, dual_point=first.dual_point())
+    result = again.run(w)
+    assert result.status is Status.CONVERGED and result.n_iter == 1
+    assert "passes" not in result.timings
+    other = CoordinateSolver(oracle, 60.0, rules, rng, dual_point=first.dual_point())
+    assert other.run(w).status is Status.CONVERGED
+    assert optimum(oracle, 60.0).primal >= other.dual * (1 - 1e-9)
+
+
+def test_a_verdict_at_once_leaves_out_rows_that_are_held(all_cases):
+    X, labels = alike()
+    oracle = make_oracle(X, labels, all_cases["hinge"].make())
+    run, again = (passes.Passes(oracle, 30.0, np.random.default_rng(0)) for _ in range(2))
+    for _ in range(20):
+        run.run(lambda: False)
+    taken = run.snapshot()
+    again.start(taken.coef, taken.w)
+    verdict = again.judge(again.snapshot(), X @ taken.w)
+    again.settle(verdict, None)
+    assert len(again._parts[0].active) == len(labels)  # they may have been visited since
+    again.settle(verdict, None, at_once=True)
+    left_out = np.setdiff1d(np.arange(len(labels)), again._parts[0].active)
+    held = verdict.violation < -passes.AT_ONCE * verdict.worst
+    np.testing.assert_array_equal(left_out, np.flatnonzero(held))
+    assert len(left_out) > 0
+
+
+def test_norms_are_computed_once_for_a_matrix(all_cases):
+    X, labels = alike()
+    oracle = make_oracle(X, labels, all_cases["hinge"].make())
+    squares = passes.squared_norms(oracle)
+    np.testing.assert_allclose(squares, np.asarray(X.multiply(X).sum(axis=1)).ravel(), rtol=1e-12)
+    again = passes.squared_norms(oracle)
+    assert np.shares_memory(squares, again)

@@ -15,11 +15,11 @@ Descent goes first in two cases.
   several rounds.
 
 Descent gives way when, at the pace of the last certificates, the gap will not be closed within a
-number of them, or after the first one where Newton's steps are cheap. Then, or at once, Newton's method has its turn where features are few and rows
-short, and cutting planes where they are not, or where Newton does not get there. Between descent
-and cutting planes κ and the length of the columns pointed to the faster one in 17 of 19 problems of
-six data sets (covtype, MNIST 8 against the rest, film reviews, a9a, w8a, splice sites), and to one
-not much slower in the others.
+number of them, or after the first one where Newton's steps are cheap. Then, or at once, Newton's
+method has its turn where features are few and rows short, and cutting planes where they are not,
+or where Newton does not get there. Between descent and cutting planes κ and the length of the
+columns pointed to the faster one in 17 of 19 problems of six data sets (covtype, MNIST 8 against
+the rest, film reviews, a9a, w8a, splice sites), and to one not much slower in the others.
 """
 
 from __future__ import annotations
@@ -226,7 +226,8 @@ class AutoSolver(IterativeSolver):
         self._newton_next = _suits_newton(oracle)
         if self._newton_next:
             features = matrix.shape[1]
-            if matrix.numbers >= CHEAP_FACTOR * features**2:
+            smooth = isinstance(oracle.risk, SquaredHingeRisk)  # it takes a few steps only
+            if smooth or matrix.numbers >= CHEAP_FACTOR * features**2:
                 return 0
             self._dear = features**3 >= DEAR_FACTOR * matrix.numbers
             most = DEAR_PENALTY if self._dear else SMALL_PENALTY

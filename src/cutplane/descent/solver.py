@@ -22,16 +22,16 @@ from ..oracles import Cut, RowOracle
 from ..result import Status
 from .passes import Passes, Snapshot, Verdict
 
-# Passes before each certificate, the last number for all that follow. A certificate costs
-# about as much as a pass; easy problems need few of them, others must not pay for many.
-PASSES = (6, 3, 3, 5)
-# A certificate is due once the passes to come, at their pace, will add no more to the dual
-# objective than this part of the gap asked for; the first one also if that is no more than this
-# part of the objective.
+# Passes before each certificate, the last number for all that follow, unless they are due sooner.
+# A certificate costs about as much as a pass.
+PASSES = (8, 5, 5, 5)
+# The first certificates are due once the passes to come, at their pace, will add no more to the
+# dual objective than this part of the gap asked for; the very first also if that is no more than
+# this part of the objective. Later it is the primal point that must get better.
 REST, FIRST_REST = 0.2, 1e-4
 # Where they visit few rows, passes go on up to so many, or until they have visited this part of
 # what as many passes over all rows would.
-MOST_PASSES, VISITED_PART = 12, 0.5
+MOST_PASSES, VISITED_PART = 16, 0.5
 # Certificates of which one has an exact bound; what the others' bounds are lowered by, relative
 # to |w|².
 EXACT_EVERY = 8
@@ -151,7 +151,8 @@ class CoordinateSolver(IterativeSolver):
             for done in range(MOST_PASSES):
                 enough = passes.visited >= VISITED_PART * least * rows
                 rest = self._rest(before)
-                if done >= least and (enough or rest <= self._due(0.0)):
+                enough |= number < len(PASSES) - 1 and rest <= self._due(0.0)
+                if done >= least and enough:
                     break
                 if number == 0 and done > 1 and rest <= self._due(FIRST_REST):
                     break
