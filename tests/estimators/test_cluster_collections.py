@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import make_classification
 
-from cutplane import LinearSVC, MeasureSVC, RankSVM, RowFiles, dump_svmlight
+from cutplane import DaskCluster, LinearSVC, MeasureSVC, RankSVM, RowFiles, dump_svmlight
 from cutplane.data import as_blocks
 from cutplane.data.blocks import BLOCK_NUMBERS
 from cutplane.data.partitions import all_parts, block_bounds
@@ -62,6 +62,20 @@ def test_the_same_bits_for_one_partition(client, data):
     model = fit(client, da.from_array(X, chunks=(9000, 12)), y)
     assert model.certificate_ == here.certificate_
     np.testing.assert_array_equal(model.coef_, here.coef_)
+
+
+def test_the_address_of_a_scheduler(client, data, tmp_path):
+    X, y = data
+    cluster = DaskCluster(client.scheduler.address)
+    chunks = da.from_array(X, chunks=(9000, 12))
+    same = fit(cluster, chunks, y)
+    np.testing.assert_array_equal(same.coef_, fit(client, chunks, y).coef_)
+    path = tmp_path / "rows.svm"
+    dump_svmlight(X[:500], np.where(y[:500] == "yes", 1.0, -1.0), path)
+    files = fit(cluster, RowFiles([path]), None)
+    assert files.certificate_.relative_gap <= 1e-4
+    with pytest.raises(ValueError, match="y has 3 labels, but X 9000 rows"):
+        fit(cluster, chunks, y[:3])
 
 
 def test_sparse_chunks(client, data):

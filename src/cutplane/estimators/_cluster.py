@@ -155,8 +155,12 @@ class CollectionRows:
         try:
             self._read(X)
         except BaseException:
-            self._open.close()
+            self.close()
             raise
+
+    def close(self) -> None:
+        """Let go of the cluster."""
+        self._open.close()
 
     def _read(self, X: Any) -> None:
         from ..exec.pieces import pieces_of, spread
@@ -254,12 +258,17 @@ def training_collection(model: Any, X: Any, y: Any) -> tuple[CollectionRows, np.
             "a cluster, or bring it here first"
         )
     rows = CollectionRows(executor, X)
+    try:
+        labels = rows.labels(y)
+    except BaseException:
+        rows.close()
+        raise
     model.n_features_in_ = rows.shape[1]
     if rows.names is not None:
         model.feature_names_in_ = np.array(rows.names, dtype=object)
     elif hasattr(model, "feature_names_in_"):
         del model.feature_names_in_
-    return rows, rows.labels(y)
+    return rows, labels
 
 
 def _checked_workers(crew: Crew) -> list[Worker]:

@@ -29,9 +29,9 @@ BIAS_REACH, LEAST_REACH = 0.25, 1.0 / 512
 # How many times as far as it was the last time.
 FARTHER = 16.0
 
-# Derivative of a smooth risk in the bias at which it is as good as minimised, at least, at most, and as
-# part of the tolerance of the last line. Cuts are balanced, and values are those at the bias
-# found: it decides how high cuts are, not whether they hold.
+# Derivative of a smooth risk in the bias at which it is as good as minimised: at least, at most,
+# and as part of the tolerance of the last line. Cuts are balanced, and values are those at the
+# bias found: it decides how high cuts are, not whether they hold.
 BIAS_SLOPE, STEEPEST, SLOPE_PART = 1e-13, 1e-6, 1e-2
 
 
