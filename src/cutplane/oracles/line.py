@@ -11,10 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MOST_EVALUATIONS = 30
-# Estimates of what is left of a slope were too small by a factor of up to 13.
-CAUTION = 64.0
-# A slope so much smaller than the one before: Newton's steps converge.
-SMALLER = 0.5
 
 
 @dataclass(frozen=True)
@@ -149,11 +145,6 @@ def newton(
 ) -> float:
     """The minimiser of a smooth convex function of one variable, by guarded Newton steps.
 
-    From the second step on the derivative is taken for the cubic through the last two
-    points, which with both derivatives is of higher order than Newton's tangent and costs nothing;
-    by how much the two differ says how far off the new point may be. If that
-    is within the tolerance it is not looked at any more.
-
     Parameters
     ----------
     derivatives : callable
@@ -165,7 +156,6 @@ def newton(
     low, high = -math.inf, math.inf
     x = start
     reach = 10.0  # far out the curvature says little: steps may grow, but step by step
-    before: tuple[float, float, float] | None = None
     for _ in range(100):
         slope, curvature = derivatives(x)
         if not abs(slope) > tolerance:  # also if it is not a number
@@ -177,35 +167,7 @@ def newton(
         step = -slope / curvature if curvature > 0.0 else math.copysign(math.inf, -slope)
         if abs(step) <= 1e-15 * abs(x):
             break
-        error = math.inf
-        if before is not None and curvature > 0.0 and abs(slope) < SMALLER * abs(before[1]):
-            curved = _inverse_cubic(before, (x, slope, curvature)) - x
-            ratio = slope / before[1]
-            # What the tangent lacks, and what is left if slopes fall as they did: where the
-            # function is quadratic on this side alone the first one is nothing.
-            error = max(abs(curvature * (curved - step) * ratio), abs(slope) * ratio * ratio)
-            step = curved
-        before = (x, slope, curvature) if curvature > 0.0 else None
         new = x + min(max(step, -reach), reach)
-        inside = low < new < high
-        x = new if inside else 0.5 * (low + high)
-        if inside and CAUTION * error <= tolerance:
-            break
+        x = new if low < new < high else 0.5 * (low + high)
         reach *= 4.0
     return x
-
-
-def _inverse_cubic(first: tuple[float, float, float], second: tuple[float, float, float]) -> float:
-    """Where a derivative vanishes, from two points with it and the second one.
-
-    x as a cubic of the derivative through both points, Hermite's, at 0.
-    """
-    (x0, y0, c0), (x1, y1, c1) = first, second
-    width = y1 - y0
-    t = -y0 / width
-    u = 1.0 - t
-    return (
-        u * u * (1.0 + 2.0 * t) * x0
-        + t * t * (3.0 - 2.0 * t) * x1
-        + width * t * u * (u / c0 - t / c1)
-    )

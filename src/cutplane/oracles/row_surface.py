@@ -24,15 +24,10 @@ from .row_passes import Passes, Question, RowPasses
 from .selection import FAR, Grid, find_zero
 from .surface import Surface
 
-# How far the best bias is expected from where it is guessed: at first, and at least.
-BIAS_REACH, LEAST_REACH = 0.25, 1.0 / 512
-# How many times as far as it was the last time.
-FARTHER = 16.0
-
-# Derivative of a smooth risk in the bias at which it is as good as minimised: at least, at most,
-# and as part of the tolerance of the last line. Cuts are balanced, and values are those at the
-# bias found: it decides how high cuts are, not whether they hold.
-BIAS_SLOPE, STEEPEST, SLOPE_PART = 1e-13, 1e-6, 1e-2
+# How far the best bias is expected from where it is guessed.
+BIAS_REACH = 0.25
+# Derivative of a smooth risk in the bias at which it is minimised, but for rounding.
+BIAS_SLOPE = 1e-14
 
 
 def in_order(parts: Sequence[np.ndarray]) -> np.ndarray:
@@ -83,36 +78,13 @@ class RowSurface(Surface):
         else:
             self.passes = passes(self.slices, self.light)
         self._line_start: Point | None = None  # of the last line
-        # By purpose, how far the best bias was from the guess: trial points, steps, cuts.
-        self._bias_changes = [BIAS_REACH / FARTHER] * 3
-        self._bias_slope = BIAS_SLOPE
 
     def new_point(self, w: np.ndarray) -> Point:
         return Point(w, self.passes.new_scores())
 
-    def state(self) -> dict[str, Any]:
-        """Where the next searches begin."""
-        return {
-            **super().state(),
-            "bias_changes": tuple(self._bias_changes),
-            "bias_slope": self._bias_slope,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to a state."""
-        super().restore(state)
-        changes = state.get("bias_changes", self._bias_changes)  # older files have none
-        if len(changes) != 3 or not all(0.0 <= float(change) <= 1.0 for change in changes):
-            raise ValueError("the changes of the bias are not three numbers from 0 to 1")
-        slope = float(state.get("bias_slope", BIAS_SLOPE))
-        if not BIAS_SLOPE <= slope <= STEEPEST:
-            raise ValueError("the slope of the bias is out of range")
-        self._bias_changes = [float(change) for change in changes]
-        self._bias_slope = slope
-
     def settle(self, point: Point) -> None:
         if self.free_bias:
-            point.bias = self._best_bias(point, 1 if point is self._spare else 0)
+            point.bias = self._best_bias(point)
         point.risk = sum(self.passes.value(point.view(), self._ahead(point))) / self.total
 
     def _ahead(self, point: Point) -> list[Question]:
@@ -138,7 +110,7 @@ class RowSurface(Surface):
     def between(self, start: Point, end: Point, k: float) -> Point:
         point = super().between(start, end, k)
         if self.free_bias:
-            point.bias = self._best_bias(point, 2)
+            point.bias = self._best_bias(point)
         return point
 
     def coefficients(self, point: Point) -> tuple[Any, float]:
@@ -181,22 +153,19 @@ class RowSurface(Surface):
 
     # -- the bias -------------------------------------------------------------
 
-    def _best_bias(self, point: Point, purpose: int) -> float:
+    def _best_bias(self, point: Point) -> float:
         if isinstance(self.risk, HingeRisk):
-            expected = self._bias_changes[purpose]
-            bias = self._bias_by_selection(point, FARTHER * expected)
-            self._bias_changes[purpose] = min(abs(bias - point.bias), 1.0)
-            return bias
+            return self._bias_by_selection(point)
         assert isinstance(self.risk, SmoothRisk)
         return self._bias_by_newton(point)
 
-    def _bias_by_selection(self, point: Point, reach: float) -> float:
+    def _bias_by_selection(self, point: Point) -> float:
         view = point.view()
 
         def list_steps(first: float, last: float, grid: Grid) -> list[Any]:
             return self.passes.list_bias(view, first, last, grid)
 
-        reach = max(reach, LEAST_REACH, 1e-3 * abs(point.bias))
+        reach = max(BIAS_REACH, 1e-3 * abs(point.bias))
         low, high = point.bias - reach, point.bias + reach
         return find_zero(list_steps, self.passes, 0.0, 0.0, low, high, -FAR)
 
@@ -206,7 +175,7 @@ class RowSurface(Surface):
             return float(sums[0]), float(sums[1])
 
         start = point.bias if math.isfinite(point.bias) else 0.0
-        return newton(derivatives, start, self._bias_slope * self.total)
+        return newton(derivatives, start, BIAS_SLOPE * self.total)
 
     # -- lines ----------------------------------------------------------------
 
@@ -216,7 +185,6 @@ class RowSurface(Surface):
         The hinge's minimum is exact without a bias; others stop within the tolerance of it.
         """
         self._line_start = line.start
-        self._bias_slope = min(max(BIAS_SLOPE, SLOPE_PART * line.tolerance), STEEPEST)
         if self.free_bias and not isinstance(self.risk, HingeRisk):
             k = self._descend_jointly(line)
             if k > 0.0:
@@ -252,7 +220,8 @@ class RowSurface(Surface):
         k, bias = found
         point = self.spare()
         self._move(start, end, k, point)
-        point.bias = bias
+        point.bias = bias  # close to the best one there
+        point.bias = self._bias_by_newton(point)
         point.risk = sum(self.passes.value(point.view())) / self.total
         if not line.height(k, point.risk, 0.0).value < start.risk:
             return 0.0
