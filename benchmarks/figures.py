@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
-COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8C564B")
 RANGE = (0.2, 8.0)  # of objective / best known that is shown
 
 

@@ -63,7 +63,8 @@ def _growth(cases: Sequence[Case]) -> Any:
         row[0].set_yscale("log")
         row[0].yaxis.set_minor_formatter("")
         row[0].set_title(NAMES[name], loc="left", fontsize=10)
-        row[0].legend(frameon=False, fontsize=7)
+        row[0].set_ylim(top=10.0 * row[0].get_ylim()[1])  # room for the legend
+        row[0].legend(frameon=False, fontsize=7, loc="upper left")
     return figure
 
 
