@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 
 import cutplane
+from at_iteration import At
 from cutplane import (
     Checkpoint,
     ClusterError,
@@ -79,18 +80,6 @@ def same(model, other):
 def close_worker(cluster, k=0):
     worker = list(cluster.workers.values())[k]
     cluster.sync(worker.close, nanny=False, reason="the test ends it")
-
-
-class At:
-    """Does something after one iteration."""
-
-    def __init__(self, number, action):
-        self.number, self.action, self.done = number, action, False
-
-    def __call__(self, record):
-        if record.number == self.number and not self.done:
-            self.done = True
-            self.action()
 
 
 # -- losses -------------------------------------------------------------------

@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 
+from at_iteration import At
 from cutplane import Checkpoint, DaskCluster, StructuredSVM
 from cutplane.structured import MulticlassProblem
 
@@ -108,18 +109,6 @@ def same(model, other):
     np.testing.assert_array_equal(model.coef_, other.coef_)
     trace, others = model.result_.trace, other.result_.trace
     assert [(i.primal, i.dual) for i in trace] == [(i.primal, i.dual) for i in others]
-
-
-class At:
-    """Does something after one iteration."""
-
-    def __init__(self, number, action):
-        self.number, self.action, self.done = number, action, False
-
-    def __call__(self, record):
-        if record.number == self.number and not self.done:
-            self.done = True
-            self.action()
 
 
 # -- the same bits ------------------------------------------------------------

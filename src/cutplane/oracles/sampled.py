@@ -164,6 +164,8 @@ class WholeOracle(SpanOracle):
     ----------
     matrix, executor, rng
         As for every oracle here.
+    surface : Surface
+        The risk.
     size : int or None
         Rows of a sample, r; None for exact cuts.
     most : int
@@ -175,6 +177,7 @@ class WholeOracle(SpanOracle):
     def __init__(
         self,
         matrix: Values,
+        surface: Surface,
         executor: Executor,
         rng: np.random.Generator,
         *,
@@ -183,6 +186,7 @@ class WholeOracle(SpanOracle):
         centred: bool,
     ) -> None:
         super().__init__(matrix, executor, rng)
+        self.surface = surface
         self._size = size
         self._most = most
         self._centred = centred
@@ -192,6 +196,18 @@ class WholeOracle(SpanOracle):
     def samples(self) -> bool:
         """Whether cuts may be sampled."""
         return self._size is not None and self._size < self._most
+
+    def new_point(self) -> Point:
+        """The point w = 0, not evaluated."""
+        return self.surface.new_point(np.zeros(self.dimension))
+
+    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
+        """Move ``into`` to start + k(end − start)."""
+        self.surface.blend(start, end, k, into)
+
+    def descend(self, line: Line) -> float:
+        """Move the start of a line to the minimum on it; returns its k."""
+        return self.surface.descend(line)
 
     @abstractmethod
     def cut(
@@ -251,16 +267,13 @@ class SurfaceOracle(WholeOracle):
         free: int | None = None,
     ) -> None:
         self._free = matrix.columns if free is None else free
-        super().__init__(matrix, executor, rng, size=size, most=self._free, centred=centred)
+        super().__init__(
+            matrix, surface, executor, rng, size=size, most=self._free, centred=centred
+        )
         self.matrix: KernelMatrix = matrix
-        self.surface = surface
         # Scores of free rows are numbers of the model itself, which are not rounded.
         dtype = matrix.dtype if free is None else np.dtype(np.float64)
         self.table = ScoreTable(surface.slices, surface.outputs, dtype)
-
-    def new_point(self) -> Point:
-        """The point w = 0, not evaluated."""
-        return self.surface.new_point(np.zeros(self.dimension))
 
     def evaluate(self, w: np.ndarray, into: Point) -> None:
         """Move ``into`` to w, from the scores of the cuts."""
@@ -268,14 +281,6 @@ class SurfaceOracle(WholeOracle):
         factors = self.span.factors(w)
         self.surface.run_numbers(lambda k: self.table.combine(k, factors, into.scores))
         self.surface.settle(into)
-
-    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
-        """Move ``into`` to start + k(end − start)."""
-        self.surface.blend(start, end, k, into)
-
-    def descend(self, line: Line) -> float:
-        """Move the start of a line to the minimum on it; returns its k."""
-        return self.surface.descend(line)
 
     def cut(
         self, start: Point, end: Point | None = None, k: float = 0.0, level: Level | None = None

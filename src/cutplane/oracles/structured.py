@@ -28,28 +28,21 @@ from .point import Cut, Line, Point
 from .whole_surface import PlaneSurface
 
 
-class JointModel(Protocol):
+class Inferring(Protocol):
     """All examples of a structured problem, and the inference for them.
 
     Attributes
     ----------
-    dimension : int
-        Length of w.
     rows : int
     outputs : int or None
         Shape of the scores of a point: (rows, outputs), or (rows,) if None; 0 rows for none.
     """
 
-    dimension: int
     rows: int
     outputs: int | None
 
     def new_point(self, w: np.ndarray) -> Point:
         """A point with buffers of its own, not evaluated."""
-        ...
-
-    def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
-        """scores = what the inference needs of w and the data together, linear in w."""
         ...
 
     def infer(self, point: Point, executor: Executor) -> None:
@@ -62,6 +55,22 @@ class JointModel(Protocol):
 
     def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
         """What gives the derivative along a line of the plane at a point."""
+        ...
+
+
+class JointModel(Inferring, Protocol):
+    """The same, where w is a vector.
+
+    Attributes
+    ----------
+    dimension : int
+        Length of w.
+    """
+
+    dimension: int
+
+    def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
+        """scores = what the inference needs of w and the data together, linear in w."""
         ...
 
     def plane(self, point: Point, executor: Executor) -> np.ndarray:
@@ -90,7 +99,7 @@ class JointSurface(PlaneSurface):
         How often inference ran over all examples.
     """
 
-    def __init__(self, model: JointModel, executor: Executor) -> None:
+    def __init__(self, model: Inferring, executor: Executor) -> None:
         super().__init__(model.rows, model.outputs, 1.0, executor)
         self.model = model
         self.passes = 0

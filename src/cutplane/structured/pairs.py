@@ -38,7 +38,8 @@ class PairExamples:
         Gives the coefficients of the basis from the w of a point.
     """
 
-    rows, outputs, dimension = 0, None, 0
+    rows = 0
+    outputs: int | None = None
 
     def __init__(self, problem: Any, X: Sequence[Any], Y: Sequence[Any], rescaling: str) -> None:
         self.problem = problem
@@ -144,12 +145,12 @@ class PairOracle(WholeOracle):
         self, model: PairExamples, rng: np.random.Generator, *, size: int | None, centred: bool
     ) -> None:
         executor = SerialExecutor()  # the user's functions are called from one thread
+        surface = JointSurface(model, executor)
         super().__init__(
-            model.pairs, executor, rng, size=size, most=model.examples, centred=centred
+            model.pairs, surface, executor, rng, size=size, most=model.examples, centred=centred
         )
         self.model = model
         self.pairs = model.pairs
-        self.surface = JointSurface(model, executor)  # type: ignore[arg-type]
         model.coefficients = self.coefficients
 
     def coefficients(self, w: np.ndarray) -> np.ndarray:
@@ -159,22 +160,10 @@ class PairOracle(WholeOracle):
         out[expansion.rows] = expansion.coef
         return out
 
-    def new_point(self) -> Point:
-        """The point w = 0, not evaluated."""
-        return self.surface.new_point(np.zeros(self.dimension))
-
     def evaluate(self, w: np.ndarray, into: Point) -> None:
         """Move ``into`` to w: a pass of inference."""
         into.w = w
         self.surface.settle(into)
-
-    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
-        """Move ``into`` to start + k(end − start)."""
-        self.surface.blend(start, end, k, into)
-
-    def descend(self, line: Line) -> float:
-        """Move the start of a line to the minimum on it; returns its k."""
-        return self.surface.descend(line)
 
     def cut(
         self, start: Point, end: Point | None = None, k: float = 0.0, level: Level | None = None
