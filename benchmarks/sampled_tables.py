@@ -204,6 +204,7 @@ SAMPLED: Tables = {
     "samples": ("Sample size and C on Adult", _samples),
     "stabilised": ("The stabilised step against the plain one", _stabilised),
     "peers": ("Checkers: a million rows, and peers", _peers),
+    "limits": ("Checkers: how far peers get in ten minutes", _peers),
 }
 CHAINS: Tables = {
     "letters": ("OCR letters", _letters),

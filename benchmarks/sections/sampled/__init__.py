@@ -1,6 +1,6 @@
 """Sections of the sampled-cuts benchmark."""
 
-from . import growth, peers, samples, stabilised, table
+from . import growth, limits, peers, samples, stabilised, table
 
 SECTIONS = {
     "table": table.run,
@@ -8,4 +8,5 @@ SECTIONS = {
     "samples": samples.run,
     "stabilised": stabilised.run,
     "peers": peers.run,
+    "limits": limits.run,
 }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from ...report import Report, at_most
@@ -10,6 +13,8 @@ from ...sampled_problems import Split, fit_and_record, record, sample_sizes, spl
 MOST_SECONDS = 60.0
 PEER_SIZES = (10_000, 20_000, 40_000, 80_000, 160_000, 320_000, 640_000)
 BASES = (50, 100, 200, 400)
+# Powers that the peers' time grows with, in rows and basis rows: both use one core.
+SVC_GROWTH, NYSTROEM_GROWTH = 1.8, 1.2
 OURS = (("constant", None), ("constant", 1000), ("linear", None))
 
 
@@ -29,39 +34,44 @@ def run(report: Report) -> None:
                     checks.append(at_most("seconds < 60", found["seconds"], MOST_SECONDS))
                 _add(report, split, f"SampledCutSVC {label}", found, checks)
     with report.attempt("Nystroem"):
-        _nystroem(report, split)
+        nystroem(report, split, BASES[:1] if report.settings.quick else BASES)
     with report.attempt("scikit-learn SVC"):
-        _svc(report, split)
+        svc(report, split, PEER_SIZES)
 
 
-def _nystroem(report: Report, split: Split) -> None:
-    """As many basis rows as the time allows: twice as many take at least twice as long."""
+def nystroem(report: Report, split: Split, bases: Sequence[int]) -> None:
+    """As many basis rows as the time allows."""
     from sklearn.kernel_approximation import Nystroem
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import LinearSVC
 
-    for size in BASES[:1] if report.settings.quick else BASES:
-        features = Nystroem(gamma=split.gamma, n_components=size, random_state=0)
+    for size, following in pairwise((*bases, math.inf)):
+        features = Nystroem(gamma=split.gamma, n_components=int(size), random_state=0)
         # Its default loss: with more rows than features the primal solver, which is its fastest.
         linear = LinearSVC(C=split.C, dual=False)
         found = record(split, make_pipeline(features, linear))
         _add(report, split, f"scikit-learn Nystroem {size} + LinearSVC", found, [])
-        if 2.5 * found["seconds"] > report.settings.peer_seconds:
+        if _too_long(report, found, following / size, NYSTROEM_GROWTH):
             return
 
 
-def _svc(report: Report, split: Split) -> None:
+def svc(report: Report, split: Split, sizes: Sequence[int]) -> None:
     """The largest size that it finishes in time: the next one is tried if it should."""
     from sklearn.svm import SVC
 
-    for rows in PEER_SIZES:
-        if rows > len(split.y) and rows != PEER_SIZES[0]:
+    for rows, following in pairwise((*sizes, math.inf)):
+        if rows > len(split.y) and rows != sizes[0]:
             return
-        found = record(split.first(rows), SVC(C=split.C, gamma=split.gamma))
-        _add(report, split.first(rows), "scikit-learn SVC", found, [])
-        # It grows at least quadratically, as a rule: twice the rows, four times the time.
-        if 4.0 * found["seconds"] > report.settings.peer_seconds:
+        few = split.first(int(rows))
+        found = record(few, SVC(C=split.C, gamma=split.gamma))
+        _add(report, few, "scikit-learn SVC", found, [])
+        if _too_long(report, found, following / rows, SVC_GROWTH):
             return
+
+
+def _too_long(report: Report, found: dict[str, Any], larger: float, power: float) -> bool:
+    """Whether a problem that is larger by a factor would take more time than a peer has."""
+    return found["cpu_seconds"] * larger**power > report.settings.peer_seconds
 
 
 def _add(
