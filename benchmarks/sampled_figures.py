@@ -94,7 +94,9 @@ def _samples(cases: Sequence[Case]) -> Any:
         row[0].set_yscale("log")
         row[1].set_yscale("log")
         row[0].set_title(METHODS[method][0], loc="left", fontsize=10)
-    axes[0][0].legend(frameon=False, fontsize=8)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    options = {"frameon": False, "fontsize": 9, "ncols": len(labels)}
+    figure.legend(handles, labels, loc="outside upper center", **options)
     figure.supxlabel("sample size r (triangle: stopped at the time limit)", fontsize=9)
     return figure
 
