@@ -255,8 +255,67 @@ def test_auto_chooses_it_for_short_rows(monkeypatch):
         assert model.n_iter_ < other.n_iter_
         two = LinearSVC(C=1.0, tol=1e-5, n_jobs=2, **settings).fit(X, y)
         np.testing.assert_array_equal(model.coef_, two.coef_)
-    monkeypatch.setattr(auto, "LONG_ROW", 1)
+    monkeypatch.setattr(auto, "MOST_FEATURES", 50)
     assert "newton" not in LinearSVC(C=1.0).fit(X, y).result_.timings
+
+
+@pytest.fixture
+def many_rows_inside(monkeypatch):
+    """Let a matrix take few of the rows inside."""
+    monkeypatch.setattr(curvature, "WORK", 0)
+    monkeypatch.setattr(curvature, "ROWS_PER_FEATURE", 4)
+
+
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_sample_of_the_rows_stands_for_all(
+    many_rows_inside, dual_case, make_problem, bias, sparse
+):
+    """The matrix is that of a sample; optimum and certificate are those of all rows."""
+    problem = make_problem(dual_case, seed=3, rows=4000, features=6, weighted=True, **BIASES[bias])
+    matrix = as_blocks(scipy.sparse.csr_array(problem.X) if sparse else problem.X)
+    plain = problem.oracle()
+    oracle = RowOracle(matrix, plain.targets, plain.risk, SerialExecutor(), **BIASES[bias])
+    kept, inside = curvature.Curvature(oracle), np.ones(4000, np.uint8)
+    sampled = kept.matrix(inside)
+    count, changed = kept.changes(inside)
+    assert 4 * 6 <= count <= 400 and changed == 0
+    rows = kept._taken(inside) > 0
+    constant = {"none": [], "constant": [2.0], "free": [1.0]}[bias]
+    full = np.hstack([problem.X, np.tile(constant, (4000, 1))])[rows]
+    weights = 2.0**kept._halvings * plain.targets.weights[rows]
+    np.testing.assert_allclose(sampled, (full * weights[:, None]).T @ full, rtol=1e-5, atol=1e-3)
+    C = 40.0
+    best = optimum(oracle, C)
+    result = solve(oracle, C, relative=1e-6)
+    assert result.status is Status.CONVERGED
+    assert result.certificate.dual <= best.primal and best.dual <= result.certificate.primal
+
+
+@pytest.mark.parametrize("settings", [{}, {"fit_intercept": False}])
+def test_cutting_planes_have_a_look_at_long_rows(monkeypatch, settings):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3000, 150)).astype(np.float32)
+    X += 3.0 * rng.normal(size=(3000, 1))  # features have much in common
+    y = (X - X.mean(axis=1, keepdims=True)) @ rng.normal(size=150) > 0
+    options = {"C": 1.0, "tol": 1e-4, **settings}
+    runs = [LinearSVC(n_jobs=n, **options).fit(X, y) for n in (1, 2)]
+    timings = runs[0].result_.timings
+    assert "newton" in timings and "qp" in timings
+    assert ("passes" in timings) == ("fit_intercept" in settings)
+    np.testing.assert_array_equal(runs[0].coef_, runs[1].coef_)
+    other = LinearSVC(solver="ocas", **options).fit(X, y)
+    assert runs[0].certificate_.dual <= other.certificate_.primal
+    assert other.certificate_.dual <= runs[0].certificate_.primal
+    assert runs[0].n_iter_ < other.n_iter_
+    numbers = runs[0].result_.column("number")
+    assert list(numbers) == list(range(1, runs[0].n_iter_ + 1))
+    assert np.all(np.diff(runs[0].result_.column("dual")) >= 0.0)
+    few = LinearSVC(max_iter=auto.LOOK, **options)
+    with pytest.warns(UserWarning, match="gap"):
+        assert "newton" not in few.fit(X, y).result_.timings
+    monkeypatch.setattr(auto, "LOOK_GAP", 1.0)  # any gap will do
+    assert "newton" not in LinearSVC(**options).fit(X, y).result_.timings
 
 
 @pytest.mark.parametrize("limit", [None, 2, 5, 9])

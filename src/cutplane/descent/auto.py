@@ -16,10 +16,13 @@ Descent goes first in two cases.
 
 Descent gives way when, at the pace of the last certificates, the gap will not be closed within a
 number of them, or after the first one where Newton's steps are cheap. Then, or at once, Newton's
-method has its turn where features are few and rows short, and cutting planes where they are not,
-or where Newton does not get there. Between descent and cutting planes κ and the length of the
-columns pointed to the faster one in 17 of 19 problems of six data sets (covtype, MNIST 8 against
-the rest, film reviews, a9a, w8a, splice sites), and to one not much slower in the others.
+method has its turn where features are few, and cutting planes where they are not, or where Newton
+does not get there. If rows are long, Newton's steps are dear, and cutting planes may be done in a
+few iterations: they begin, and give way if the gap is still large after some.
+
+Between descent and cutting planes κ and the length of the columns pointed to the faster one in 17
+of 19 problems of six data sets (covtype, MNIST 8 against the rest, film reviews, a9a, w8a, splice
+sites), and to one not much slower in the others.
 """
 
 from __future__ import annotations
@@ -31,11 +34,11 @@ from typing import TypeGuard
 import numpy as np
 
 from ..bundle import AdaptivePosition, Best, BundleSolver, IterativeSolver, Observer, StopRule
-from ..data.blocks import Block, CSRBlock
-from ..exec import SerialExecutor
+from ..data.blocks import CSRBlock
 from ..oracles import Cut, Oracle, RowOracle
 from ..result import Iteration, Status
 from ..risks import HingeRisk, SquaredHingeRisk
+from .curvature import row_length
 from .newton import NewtonSolver
 from .passes import squared_norms
 from .solver import CoordinateSolver
@@ -49,22 +52,25 @@ SMALL_PENALTY = 2.0
 # short columns leave no better choice, elsewhere cutting planes soon are.
 KNOWN, PACE = 4, 3
 TO_COME_SHORT, TO_COME_LONG = 60, 6
-# Newton's method is for vectors of so many features, for rows of so many numbers, each weighted by
-# its own length, and where a factorisation costs no more than a few passes over the data: its cube
-# at most so many times the stored numbers.
+# Newton's method is for vectors of so many features, and where a factorisation costs no more than a
+# few passes over the data: its cube at most so many times the stored numbers.
 MOST_FEATURES = 1000
-LONG_ROW, LONG_DENSE_ROW = 64, 128
 FACTOR_WORK = 150
 # Where so many steps are not enough, cutting planes go on.
 MOST_STEPS = 100
 # With so many numbers per element of its matrix it needs no descent before it, however small C is.
 CHEAP_FACTOR = 64
 # Where a factorisation costs as much as a pass, its cube being so many times the stored numbers,
-# descent goes before it at larger C, too, and is left at a first gap that is larger than this,
-# relative to the objective. Where it costs less, descent is left after the first certificate: its
-# passes save Newton's method the steps with most rows inside.
+# descent goes before it at larger C, too, and with long rows at any C. It is left at a first gap
+# that is larger than this, relative to the objective. Where steps cost less, it is left after the
+# first certificate: its passes save Newton's method the steps with most rows inside.
 DEAR_FACTOR, DEAR_PENALTY = 16, 30.0
 SMALL_GAP = 0.15
+# Rows of so many numbers are long, each weighted by its length. Cutting planes then have a look
+# first, of so many iterations, and go on if the gap is no more than this, relative to the
+# objective: features that have little to do with one another take few cuts.
+LONG_ROW, LONG_DENSE_ROW = 64, 128
+LOOK, LOOK_GAP = 6, 0.8
 
 
 class AutoSolver(IterativeSolver):
@@ -95,6 +101,7 @@ class AutoSolver(IterativeSolver):
         self._squares: np.ndarray | None = None
         self._newton_next = self._dear = False
         self._to_come = self._certificates_to_come()
+        self._look = dual_point is None and self._needs_look()
         self._stage: IterativeSolver | None = None
         self._before: Best | None = None  # of the stages before
         self._gave_up = False
@@ -107,6 +114,13 @@ class AutoSolver(IterativeSolver):
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
         dual_point = self._dual_point
+        if self._look:
+            bundle = self._bundle(self._observe_look)
+            status = self._run_stage(bundle, start, cuts)
+            if not self._gave_up:
+                return status
+            self._gave_up = False
+            start, cuts = bundle.best.w, (*cuts, *bundle.active_cuts())
         if self._to_come:
             assert isinstance(self.oracle, RowOracle)
             most = self.stop.max_iter or 10**9  # else it has a limit of its own
@@ -139,14 +153,11 @@ class AutoSolver(IterativeSolver):
             if status is not Status.NUMERICALLY_LIMITED and not limited:
                 return status
             start, cuts = newton.best.w, (*cuts, *newton.active_cuts())
-        bundle = BundleSolver(
-            self.oracle,
-            self.C,
-            replace(self.stop, max_iter=self._iterations_left()),
-            AdaptivePosition(),
-            self._observe,
-        )
-        return self._run_stage(bundle, start, cuts)
+        return self._run_stage(self._bundle(self._observe), start, cuts)
+
+    def _bundle(self, observer: Observer) -> BundleSolver:
+        stop = replace(self.stop, max_iter=self._iterations_left())
+        return BundleSolver(self.oracle, self.C, stop, AdaptivePosition(), observer)
 
     def _iterations_left(self) -> int | None:
         return self.stop.max_iter and max(1, self.stop.max_iter - len(self.trace))
@@ -184,6 +195,18 @@ class AutoSolver(IterativeSolver):
         )
         self.trace.append(record)
         return self.observer is not None and bool(self.observer(record))
+
+    def _observe_look(self, record: Iteration) -> bool:
+        if self._observe(record):
+            return True
+        now = self.trace[-1]
+        limit = self.stop.max_iter
+        self._gave_up = (
+            now.number == LOOK
+            and now.gap > max(LOOK_GAP * now.primal, self.stop.enough(now.primal, self.C))
+            and (limit is None or now.number < limit)
+        )
+        return self._gave_up
 
     def _observe_descent(self, record: Iteration) -> bool:
         if self._observe(record):
@@ -226,15 +249,30 @@ class AutoSolver(IterativeSolver):
         self._newton_next = _suits_newton(oracle)
         if self._newton_next:
             features = matrix.shape[1]
+            long = _long_rows(oracle)
             smooth = isinstance(oracle.risk, SquaredHingeRisk)  # it takes a few steps only
-            if smooth or matrix.numbers >= CHEAP_FACTOR * features**2:
+            if smooth or (matrix.numbers >= CHEAP_FACTOR * features**2 and not long):
                 return 0
-            self._dear = features**3 >= DEAR_FACTOR * matrix.numbers
-            most = DEAR_PENALTY if self._dear else SMALL_PENALTY
-        self._squares = squared_norms(oracle)
+            self._dear = long or features**3 >= DEAR_FACTOR * matrix.numbers
+            if self._dear:
+                most = math.inf if long else DEAR_PENALTY
+        return TO_COME_LONG if self._penalty(oracle) <= most else 0
+
+    def _penalty(self, oracle: RowOracle) -> float:
+        """κ, the mean of C_i·|x_i|²."""
+        if self._squares is None:
+            self._squares = squared_norms(oracle)
         targets = oracle.targets
-        penalty = self.C / targets.total * float(np.mean(targets.weights * self._squares))
-        return TO_COME_LONG if penalty <= most else 0
+        return self.C / targets.total * float(np.mean(targets.weights * self._squares))
+
+    def _needs_look(self) -> bool:
+        """Whether cutting planes go first, for a few iterations, to see how hard the problem is."""
+        oracle = self.oracle
+        if not _suits_newton(oracle) or not isinstance(oracle.risk, HingeRisk):
+            return False
+        if not _long_rows(oracle):
+            return False
+        return not self._to_come or self._penalty(oracle) > SMALL_PENALTY
 
 
 def _ratio(before: float, now: float) -> float:
@@ -249,22 +287,14 @@ def _has_dual_steps(oracle: Oracle) -> TypeGuard[RowOracle]:
     return hinge and oracle.matrix.numbers >= SMALL
 
 
+def _long_rows(oracle: RowOracle) -> bool:
+    sparse = isinstance(oracle.matrix.blocks[0], CSRBlock)
+    return row_length(oracle) > (LONG_ROW if sparse else LONG_DENSE_ROW)
+
+
 def _suits_newton(oracle: Oracle) -> TypeGuard[RowOracle]:
-    """Whether rows are short and features few enough for products of all pairs of them."""
+    """Whether features are few enough for products of all pairs of them."""
     if not _has_dual_steps(oracle):
         return False
-    matrix, features = oracle.matrix, oracle.matrix.shape[1]
-    if features > MOST_FEATURES or features**3 > FACTOR_WORK * matrix.numbers:
-        return False
-    if isinstance(matrix.blocks[0], CSRBlock):
-        squares = sum(matrix.run(_squared_lengths, SerialExecutor()))
-        return squares <= LONG_ROW * matrix.numbers
-    return features <= LONG_DENSE_ROW
-
-
-def _squared_lengths(k: int, block: Block) -> float:
-    """Σ (numbers in a row)² of a block."""
-    if not isinstance(block, CSRBlock):
-        return 0.0
-    lengths = np.diff(block.starts)
-    return float(np.einsum("i,i->", lengths, lengths))
+    features = oracle.matrix.shape[1]
+    return features <= MOST_FEATURES and features**3 <= FACTOR_WORK * oracle.matrix.numbers

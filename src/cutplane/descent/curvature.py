@@ -4,7 +4,9 @@
 
 Blocks of rows are taken in groups that depend on the data alone. Every group has its part of the
 matrix: from step to step the rows that have come inside are added and those that have gone
-subtracted. The parts are added up in order, so that threads do not show in the result.
+subtracted. The parts are added up in order, so that threads do not show in the result. Where that
+is too much work, a sample of the rows stands for all: the matrix gives directions, while gradients
+and steps are those of all rows.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..data.blocks import Block, CSRBlock
+from ..exec import SerialExecutor
 from ..loops import newton as loops
 from ..oracles import RowOracle
 from .passes import FlatRows, flat_rows
@@ -21,6 +25,24 @@ from .passes import FlatRows, flat_rows
 MOST_GROUPS, GROUP_PART = 16, 0.25
 # Times that the matrix is brought up to date before it is computed anew.
 MOST_UPDATES = 30
+# A matrix may cost so many products per number of the data, or take so many rows per feature: of
+# twice as many rows inside half are taken, of four times as many a quarter.
+WORK, ROWS_PER_FEATURE = 16, 8
+
+
+def row_length(oracle: RowOracle) -> float:
+    """Numbers in a row, the mean over all numbers: long rows count by their length."""
+    matrix = oracle.matrix
+    if not isinstance(matrix.blocks[0], CSRBlock):
+        return float(matrix.shape[1])
+    return sum(matrix.run(_squared_lengths, SerialExecutor())) / max(1, matrix.numbers)
+
+
+def _squared_lengths(k: int, block: Block) -> float:
+    """Σ (numbers in a row)² of a block."""
+    assert isinstance(block, CSRBlock)
+    lengths = np.diff(block.starts)
+    return float(np.einsum("i,i->", lengths, lengths))
 
 
 class Curvature:
@@ -42,13 +64,32 @@ class Curvature:
         self._halves = np.zeros((groups, self._size, self._size))
         self._counted = np.zeros(len(matrix), np.uint8)
         self._updates = np.full(groups, MOST_UPDATES)
+        shortest = len(matrix) / row_length(oracle)
+        self._enough = max(ROWS_PER_FEATURE * self._size, WORK * shortest)
+        self._halvings = 0  # of the rows that are taken
+        self._ranks: np.ndarray | None = None
 
     def changes(self, inside: np.ndarray) -> tuple[int, int]:
         """How many rows are inside, and how many have changed since the last matrix."""
-        return loops.count_changes(inside, self._counted)
+        return loops.count_changes(self._taken(inside), self._counted)
 
     def matrix(self, inside: np.ndarray) -> np.ndarray:
-        """The matrix for these rows, in an array of its own."""
+        """The matrix for these rows, in an array of its own; from a sample where they are many."""
+        count, _ = loops.count_changes(inside, self._counted)
+        self._halvings = int(np.log2(max(1.0, count / self._enough)))
+        matrix = self._sum(self._taken(inside))
+        matrix *= 2.0**self._halvings
+        return matrix
+
+    def _taken(self, inside: np.ndarray) -> np.ndarray:
+        """The rows inside, or a sample of them."""
+        if self._halvings == 0:
+            return inside
+        if self._ranks is None:
+            self._ranks = np.random.default_rng(0).random(len(inside), np.float32)
+        return inside * (self._ranks < 0.5**self._halvings)
+
+    def _sum(self, inside: np.ndarray) -> np.ndarray:
         groups, flat = range(len(self._groups)), self._flat
         anew = [self._prepare(group, inside) for group in groups]
         if flat is not None:

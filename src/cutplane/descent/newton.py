@@ -12,9 +12,9 @@ of it, π becomes the shift, the width is made smaller, and Newton goes on: the 
 hinge is smooth as it is.
 
 The matrix I + C/(W·width)·Σ weight_i x_i x_iᵀ, over the rows with 0 < π < 1, is brought up to
-date by the rows that come in or go out. It costs the squares of the rows' lengths, so this is
-for short rows of few features: there a dozen steps do what takes cutting planes a hundred
-iterations.
+date by the rows that come in or go out. It costs the squares of the rows' lengths; where they are
+long and many are inside, as in the first steps, a sample of them is enough for a direction. With
+few features a dozen steps do what takes cutting planes a hundred iterations.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
     loss : {'hinge', 'squared_hinge', 'logistic'}, default='hinge'
         ``hinge`` is the SVM, ``logistic`` gives logistic regression.
     solver : {'auto', 'ocas', 'cpa', 'dcd', 'sgd', 'pegasos'}, default='auto'
-        ``auto`` takes ``ocas``, Newton's method on large data with few features and short
-        rows, or, on large data with short columns or small C, begins with ``dcd`` and goes on
+        ``auto`` takes ``ocas``, Newton's method on large data with few features,
+        or, on large data with short columns or small C, begins with ``dcd`` and goes on
         with one of these if that is slow. ``ocas`` is the optimised cutting
         plane algorithm, ``cpa`` the plain one of SVM-perf and BMRM. ``dcd`` is dual coordinate
         descent, the faster one for sparse data with many features, such as text, and for
