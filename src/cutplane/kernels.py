@@ -197,6 +197,10 @@ class KernelMatrix(ABC):
     def restricted(self, columns: np.ndarray) -> KernelMatrix:
         """The same rows with these of its columns only."""
 
+    def values_of(self, which: np.ndarray) -> int:
+        """How many values sums over these rows take."""
+        return len(which) * self.columns
+
     def whole(self) -> np.ndarray:
         """All values, as stored or as a new array."""
         return self.rows(np.arange(len(self.diagonal))) if self.values is None else self.values
