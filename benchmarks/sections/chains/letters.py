@@ -2,7 +2,8 @@
 
 Trained on one fold and tested on nine, and the other way round. The published error of linear
 structural SVMs is 15 to 20 %, of kernels well below. C and the kernel's width were chosen by
-the test error of fold 0 and are the same for all folds.
+the test error of fold 0 and are the same for all folds. Every fold is written as soon as it is
+measured, so that ``--resume`` can go on from there.
 """
 
 from __future__ import annotations
@@ -41,15 +42,18 @@ class Case:
 
 
 RBF = {"kernel": "rbf", "gamma": GAMMA, "random_state": 0}
+CONSTANT = {"method": "constant", "sample_size": 100}
 CASES = (
     Case("one fold", True, 0.1),
     Case("nine folds", False, 1.0),
     Case("one fold, second order", True, 0.3, {"order": 2}),
     Case("one fold, rbf", True, 3.0, RBF),
     Case("one fold, rbf, sampled cuts", True, 3.0, {**RBF, "method": "linear"}),
+    Case("one fold, rbf, constant time", True, 3.0, {**RBF, **CONSTANT}),
     Case("one fold, rbf, 1000 basis tokens", True, 3.0, {**RBF, "max_basis": 1000}),
     Case("one fold, rbf, second order", True, 1.0, {**RBF, "order": 2}),
     Case("nine folds, rbf", False, 1.0, RBF),
+    Case("nine folds, rbf, constant time", False, 1.0, {**RBF, **CONSTANT}),
 )
 NAMES = ("test_error", "train_error", "seconds", "cpu_seconds", "n_iter", "letters_per_second")
 KERNEL_NAMES = ("n_basis", "n_kernel_values", "basis_error")
@@ -65,11 +69,18 @@ def run(report: Report) -> None:
     folds = (0, 1) if report.settings.quick else tuple(range(10))
     linear: dict[bool, float] = {}
     for case in CASES:
+        known = report.known(case.what)
+        if known is not None:
+            report.say(f"{case.what}: known")
+            if not case.kernel:
+                linear.setdefault(case.one_fold, known["test_error"]["mean"])
+            continue
         with report.attempt(case.what):
-            runs = []
-            for fold in folds:
+            runs = report.partial(case.what)
+            for fold in folds[len(runs) :]:
                 train = data.fold == fold if case.one_fold else data.fold != fold
                 runs.append(_fit(report, data.of(train), data.of(~train), case))
+                report.save()
                 report.say(
                     f"{case.what}, fold {fold}: error {runs[-1]['test_error']:.4f}, "
                     f"{runs[-1]['seconds']:.1f} s"
