@@ -179,9 +179,11 @@ class Sampling:
     size : int
         r.
     radius : float
-        The largest √k(x, x).
+        The largest |δΨ| of what is sampled; of rows √k(x, x).
     C : float
         Of the mean risk.
+    loss : float
+        The largest loss of an example; of rows 1.
     """
 
     exact: bool
@@ -190,6 +192,7 @@ class Sampling:
     size: int
     radius: float
     C: float
+    loss: float = 1.0
 
     def bound(self, result: SolveResult, confidence: float) -> float:
         """How far the objective is above the optimum at most, with this probability.
@@ -206,7 +209,7 @@ class Sampling:
         doubt = 0.5 * (1.0 - confidence) if self.constant else 1.0 - confidence
         surprise = math.log((math.pi * max(1, result.n_iter)) ** 2 / (6.0 * doubt))
         if self.constant:
-            width = 1.0 + 2.0 * math.sqrt(2.0 * self.C) * self.radius
+            width = self.loss + 2.0 * math.sqrt(2.0 * self.C * self.loss) * self.radius
             return gap + 2.0 * self.C * width * math.sqrt(surprise / (2.0 * self.size))
         reach = math.sqrt(2.0 * result.certificate.primal)
         if self.centred:

@@ -45,15 +45,12 @@ class SampleCut:
 
 
 class Sample(Protocol):
-    """Some examples, whose mean risk stands for that of all.
+    """Some examples, whose mean risk stands for that of all."""
 
-    Attributes
-    ----------
-    kernel_values : int
-        Computed for it so far.
-    """
-
-    kernel_values: int
+    @property
+    def kernel_values(self) -> int:
+        """Computed for it so far."""
+        ...
 
     def evaluate(self, span: CutSpan, w: np.ndarray) -> Point:
         """A point of the span, with the risk there."""
@@ -161,7 +158,7 @@ class MatrixSample:
     Attributes
     ----------
     rows : ndarray of int64
-        Those rows, ascending.
+        Those rows.
 
     Parameters
     ----------
@@ -177,25 +174,23 @@ class MatrixSample:
         self.rows = rows
         self._matrix = matrix
         self._surface = surface
-        self._heights = np.zeros((0, *surface.shape))
+        self._span: CutSpan | None = None
         self.kernel_values = 0
 
     def evaluate(self, span: CutSpan, w: np.ndarray) -> Point:
-        """The point w of a span: as many kernel values as its vectors have terms, for every row."""
+        """The point w of a span: a kernel value for every row and every row of the expansion."""
+        self._span = span
         point = self._surface.new_point(w)
-        if len(span):
-            self._heights = self._vectors(span)
-        point.scores[...] = np.einsum("k,k...->...", span.factors(w), self._heights)
+        expansion = span.expand(w) if self._many(span) else span.listed(w)
+        if len(expansion.rows):
+            at = self._at(self.rows, expansion.rows)
+            point.scores[...] = at.combine(expansion.rows, expansion.coef)
         self._surface.settle(point)
         return point
 
-    def _vectors(self, span: CutSpan) -> np.ndarray:
-        """Scores of the rows under every vector: shape (vectors, rows) or (..., outputs)."""
-        expansions = span.expansions
-        terms = np.concatenate([e.rows for e in expansions])
-        coef = np.concatenate([e.coef for e in expansions])
-        vector = np.repeat(np.arange(len(expansions)), [len(e.rows) for e in expansions])
-        return self._at(self.rows, terms).grouped(terms, coef, vector, len(expansions))
+    def _many(self, span: CutSpan) -> bool:
+        """Whether the vectors have so many terms that finding those of the same row pays."""
+        return sum(len(e.rows) for e in span.expansions) > self._matrix.columns
 
     def _at(self, rows: np.ndarray, terms: np.ndarray) -> KernelMatrix:
         """The matrix at some rows; its values for the terms are counted."""
@@ -204,16 +199,25 @@ class MatrixSample:
         return matrix
 
     def cut(self, point: Point) -> SampleCut | None:
-        """The cut at the point that was evaluated: kernel values of its rows among themselves."""
+        """The cut at the point that was evaluated: its values at its rows and all others'."""
         coef, offset = self._surface.coefficients(point)
         total = self._surface.total
         lossy = np.flatnonzero(coef if coef.ndim == 1 else np.any(coef != 0.0, axis=1))
         if len(lossy) == 0:
             return None
+        assert self._span is not None
         own = Expansion(self.rows[lossy], coef[lossy] / total)
-        scores = self._at(own.rows, own.rows).combine(own.rows, own.coef)
-        products = np.array([product(own.coef, h[lossy]) for h in self._heights])
-        return SampleCut(own, products, product(own.coef, scores), offset / total)
+        every = [own, *self._span.expansions]
+        rows = np.concatenate([e.rows for e in every])
+        place = np.arange(len(rows))
+        if self._many(self._span):
+            rows, place = np.unique(rows, return_inverse=True)
+        heights = self._at(rows, own.rows).combine(own.rows, own.coef)
+        ends = np.cumsum([len(e.rows) for e in every])[:-1]
+        squared, *products = (
+            product(e.coef, heights[k]) for e, k in zip(every, np.split(place, ends), strict=True)
+        )
+        return SampleCut(own, np.array(products), squared, offset / total)
 
 
 class RowPopulation:
