@@ -142,7 +142,7 @@ def test_chain_with_a_kernel(files, tmp_path, capsys):
     assert fast.support_.max() < 120
     capsys.readouterr()
     assert run("train", *constant, tmp_path / "tags.svm", tmp_path / "n") == 1
-    assert "method='constant' is for kernels" in capsys.readouterr().err
+    assert "--method constant is for kernels: give one, as --kernel rbf" in capsys.readouterr().err
     path = ["path", *flags, "--C", "1,10,100", "--validation", tmp_path / "tags.svm"]
     assert run(*path, "--select", "token_accuracy", tmp_path / "tags.svm", tmp_path / "best") == 0
     assert isinstance(cutplane.load_model(tmp_path / "best"), cutplane.ChainTagger)
