@@ -10,7 +10,7 @@ import sys
 from .command import Suite
 from .sections.chains import SECTIONS
 
-SUITE = Suite("chains", __doc__.splitlines()[0], SECTIONS, ("SVM-hmm",))
+SUITE = Suite("chains", __doc__.splitlines()[0], SECTIONS, ("SVM-hmm",), resumable=("letters",))
 main = SUITE.main
 
 if __name__ == "__main__":

@@ -36,6 +36,8 @@ class Suite:
         Those that are run unless others are chosen; empty for the first.
     defaults : mapping
         Settings of this suite that differ from those of ``Settings``.
+    resumable : tuple of str
+        Sections that can go on where an earlier run ended.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Suite:
     peers: tuple[str, ...]
     usual_peers: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    resumable: tuple[str, ...] = ()
 
     def main(self, argv: Sequence[str] | None = None) -> int:
         """Run sections; 0 if every check held, 1 if one was violated or a case failed."""
@@ -59,8 +62,15 @@ class Suite:
         out = arguments.out or RESULTS / ("quick" if settings.quick else self.name)
         names = list(self.sections) if "all" in arguments.section else list(arguments.section)
         held = True
+        resumes = bool(self.resumable) and arguments.resume
+        for name in names if resumes else ():
+            if name not in self.resumable:
+                parser.error(f"--resume: section {name} cannot be resumed; leave it out")
         for name in names:
             report = Report(self.name, name, settings, out)
+            refusal = report.resume() if resumes else None
+            if refusal is not None:
+                parser.error(f"--resume: {refusal}; give the same ones, or another --out")
             self.sections[name](report)
             held &= report.finish()
         from .tables import table  # drawn from the JSON, like any later table
@@ -123,6 +133,13 @@ class Suite:
             choices=list(self.peers),
             help=f"peers of section speed ({usual}); may be given several times",
         )
+        if self.resumable:
+            parser.add_argument(
+                "--resume",
+                action="store_true",
+                help="measure only what the JSON file does not have yet; for "
+                f"{', '.join(self.resumable)}",
+            )
         return parser
 
     def _usual(self) -> tuple[str, ...]:

@@ -185,6 +185,36 @@ class Report:
             "cases": [],
         }
 
+    # -- earlier runs -----------------------------------------------------------------
+
+    def resume(self) -> str | None:
+        """Keep what the file has; returns a sentence instead if it was measured in another way.
+
+        Cases that are kept say when and at which commit they were measured.
+        """
+        if not self.file.exists():
+            return None
+        old = json.loads(self.file.read_text("utf-8"))
+        own = json.loads(json.dumps(self.content["settings"]))
+        if old["schema"] != SCHEMA:
+            return f"{self.file} has another format"
+        others = sorted(k for k in own if old["settings"].get(k) != own[k])
+        if others:
+            return f"{self.file} was measured with other settings: {', '.join(others)}"
+        measured = {"date": old["date"], "commit": old["machine"]["commit"]}
+        self.content["cases"] = [{"measured": measured, **case} for case in old["cases"]]
+        self.content["compile"] = old["compile"]
+        self.content["partial"] = old.get("partial", {})
+        return None
+
+    def known(self, what: str) -> dict[str, Any] | None:
+        """A case that was measured before, by its ``what``."""
+        return next((c for c in self.content["cases"] if c.get("what") == what), None)
+
+    def partial(self, what: str) -> list[Any]:
+        """What is known of a case that was not finished: change it, and call ``save``."""
+        return self.content.setdefault("partial", {}).setdefault(what, [])
+
     # -- words ------------------------------------------------------------------------
 
     def say(self, text: str) -> None:
@@ -295,6 +325,7 @@ class Report:
                     file=sys.stderr,
                     flush=True,
                 )
+        self.content.get("partial", {}).pop(label, None)
         self.content["cases"].append({**case, "checks": [dataclasses.asdict(c) for c in judged]})
         self.save()
 

@@ -470,6 +470,41 @@ def test_sections_of_kernels_and_chains_on_generated_data(
             assert case["optimum"]["dual"] <= case["plain"]["primal"] * (1 + 1e-6)
 
 
+def test_letters_go_on_where_they_ended(load, tmp_path: Path, monkeypatch, capsys) -> None:
+    letters = load("sections.chains.letters")
+    arguments = ["--generated", "--rows", "300", "--out", str(tmp_path), "--section", "letters"]
+    cases, fit = letters.CASES, letters._fit
+    monkeypatch.setattr(letters, "CASES", cases[:3])
+    fitted: list[str] = []
+
+    def interrupted(report, train, test, case):
+        if len(fitted) == 3:
+            raise KeyboardInterrupt
+        fitted.append(case.what)
+        return fit(report, train, test, case)
+
+    monkeypatch.setattr(letters, "_fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        load("chains").main(arguments)
+    file = tmp_path / "letters.json"
+    before = json.loads(file.read_text("utf-8"))
+    assert len(before["cases"]) == 1 and not before["complete"]
+    assert len(before["partial"][cases[1].what]) == 1
+    # What was measured is kept, to the fold.
+    fitted.clear()
+    assert load("chains").main([*arguments, "--resume"]) == 0
+    after = json.loads(file.read_text("utf-8"))
+    assert fitted == [cases[1].what, cases[2].what, cases[2].what]
+    assert [case["what"] for case in after["cases"]] == [case.what for case in cases[:3]]
+    assert after["complete"] and not after["partial"]
+    assert after["cases"][0]["runs"] == before["cases"][0]["runs"]
+    assert after["cases"][0]["measured"]["commit"] == before["machine"]["commit"]
+    assert after["cases"][1]["runs"][0] == before["partial"][cases[1].what][0]
+    with pytest.raises(SystemExit):
+        load("chains").main([*arguments, "--resume", "--tight-seconds", "7"])
+    assert "other settings: tight_seconds" in capsys.readouterr().err
+
+
 def test_chunks_by_hand(load) -> None:
     tags = np.array(["B-NP", "I-NP", "O", "I-VP", "B-NP", "B-NP", "I-PP"])
     found = load("chain_data").chunks(tags, np.array([4, 3]))

@@ -197,6 +197,10 @@ class KernelMatrix(ABC):
     def restricted(self, columns: np.ndarray) -> KernelMatrix:
         """The same rows with these of its columns only."""
 
+    def values_of(self, which: np.ndarray) -> int:
+        """How many values sums over these rows take."""
+        return len(which) * self.columns
+
     def whole(self) -> np.ndarray:
         """All values, as stored or as a new array."""
         return self.rows(np.arange(len(self.diagonal))) if self.values is None else self.values
@@ -229,38 +233,6 @@ class KernelMatrix(ABC):
             piece = slice(first, first + SUM_ROWS)
             out += matrix.rows(which[piece]).T @ coef[piece]
         return out
-
-    def grouped(
-        self, which: np.ndarray, coef: np.ndarray, groups: np.ndarray, count: int
-    ) -> np.ndarray:
-        """The same for every group of terms at once.
-
-        Most groups are short, so they are taken together, in pieces that make products of
-        matrices; a piece's coefficients are a matrix with columns for every group.
-
-        Parameters
-        ----------
-        which, coef
-            Terms, as for ``combine``.
-        groups : ndarray of int64, shape (q,)
-            The group of each, ascending, below ``count``.
-        count : int
-
-        Returns
-        -------
-        sums : ndarray of float64, shape (count, columns) or (count, columns, outputs)
-        """
-        outputs = coef.reshape(len(coef), -1).shape[1] if len(coef) else 1
-        out = np.zeros((count, outputs, self.columns))
-        for first in range(0, len(which), SUM_ROWS):
-            piece = slice(first, first + SUM_ROWS)
-            number = groups[piece] - groups[first]
-            spread = np.zeros((len(number), number[-1] + 1, outputs))
-            spread[np.arange(len(number)), number] = coef[piece].reshape(len(number), -1)
-            sums = self.combine(which[piece], spread.reshape(len(number), -1)).T
-            sums = sums.reshape(-1, outputs, self.columns)
-            out[groups[first] : groups[first] + len(sums)] += sums
-        return out[:, 0] if coef.ndim == 1 else out.transpose(0, 2, 1)
 
 
 class ProductMatrix(KernelMatrix):
@@ -323,7 +295,7 @@ class ProductMatrix(KernelMatrix):
     ) -> np.ndarray:
         right = self._right if columns is None else self._right.take(columns)
         if coef.ndim == 1 and self._sums_fast():
-            return self._fast_sums(right, which, coef, np.zeros(len(which), np.int64), 1)[0]
+            return self._fast_sums(right, which, coef)
         count = len(right)
         out = np.zeros((count, *coef.shape[1:]))
         pieces = [slice(a, a + SUM_ROWS) for a in range(0, len(which), SUM_ROWS)]
@@ -344,24 +316,16 @@ class ProductMatrix(KernelMatrix):
             self._executor.run(chunk, -(-count // SUM_COLUMNS))
         return out
 
-    def grouped(
-        self, which: np.ndarray, coef: np.ndarray, groups: np.ndarray, count: int
-    ) -> np.ndarray:
-        if coef.ndim == 1 and self._sums_fast():
-            return self._fast_sums(self._right, which, coef, groups, count)
-        return super().grouped(which, coef, groups, count)
-
     def _sums_fast(self) -> bool:
         dense = isinstance(self._left, DensePoints)
         return dense and self._kernel.name == "rbf" and self.dtype == np.float32
 
-    def _fast_sums(
-        self, right: Any, which: np.ndarray, coef: np.ndarray, groups: np.ndarray, count: int
-    ) -> np.ndarray:
+    def _fast_sums(self, right: Any, which: np.ndarray, coef: np.ndarray) -> np.ndarray:
         left: Any = self._left.take(which)
-        terms = rbf_sums.RbfTerms.make(left, self._kernel.gamma, coef, groups)
+        one = np.zeros(len(which), np.int64)
+        terms = rbf_sums.RbfTerms.make(left, self._kernel.gamma, coef, one)
         with single_threaded_blas():
-            return terms.sums(right, count, self._executor)
+            return terms.sums(right, 1, self._executor)[0]
 
 
 class PrecomputedMatrix(KernelMatrix):
@@ -371,9 +335,13 @@ class PrecomputedMatrix(KernelMatrix):
         self._values = values
         self._columns = columns
         self.dtype = values.dtype
-        self.diagonal = values.diagonal().astype(np.float64)
         self.columns = values.shape[1] if columns is None else len(columns)
         self.values = values if columns is None else None
+
+    @cached_property
+    def diagonal(self) -> np.ndarray:  # type: ignore[override]
+        """k(x, x), for whom it may concern."""
+        return self._values.diagonal().astype(np.float64)
 
     def square(self, rows: np.ndarray, room: np.ndarray) -> PrecomputedMatrix:
         """The values of some rows among themselves, put into ``room``, a flat array."""
@@ -386,8 +354,9 @@ class PrecomputedMatrix(KernelMatrix):
         return PrecomputedMatrix(self._values, chosen)
 
     def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
-        rows = self._values[which]
-        out[slots, : self.columns] = rows if self._columns is None else rows[:, self._columns]
+        columns = slice(None) if self._columns is None else self._columns
+        rows = which if self._columns is None else which[:, None]
+        out[slots, : self.columns] = self._values[rows, columns]
 
 
 class CallableMatrix(KernelMatrix):

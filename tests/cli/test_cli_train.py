@@ -133,6 +133,16 @@ def test_chain_with_a_kernel(files, tmp_path, capsys):
     np.testing.assert_array_equal(np.loadtxt(tmp_path / "out"), expected)
     assert model.n_basis_ <= 60
     assert run("train", "--chain", "--kernel", "gauss", files.binary, tmp_path / "n") == 2
+    constant = ["--chain", "--method", "constant", "--sample-size", "15", "--passes", "2"]
+    kernel = ["--kernel", "rbf", "--gamma", "0.2", "--C", "20", "--random-state", "3"]
+    assert run("train", *constant, *kernel, tmp_path / "tags.svm", tmp_path / "c") == 0
+    fast = cutplane.load_model(tmp_path / "c")
+    assert (fast.method, fast.sample_size, fast.passes) == ("constant", 15, 2)
+    assert fast.certificate_.kind == "estimated"
+    assert fast.support_.max() < 120
+    capsys.readouterr()
+    assert run("train", *constant, tmp_path / "tags.svm", tmp_path / "n") == 1
+    assert "--method constant is for kernels: give one, as --kernel rbf" in capsys.readouterr().err
     path = ["path", *flags, "--C", "1,10,100", "--validation", tmp_path / "tags.svm"]
     assert run(*path, "--select", "token_accuracy", tmp_path / "tags.svm", tmp_path / "best") == 0
     assert isinstance(cutplane.load_model(tmp_path / "best"), cutplane.ChainTagger)

@@ -323,7 +323,7 @@ def test_a_prediction_that_is_no_maximum_is_noticed(tables):
     [
         ({"kernel": "gauss"}, "kernel must be one of"),
         ({"gamma": -1.0}, "gamma"),
-        ({"method": "constant"}, "method must be one of"),
+        ({"method": "cubic"}, "method must be one of"),
         ({"sample_size": 0}, "sample_size"),
         ({"max_basis": 0}, "max_basis"),
         ({"random_state": "now"}, "random_state"),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 from sklearn.metrics.pairwise import rbf_kernel
 
 from cutplane.exec import SerialExecutor
 from cutplane.kernels import PrecomputedMatrix
 from cutplane.oracles import Line
+from cutplane.oracles.constant import ConstantOracle
 from cutplane.structured.chain import ChainShape, LabelledChains
-from cutplane.structured.kernel_chain import KernelChainSurface
-from cutplane.structured.parts import PartsOracle
+from cutplane.structured.kernel_chain import KernelChains, KernelChainSurface
+from cutplane.structured.parts import PartsOracle, PartsPopulation
 from structured_reference import chain_loss, chain_score, labellings, random_chains
 
 LENGTHS = (3, 1, 0, 2, 3, 3, 2)
@@ -141,3 +143,47 @@ def test_samples_have_the_mean_of_the_exact_cut(centred):
         error = np.std(heights) / np.sqrt(len(heights))
         assert abs(np.mean(heights) - goal) < 4 * error
         assert np.std(own) > 1e-3
+
+
+@SHAPES
+def test_the_constant_time_oracle_knows_its_sequences(order, boundaries):
+    whole, K, Y = make(order, boundaries)
+    model = KernelChains(whole.surface.chains)
+    drawn = []
+
+    class Noting(PartsPopulation):
+        def sample(self, which):
+            drawn.append(which)
+            return super().sample(which)
+
+    population = Noting(PrecomputedMatrix(K), model, SerialExecutor())
+    oracle = ConstantOracle(population, SerialExecutor(), np.random.default_rng(0), size=4)
+    values = scipy.linalg.block_diag(K, np.eye(model.units))
+    point, w = oracle.new_point(), np.zeros(oracle.dimension)
+    for _ in range(6):
+        oracle.evaluate(w, point)
+        coef = np.zeros(model.shape)
+        expansion = oracle.span.expand(w)
+        if len(expansion.rows):
+            coef[expansion.rows] = expansion.coef
+        scores, plain = K @ coef[: len(K)], whole.surface.weights(coef).scores()
+        total = 0.0
+        for i in drawn[-1]:
+            own, y = scores[model.starts[i] : model.starts[i + 1]], Y[i]
+            truth = chain_score(own, plain, y)
+            total += max(
+                chain_loss("hamming", y, z) + chain_score(own, plain, z) - truth
+                for z in labellings(len(y), 3)
+            )
+        assert point.risk == pytest.approx(total / 4, rel=1e-10)
+        cut = oracle.cut(point)
+        assert cut.a @ point.w + cut.offset == pytest.approx(point.risk, rel=1e-10)
+        w = w - 0.5 * cut.a
+    dense = np.zeros((6, *model.shape))
+    for k, e in enumerate(oracle.span.expansions):
+        dense[k, e.rows] = e.coef
+    gram = np.einsum("aik,ij,bjk->ab", dense, values, dense)
+    lines = oracle.span.coordinates(np.arange(6))
+    np.testing.assert_allclose(lines @ lines.T, gram, atol=1e-10)
+    assert not oracle.exact
+    assert len({tuple(which) for which in drawn}) > 1

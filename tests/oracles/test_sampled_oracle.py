@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from cutplane.exec import SerialExecutor
 from cutplane.kernels import PrecomputedMatrix
-from cutplane.oracles.constant import ConstantOracle
+from cutplane.oracles.constant import ConstantOracle, RowPopulation
 from cutplane.oracles.sampled import Level, SampledOracle
 from cutplane.oracles.span import CutSpan, Expansion, ScoreTable, combined
 from cutplane.risks import CrammerSingerRisk, HingeRisk, Targets
@@ -236,14 +236,8 @@ def test_the_constant_time_oracle_knows_its_sample(K, outputs):
     if outputs:
         labels, risk = np.arange(ROWS) % outputs, CrammerSingerRisk(outputs)
     targets = Targets.make(labels, np.ones(ROWS))
-    oracle = ConstantOracle(
-        PrecomputedMatrix(K),
-        targets,
-        risk,
-        SerialExecutor(),
-        np.random.default_rng(0),
-        size=20,
-    )
+    population = RowPopulation(PrecomputedMatrix(K), targets, risk)
+    oracle = ConstantOracle(population, SerialExecutor(), np.random.default_rng(0), size=20)
     point = oracle.new_point()
     oracle.evaluate(np.zeros(oracle.dimension), point)
     w = np.zeros(oracle.dimension)
@@ -253,7 +247,9 @@ def test_the_constant_time_oracle_knows_its_sample(K, outputs):
         w = w - 0.7 * cut.a
         oracle.evaluate(w, point)
         scores = K @ dense(oracle.span.expand(w))
-        np.testing.assert_allclose(point.scores.reshape(20, -1), scores[oracle._sample], atol=1e-9)
+        np.testing.assert_allclose(
+            point.scores.reshape(20, -1), scores[oracle.sample.rows], atol=1e-9
+        )
     lines = oracle.span.coordinates(np.arange(5))
     gram = [[product(K, a, b) for b in oracle.span.expansions] for a in oracle.span.expansions]
     np.testing.assert_allclose(lines @ lines.T, gram, atol=1e-10)

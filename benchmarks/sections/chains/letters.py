@@ -2,11 +2,13 @@
 
 Trained on one fold and tested on nine, and the other way round. The published error of linear
 structural SVMs is 15 to 20 %, of kernels well below. C and the kernel's width were chosen by
-the test error of fold 0 and are the same for all folds.
+the test error of fold 0 and are the same for all folds. Every fold is written as soon as it is
+measured, so that ``--resume`` can go on from there.
 """
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -33,6 +35,7 @@ class Case:
     one_fold: bool
     C_per_word: float
     parameters: dict[str, Any] = field(default_factory=dict)
+    seconds: float = math.inf  # per fit, if that is less than what the settings allow
 
     @property
     def kernel(self) -> bool:
@@ -41,15 +44,19 @@ class Case:
 
 
 RBF = {"kernel": "rbf", "gamma": GAMMA, "random_state": 0}
+# At this C the gap of 1 % is far away: what is measured is how good a model a minute gives.
+CONSTANT = {"method": "constant", "sample_size": 100}
 CASES = (
     Case("one fold", True, 0.1),
     Case("nine folds", False, 1.0),
     Case("one fold, second order", True, 0.3, {"order": 2}),
     Case("one fold, rbf", True, 3.0, RBF),
     Case("one fold, rbf, sampled cuts", True, 3.0, {**RBF, "method": "linear"}),
+    Case("one fold, rbf, constant time", True, 3.0, {**RBF, **CONSTANT}, 60.0),
     Case("one fold, rbf, 1000 basis tokens", True, 3.0, {**RBF, "max_basis": 1000}),
     Case("one fold, rbf, second order", True, 1.0, {**RBF, "order": 2}),
     Case("nine folds, rbf", False, 1.0, RBF),
+    Case("nine folds, rbf, constant time", False, 1.0, {**RBF, **CONSTANT}, 60.0),
 )
 NAMES = ("test_error", "train_error", "seconds", "cpu_seconds", "n_iter", "letters_per_second")
 KERNEL_NAMES = ("n_basis", "n_kernel_values", "basis_error")
@@ -65,11 +72,18 @@ def run(report: Report) -> None:
     folds = (0, 1) if report.settings.quick else tuple(range(10))
     linear: dict[bool, float] = {}
     for case in CASES:
+        known = report.known(case.what)
+        if known is not None:
+            report.say(f"{case.what}: known")
+            if not case.kernel:
+                linear.setdefault(case.one_fold, known["test_error"]["mean"])
+            continue
         with report.attempt(case.what):
-            runs = []
-            for fold in folds:
+            runs = report.partial(case.what)
+            for fold in folds[len(runs) :]:
                 train = data.fold == fold if case.one_fold else data.fold != fold
                 runs.append(_fit(report, data.of(train), data.of(~train), case))
+                report.save()
                 report.say(
                     f"{case.what}, fold {fold}: error {runs[-1]['test_error']:.4f}, "
                     f"{runs[-1]['seconds']:.1f} s"
@@ -99,7 +113,7 @@ def _fit(report: Report, train: Sequences, test: Sequences, case: Case) -> dict[
 
     tagger = ChainTagger(
         C=case.C_per_word * len(train.lengths),
-        time_limit=report.settings.tight_seconds,
+        time_limit=min(case.seconds, report.settings.tight_seconds),
         **case.parameters,
     )
     wall, cpu = time.perf_counter(), time.process_time()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_integer
-from ..exec import Executor
 from ..result import SolveResult
-from ..structured.parts import PartsSurface
+from ..structured.parts import PartsModel
 from ._callbacks import WARN_LEVEL, FitTasks
-from ._parts_fit import PartsSettings, fit_parts
+from ._parts_fit import CONSTANT, PartsSettings, fit_parts
 from ._sampled import NOT_SAMPLED, Sampling, sampling_bounds
 from ._structured import StructuredModel
 from ._with_kernel import WithKernel, canonical_rows
 
-METHODS = ("auto", "linear", "exact")
+METHODS = ("auto", "linear", CONSTANT, "exact")
+# Parts of a sample; in the constant-time method, and with pairs, examples.
+SAMPLE_SIZE, CONSTANT_SAMPLE_SIZE = 1000, 100
 # Fitted attributes that models with a kernel have.
 OF_KERNELS = (
     "support_",
@@ -41,7 +41,8 @@ class KernelParts(WithKernel, StructuredModel):
     """Base of the estimators that score parts of inputs. Parameters are documented there."""
 
     method: str
-    sample_size: int
+    sample_size: int | None
+    passes: int
     max_basis: int | None
     random_state: Any
 
@@ -54,39 +55,37 @@ class KernelParts(WithKernel, StructuredModel):
     def _check_common(self) -> None:
         super()._check_common()
         check_choice("method", self.method, METHODS)
-        check_integer("sample_size", self.sample_size, at_least=1)
+        if self.sample_size is not None:
+            check_integer("sample_size", self.sample_size, at_least=1)
+        check_integer("passes", self.passes, at_least=1)
         if self.max_basis is not None:
             check_integer("max_basis", self.max_basis, at_least=1)
         if self.kernel is None:
+            if self.method == CONSTANT:
+                raise ValueError(
+                    "method='constant' is for kernels: give one, as kernel='rbf', or leave method "
+                    "out"
+                )
             return
         self._check_kernel()
         if self.checkpoint is not None:
             raise ValueError("checkpoint cannot be had with a kernel: leave it out")
 
     def _fit_kernel(
-        self,
-        data: tuple[Any, Any],
-        label: str,
-        rows: Any,
-        make_surface: Callable[[Executor], PartsSurface],
+        self, data: tuple[Any, Any], label: str, rows: Any, model: PartsModel
     ) -> SolveResult:
         """Train with a kernel, and store the model."""
         rows = canonical_rows(self.kernel, rows)
         tasks = FitTasks(self, *data, 1)
         tasks.begin_problem(label)
-        made: list[PartsSurface] = []
-
-        def make(executor: Executor) -> PartsSurface:
-            made.append(make_surface(executor))
-            return made[0]
 
         def attributes(coef: np.ndarray) -> dict[str, Any]:
-            return self._kernel_attributes(rows, coef, made[0].plain_of(coef))
+            return self._kernel_attributes(rows, coef, model.plain_of(coef))
 
         fitted = fit_parts(
             self._make_kernel(rows),
             rows,
-            make,
+            model,
             self._settings(),
             label,
             lambda coef: tasks.iteration(lambda: attributes(coef())),
@@ -123,13 +122,19 @@ class KernelParts(WithKernel, StructuredModel):
             stop=self._stop_rule(),
             tol=float(self.tol),
             method=self.method,
-            sample_size=int(self.sample_size),
+            sample_size=self._sample_size(),
+            passes=int(self.passes),
             max_basis=None if self.max_basis is None else int(self.max_basis),
             seed=seed,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             callback=self.callback,
         )
+
+    def _sample_size(self) -> int:
+        if self.sample_size is not None:
+            return int(self.sample_size)
+        return CONSTANT_SAMPLE_SIZE if self.method == CONSTANT else SAMPLE_SIZE
 
     def _kernel_attributes(self, rows: Any, coef: np.ndarray, plain: np.ndarray) -> dict[str, Any]:
         """The fitted attributes, from coefficients of parts and plain numbers."""
@@ -155,8 +160,10 @@ class KernelParts(WithKernel, StructuredModel):
     def sampling_bound(self, confidence: float = 0.95) -> float:
         """How far the objective is above the optimum at most, with this probability.
 
-        As for :class:`SampledCutSVC`, with parts (tokens) as rows; the gap, where no cut was
-        sampled.
+        As for :class:`SampledCutSVC`, with parts (tokens) as rows, or examples with
+        ``method='constant'``: how large a loss can be, and how much an example can matter, is
+        known of chains; of other problems it is the largest seen in training. The gap, where no
+        cut was sampled.
 
         Parameters
         ----------

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..exec import SerialExecutor
 from ..kernels import PrecomputedMatrix, has_negative_eigenvalue
+from ..oracles.constant import ConstantOracle
 from ..result import SolveResult
-from ..structured.pairs import PairExamples, PairOracle
-from ._parts_fit import PartsSettings, session_of
+from ..structured.pairs import PairExamples, PairOracle, PairPopulation, basis_coefficients
+from ._parts_fit import CONSTANT, PartsSettings, session_of
 from ._sampled import TESTED_ROWS, MadeProblem, Sampling, withheld
 
 # Examples up to which cuts are exact if nothing else is asked for.
@@ -39,24 +41,20 @@ def fit_pairs(
     on_iteration: Callable[[Callable[[], np.ndarray]], bool],
 ) -> PairsFit:
     """Train a model with a kernel between pairs; ``on_iteration`` as for ``fit_parts``."""
-    exact = {"auto": model.examples <= EXACT_EXAMPLES, "exact": True}.get(settings.method, False)
-    oracle = PairOracle(
-        model,
-        np.random.default_rng(settings.seed),
-        size=None if exact else settings.sample_size,
-        centred=settings.solver == "ocas",
-    )
+    oracle = _oracle(model, settings)
     session = session_of(model, oracle.executor, settings, settings.stop)
     session.solve(
         MadeProblem("structured", 0.0, oracle),
-        on_iteration=lambda w, _: on_iteration(lambda: oracle.coefficients(w)),
+        on_iteration=lambda w, _: on_iteration(
+            lambda: basis_coefficients(model.pairs, oracle.span, w)
+        ),
     )
     result = session.results[0]
     coef = np.zeros(model.pairs.columns)
     coef[: len(result.w)] = result.w
     result = dataclasses.replace(result, w=coef)
     basis = np.array(model.pairs.basis, dtype=np.int64)
-    radius = 0.0
+    radius, loss = 0.0, 1.0
     if len(basis):
         some = np.unique(np.linspace(0, len(basis) - 1, TESTED_ROWS).astype(np.int64))
         square = model.pairs.values(basis[some])[:, some]
@@ -64,14 +62,26 @@ def fit_pairs(
             result = withheld(result)
         losses = model.losses(basis)
         # |φ(x, z) − φ(x, y)| is at most twice the largest |φ|.
-        largest = float(np.max(model.factors(losses), initial=0.0))
+        largest, loss = (float(np.max(n, initial=0.0)) for n in (model.factors(losses), losses))
         radius = 2.0 * largest * float(np.sqrt(max(0.0, np.max(np.diagonal(square)))))
     sampling = Sampling(
         exact=oracle.exact,
-        constant=False,
+        constant=settings.method == CONSTANT,
         centred=settings.solver == "ocas",
         size=settings.sample_size,
         radius=radius,
         C=settings.C,
+        loss=loss,
     )
     return PairsFit(result, sampling)
+
+
+def _oracle(model: PairExamples, settings: PartsSettings) -> PairOracle | ConstantOracle:
+    rng, size = np.random.default_rng(settings.seed), settings.sample_size
+    if settings.method == CONSTANT:
+        oracle = ConstantOracle(PairPopulation(model), SerialExecutor(), rng, size=size)
+        oracle.definite = False  # as far as anybody knows
+        return oracle
+    exact = {"auto": model.examples <= EXACT_EXAMPLES, "exact": True}.get(settings.method, False)
+    centred = settings.solver == "ocas"
+    return PairOracle(model, rng, size=None if exact else size, centred=centred)

@@ -17,10 +17,19 @@ from ..exec import Executor, SerialExecutor, make_executor
 from ..kernels import Kernel, KernelMatrix, ProductMatrix
 from ..lowrank import Projection, projected
 from ..oracles import Point
+from ..oracles.constant import ConstantOracle
 from ..oracles.products import RowProducts
+from ..oracles.sampled import SpanOracle
 from ..oracles.stored import StoredMatrix
 from ..result import Iteration, SolveResult, Status
-from ..structured.parts import FeatureModel, PartsOracle, PartsSurface
+from ..structured.parts import (
+    FeatureModel,
+    PartsModel,
+    PartsOracle,
+    PartsPopulation,
+    PartsSurface,
+    Reach,
+)
 from ._kernel_solve import SINGLE_BOUND, SINGLE_TOL
 from ._problems import JointProblem
 from ._sampled import MadeProblem, Sampling, is_indefinite, kernel_matrix, withheld
@@ -29,6 +38,7 @@ from ._solve import Session
 # All values of a training set's parts are stored, if they take no more than this: every cut
 # but the first few would compute them again.
 STORED_BYTES = 1 << 29
+CONSTANT = "constant"
 # Ends after which more work may follow.
 UNFORCED = (Status.CONVERGED, Status.MAX_ITER, Status.NUMERICALLY_LIMITED)
 
@@ -45,9 +55,11 @@ class PartsSettings:
     stop : StopRule
     tol : float
         Of the stop rule, whatever its unit.
-    method : {'auto', 'linear', 'exact'}
+    method : {'auto', 'linear', 'constant', 'exact'}
     sample_size : int
-        Parts of a sample.
+        Parts of a sample; examples in the constant-time method.
+    passes : int
+        Samples in a row without a violation that end the constant-time method.
     max_basis : int or None
     seed : int
         Of the samples.
@@ -62,6 +74,7 @@ class PartsSettings:
     tol: float
     method: str
     sample_size: int
+    passes: int
     max_basis: int | None
     seed: int
     n_jobs: int | None
@@ -100,7 +113,7 @@ OnIteration = Callable[[Callable[[], np.ndarray]], bool]
 def fit_parts(
     kernel: Kernel,
     X: Any,
-    make_surface: Callable[[Executor], PartsSurface],
+    model: PartsModel,
     settings: PartsSettings,
     label: str,
     on_iteration: OnIteration,
@@ -112,8 +125,8 @@ def fit_parts(
     kernel : Kernel
     X : ndarray or CSR matrix
         All parts; for a precomputed kernel the values of all pairs of them.
-    make_surface : callable
-        Makes the risk.
+    model : PartsModel
+        All examples.
     settings : PartsSettings
     label : str
         For progress and logs.
@@ -127,31 +140,24 @@ def fit_parts(
     ):
         if kernel.function is not None:
             executor = SerialExecutor()  # the user's function is called from one thread
-        surface = make_surface(executor)
+        constant = settings.method == CONSTANT
+        surface = _first_surface(model, settings, executor)
         single = settings.tol >= SINGLE_TOL and settings.C * surface.largest <= SINGLE_BOUND
         matrix = kernel_matrix(kernel, X, executor, single=single)
         indefinite = is_indefinite(kernel, matrix)
-        used = _stored(matrix, executor)
-        exact = {"auto": used.values is not None, "exact": True}.get(settings.method, False)
-        oracle = PartsOracle(
-            used,
-            surface,
-            executor,
-            np.random.default_rng(settings.seed),
-            size=None if exact else settings.sample_size,
-            centred=settings.solver == "ocas",
-        )
+        used = matrix if constant else _stored(matrix, executor)
+        oracle = _oracle(used, model, surface, settings, executor)
         oracle.definite = bool(kernel.definite)
         if used.values is not None and matrix.values is None:
             oracle.kernel_values = rows * rows
         session = session_of(used, executor, settings, settings.stop)
         session.solve(
             MadeProblem(label, 0.0, oracle),
-            on_iteration=lambda w, _: on_iteration(lambda: _coefficients(oracle, w)),
+            on_iteration=lambda w, _: on_iteration(lambda: _coefficients(oracle, model, w)),
         )
         result = session.results[0]
         if result.w.ndim == 1:  # there was no loss, and so no cut
-            result = dataclasses.replace(result, w=np.zeros(surface.shape))
+            result = dataclasses.replace(result, w=np.zeros(model.shape))
         if indefinite:
             result = withheld(result)
         kernel_values, error = oracle.kernel_values, 0.0
@@ -159,9 +165,37 @@ def fit_parts(
             precise = matrix
             if isinstance(matrix, ProductMatrix):
                 precise = kernel_matrix(kernel, X, executor, single=False)
-            reduction = Reduction(precise, surface, settings, np.float32 if single else np.float64)
+            whole = model.surface(executor) if constant else surface
+            reduction = Reduction(precise, whole, settings, np.float32 if single else np.float64)
             result, error = reduction.reduced(result)
-        return PartsFit(result, _sampling(oracle, settings), kernel_values, error, indefinite)
+        radius = float(np.sqrt(max(0.0, np.max(used.diagonal, initial=0.0))))
+        sampling = _sampling(oracle.exact, model, surface, radius, settings)
+        return PartsFit(result, sampling, kernel_values, error, indefinite)
+
+
+def _first_surface(model: PartsModel, settings: PartsSettings, executor: Executor) -> PartsSurface:
+    """The risk; in the constant-time method of as many examples as a sample has."""
+    if settings.method != CONSTANT:
+        return model.surface(executor)
+    return model.some(np.arange(min(model.count, settings.sample_size)), executor)
+
+
+def _oracle(
+    matrix: KernelMatrix,
+    model: PartsModel,
+    surface: PartsSurface,
+    settings: PartsSettings,
+    executor: Executor,
+) -> PartsOracle | ConstantOracle:
+    rng, size = np.random.default_rng(settings.seed), settings.sample_size
+    if settings.method == CONSTANT:
+        population = PartsPopulation(matrix, model, executor)
+        return ConstantOracle(population, executor, rng, size=size)
+    exact = {"auto": matrix.values is not None, "exact": True}.get(settings.method, False)
+    centred = settings.solver == "ocas"
+    return PartsOracle(
+        matrix, surface, executor, rng, size=None if exact else size, centred=centred
+    )
 
 
 def _stored(matrix: KernelMatrix, executor: Executor) -> KernelMatrix:
@@ -173,25 +207,32 @@ def _stored(matrix: KernelMatrix, executor: Executor) -> KernelMatrix:
     return StoredMatrix(matrix.whole(), executor)
 
 
-def _coefficients(oracle: PartsOracle, w: np.ndarray) -> np.ndarray:
+def _coefficients(oracle: SpanOracle, model: PartsModel, w: np.ndarray) -> np.ndarray:
     """Coefficients of a point of the solver's."""
     expansion = oracle.span.expand(w)
-    out = np.zeros(oracle.surface.shape)
+    out = np.zeros(model.shape)
     out[expansion.rows] = expansion.coef.reshape(-1, out.shape[1])
     return out
 
 
-def _sampling(oracle: PartsOracle, settings: PartsSettings) -> Sampling:
-    """What the theorems need: a part with a coefficient counts φ(u)⊗coef."""
-    surface = oracle.surface
-    diagonal = float(np.max(oracle.matrix.diagonal, initial=0.0))
+def _sampling(
+    exact: bool, model: PartsModel, surface: PartsSurface, radius: float, settings: PartsSettings
+) -> Sampling:
+    """What the theorems need, from the largest √k(u, u).
+
+    In the linear-time method what is sampled are parts, which count φ(u)⊗coef; in the
+    constant-time method examples.
+    """
+    constant = settings.method == CONSTANT
+    reach = model.reach(radius) if constant else Reach(1.0, model.parts * surface.largest * radius)
     return Sampling(
-        exact=oracle.exact,
-        constant=False,
+        exact=exact,
+        constant=constant,
         centred=settings.solver == "ocas",
         size=settings.sample_size,
-        radius=surface.parts * surface.largest * float(np.sqrt(max(0.0, diagonal))),
+        radius=reach.radius,
         C=settings.C,
+        loss=reach.loss,
     )
 
 
@@ -276,4 +317,5 @@ def session_of(data: Any, executor: Executor, settings: PartsSettings, stop: Sto
         verbose=settings.verbose,
         callback=settings.callback,
         keep_cuts=False,
+        passes=settings.passes,
     )

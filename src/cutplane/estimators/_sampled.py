@@ -25,12 +25,12 @@ from ..kernels import (
 )
 from ..lowrank import projected
 from ..oracles.constant import ConstantOracle
-from ..oracles.sampled import SampledOracle, WholeOracle
+from ..oracles.sampled import WholeOracle
 from ..result import SolveResult
-from ..risks import Scores, Targets
+from ..risks import Risk, Scores, Targets
 from ._problems import Problem
 
-AnyOracle = SampledOracle | ConstantOracle
+AnyOracle = WholeOracle | ConstantOracle
 # Rows on which a kernel is tested for a negative eigenvalue.
 TESTED_ROWS = 160
 # Rows whose scores are computed at a time.
@@ -41,13 +41,13 @@ SCORED_ROWS = 1 << 16
 class MadeProblem(Problem):
     """A problem whose oracle has been made: C multiplies the mean risk."""
 
-    made: WholeOracle | ConstantOracle
+    made: AnyOracle
 
     @property
     def total(self) -> float:
         return 1.0
 
-    def oracle(self, matrix: Any, executor: Executor) -> WholeOracle | ConstantOracle:
+    def oracle(self, matrix: Any, executor: Executor) -> AnyOracle:
         return self.made
 
     def digest(self) -> bytes:
@@ -58,8 +58,8 @@ class MadeProblem(Problem):
 class OracleProblem(MadeProblem):
     """A sum of losses over rows: C multiplies the sum."""
 
-    made: AnyOracle
     targets: Targets
+    risk: Risk
 
     @property
     def total(self) -> float:
@@ -129,7 +129,7 @@ def reduce_basis(
         w = np.zeros_like(result.w)
         w[projection.rows] = projection.coef[:, outputs].reshape(-1, *w.shape[1:])
         values = np.ascontiguousarray(scores[:, outputs].reshape(w.shape))
-        losses = problem.made.risk.value(Scores(values, 0.0), problem.targets)
+        losses = problem.risk.value(Scores(values, 0.0), problem.targets)
         primal = 0.5 * float(squares[outputs].sum()) + C * losses
         certificate = dataclasses.replace(
             result.certificate, primal=primal, dual=min(primal, result.certificate.dual)
@@ -179,9 +179,11 @@ class Sampling:
     size : int
         r.
     radius : float
-        The largest √k(x, x).
+        The largest |δΨ| of what is sampled; of rows √k(x, x).
     C : float
         Of the mean risk.
+    loss : float
+        The largest loss of an example; of rows 1.
     """
 
     exact: bool
@@ -190,6 +192,7 @@ class Sampling:
     size: int
     radius: float
     C: float
+    loss: float = 1.0
 
     def bound(self, result: SolveResult, confidence: float) -> float:
         """How far the objective is above the optimum at most, with this probability.
@@ -206,7 +209,7 @@ class Sampling:
         doubt = 0.5 * (1.0 - confidence) if self.constant else 1.0 - confidence
         surprise = math.log((math.pi * max(1, result.n_iter)) ** 2 / (6.0 * doubt))
         if self.constant:
-            width = 1.0 + 2.0 * math.sqrt(2.0 * self.C) * self.radius
+            width = self.loss + 2.0 * math.sqrt(2.0 * self.C * self.loss) * self.radius
             return gap + 2.0 * self.C * width * math.sqrt(surprise / (2.0 * self.size))
         reach = math.sqrt(2.0 * result.certificate.primal)
         if self.centred:

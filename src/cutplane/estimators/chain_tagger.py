@@ -16,7 +16,7 @@ from ..data import as_blocks
 from ..exec import make_executor
 from ..result import Iteration
 from ..structured import chain
-from ..structured.kernel_chain import KernelChainSurface
+from ..structured.kernel_chain import KernelChains
 from ..structured.sequences import split, stack_labels, stack_rows, starts_of
 from ._base import FLOATS
 from ._callbacks import with_callbacks
@@ -57,7 +57,8 @@ class ChainTagger(KernelParts):
         Whether the first and the last label of a sequence have weights of their own.
     solver : {'ocas', 'cpa'}, default='ocas'
         The optimised cutting plane algorithm or the plain one. A step on a line costs inference
-        but no product with the data, so the first one is usually faster.
+        but no product with the data, so the first one is usually faster. The constant-time
+        method always takes the plain one.
     tol : float, default=1e-2
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
@@ -69,18 +70,24 @@ class ChainTagger(KernelParts):
         kernel tokens are the rows of the matrix of its values.
     degree, gamma, coef0
         Of the kernel, as for :class:`SVC`.
-    method : {'auto', 'linear', 'exact'}, default='auto'
+    method : {'auto', 'linear', 'constant', 'exact'}, default='auto'
         With a kernel. ``exact``: a cut is made of all tokens that the most violated labellings
         have wrong; the certificate is exact. ``linear``: of a sample of these tokens; the time is
         linear in the number of tokens, the objective known exactly and the lower bound
-        estimated. ``auto``: exact if the kernel values of all pairs of tokens can be stored in
-        half a gigabyte, up to some 11,000 tokens.
-    sample_size : int, default=1000
-        Tokens of a sample. Cuts with no more wrong tokens are exact.
+        estimated. ``constant``: samples of all sequences; neither the time of an iteration nor
+        what is known depends on their number, and the objective is an estimate, too. ``auto``:
+        exact if the kernel values of all pairs of tokens can be stored in half a gigabyte, up to
+        some 11,000 tokens, else linear.
+    sample_size : int or None, default=None
+        Tokens of a sample, 1000 if None; cuts with no more wrong tokens are exact. With
+        ``method='constant'`` sequences, 100 if None.
+    passes : int, default=4
+        Samples in a row that must show no violation before the constant-time method ends.
     max_basis : int or None, default=None
         With a kernel: most training tokens that predictions are computed from. If there are more
-        so many of them are chosen, and the model is trained further in their span. The
-        certificate is still about the optimum of all tokens. None: all of them.
+        so many of them are chosen, and the model is trained further in their span, on all
+        sequences with any method. The certificate is still about the optimum of all tokens. None:
+        all of them.
     random_state : int, RandomState or None, default=None
         Of the samples.
     max_iter, time_limit, n_jobs, verbose, callback
@@ -152,7 +159,8 @@ class ChainTagger(KernelParts):
         gamma: float | str = "scale",
         coef0: float = 0.0,
         method: str = "auto",
-        sample_size: int = 1000,
+        sample_size: int | None = None,
+        passes: int = 4,
         max_basis: int | None = None,
         random_state: Any = None,
         max_iter: int | None = None,
@@ -176,6 +184,7 @@ class ChainTagger(KernelParts):
         self.coef0 = coef0
         self.method = method
         self.sample_size = sample_size
+        self.passes = passes
         self.max_basis = max_basis
         self.random_state = random_state
         self.max_iter = max_iter
@@ -225,9 +234,7 @@ class ChainTagger(KernelParts):
             model = chain.ChainExamples(as_blocks(rows), chains)
             result = self._solve_joint((X, y), "chain", model)
         else:
-            result = self._fit_kernel(
-                (X, y), "chain", rows, lambda executor: KernelChainSurface(chains, executor)
-            )
+            result = self._fit_kernel((X, y), "chain", rows, KernelChains(chains))
         warn_unless_converged(type(self).__name__, [result])
         return self
 

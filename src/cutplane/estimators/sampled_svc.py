@@ -16,7 +16,7 @@ from ..bundle import StopRule
 from ..data.blas import single_threaded_blas
 from ..exec import Executor, SerialExecutor
 from ..kernels import KernelMatrix, ProductMatrix
-from ..oracles.constant import ConstantOracle
+from ..oracles.constant import ConstantOracle, RowPopulation
 from ..oracles.sampled import SampledOracle
 from ..result import Iteration, SolveResult
 from ..risks import CrammerSingerRisk, HingeRisk, Risk, Targets
@@ -211,7 +211,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
             if indefinite:
                 results = [withheld(result) for result in results]
             self.n_kernel_values_ = sum(problem.made.kernel_values for problem in problems)
-            self._samplings = [self._sampling(problem) for problem in problems]
+            self._samplings = [self._sampling(problem, matrix) for problem in problems]
             self.basis_error_ = 0.0
             if self.max_basis is not None:
                 C, most = float(self.C), int(self.max_basis)
@@ -255,13 +255,13 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
             return matrix
         return kernel_matrix(self._kernel, X, executor, single=False)
 
-    def _sampling(self, problem: OracleProblem) -> Sampling:
+    def _sampling(self, problem: OracleProblem, matrix: KernelMatrix) -> Sampling:
         return Sampling(
             exact=problem.made.exact,
             constant=self.method == "constant",
             centred=self.solver == "ocas",
             size=int(self.sample_size),
-            radius=float(np.sqrt(max(0.0, np.max(problem.made.matrix.diagonal)))),
+            radius=float(np.sqrt(max(0.0, np.max(matrix.diagonal)))),
             C=float(self.C) * problem.total,
         )
 
@@ -327,7 +327,8 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         size = int(self.sample_size)
         oracle: AnyOracle
         if self.method == "constant":
-            oracle = ConstantOracle(matrix, targets, risk, executor, rng, size=size)
+            population = RowPopulation(matrix, targets, risk)
+            oracle = ConstantOracle(population, executor, rng, size=size)
         else:
             oracle = SampledOracle(
                 matrix,
@@ -339,7 +340,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
                 centred=self.solver == "ocas",
             )
         oracle.definite = bool(self._kernel.definite)
-        return OracleProblem(label, 0.0, oracle, targets)
+        return OracleProblem(label, 0.0, oracle, targets, risk)
 
     def _assemble(self, X: Any, results: list[SolveResult]) -> None:
         """Fitted attributes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import warnings
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from .._checks import check_choice, check_integer
 from ..exec import available_threads
 from ..result import Certificate, Iteration, SolveResult, Status
 from ..structured.examples import ProblemExamples
-from ..structured.part_examples import PartExamples, ProblemSurface
+from ..structured.part_examples import PartExamples
 from ..structured.part_scores import PartScores, parts_of, try_parts
 from ..structured.problem import (
     LINEAR,
@@ -35,6 +36,7 @@ from ._callbacks import WARN_LEVEL, with_callbacks
 from ._cluster import inference_for, is_cluster, threads_of
 from ._kernel_pairs import KernelPairs
 from ._kernel_parts import OF_KERNELS
+from ._parts_fit import CONSTANT
 from ._warnings import warn_unless_converged
 from .checkpoint import Checkpoint
 
@@ -66,7 +68,8 @@ class StructuredSVM(KernelPairs):
         ``most_violated_slack``.
     solver : {'cpa', 'ocas'}, default='cpa'
         The plain cutting plane algorithm, with one pass of inference per iteration, or the
-        optimised one, with fewer iterations of several passes: better at large C.
+        optimised one, with fewer iterations of several passes: better at large C. The
+        constant-time method always takes the plain one.
     tol : float, default=1e-2
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
@@ -81,13 +84,18 @@ class StructuredSVM(KernelPairs):
         values.
     degree, gamma, coef0
         Of the kernel, as for :class:`SVC`.
-    method : {'auto', 'linear', 'exact'}, default='auto'
+    method : {'auto', 'linear', 'constant', 'exact'}, default='auto'
         With a kernel. ``exact``: cuts are made of all parts with a coefficient, or all pairs; the
         certificate is exact. ``linear``: of a sample; the objective is known exactly, the lower
-        bound estimated. ``auto``: exact if the kernel values of all parts can be stored in
-        half a gigabyte, or up to 1000 examples with pairs.
-    sample_size : int, default=1000
-        Parts, or examples, of a sample. Cuts of no more are exact.
+        bound estimated. ``constant``: samples of all examples, inference for these alone; neither
+        the time of an iteration nor what is known depends on their number, and the objective is
+        an estimate, too. ``auto``: exact if the kernel values of all parts can be stored in
+        half a gigabyte, or up to 1000 examples with pairs, else linear.
+    sample_size : int or None, default=None
+        Parts, or examples with pairs, of a sample, 1000 if None; cuts of no more are exact. With
+        ``method='constant'`` examples, 100 if None.
+    passes : int, default=4
+        Samples in a row that must show no violation before the constant-time method ends.
     max_basis : int or None, default=None
         With a kernel between parts: most training parts that predictions are computed from. If
         there are more so many of them are chosen, and the model is trained further in their span.
@@ -103,7 +111,8 @@ class StructuredSVM(KernelPairs):
         Processes for inference, because Python code would wait for itself in threads; None for
         1, since starting one takes a second. Threads if the problem has
         ``most_violated_batch`` or ``releases_gil``; None is then all cores. The answer does not
-        depend on it, to the last bit. With ``kernel='pairs'`` inference is in one thread.
+        depend on it, to the last bit. With ``kernel='pairs'`` inference is in one thread, with
+        ``method='constant'`` in this process.
     executor : None, int, dask.distributed.Client or DaskCluster, default=None
         Who runs the inference: a number is the same as ``n_jobs``; with a cluster its workers do,
         which get the problem and their examples once, pickled. A worker runs Python code in one
@@ -173,7 +182,8 @@ class StructuredSVM(KernelPairs):
         gamma: float | str = "scale",
         coef0: float = 0.0,
         method: str = "auto",
-        sample_size: int = 1000,
+        sample_size: int | None = None,
+        passes: int = 4,
         max_basis: int | None = None,
         random_state: Any = None,
         max_iter: int | None = None,
@@ -198,6 +208,7 @@ class StructuredSVM(KernelPairs):
         self.coef0 = coef0
         self.method = method
         self.sample_size = sample_size
+        self.passes = passes
         self.max_basis = max_basis
         self.random_state = random_state
         self.max_iter = max_iter
@@ -281,10 +292,10 @@ class StructuredSVM(KernelPairs):
             raise ValueError("parts gave none for any example: there is nothing to learn from")
         outputs, plain = try_parts(self.problem_, X, Y, counts, self.rescaling)
         model = PartExamples(self.problem_, X, Y, counts, outputs, plain, self.rescaling)
-        with inference_for(self, model, self._processes()):
-            result = self._fit_kernel(
-                data, "structured", rows, lambda executor: ProblemSurface(model, executor)
-            )
+        # Samples are made here, and are small.
+        here = self.method == CONSTANT
+        with contextlib.nullcontext() if here else inference_for(self, model, self._processes()):
+            result = self._fit_kernel(data, "structured", rows, model)
         if result.status is not Status.INTERRUPTED:
             model.audit(lambda which: self._table(rows[which]), self.plain_coef_)
         return self._judged(result, model)

@@ -1,10 +1,17 @@
-"""The oracle that looks at a sample of all rows (Yu & Joachims 2008, Algorithm 2).
+"""The oracle that looks at a sample of all examples (Yu & Joachims 2008, Algorithm 2).
 
-A cut is that of r rows drawn from all, a loss or not: r² kernel values, however many rows there
-are. The risk is known on samples only.
+A cut is that of r examples drawn from all, a loss or not: some r² kernel values, however many
+examples there are. The risk is known on samples only.
+
+What an example is, a row or an input with an output of many parts, the ``Population`` knows. It
+gives a ``Sample`` of examples, which evaluates points and makes cuts; the oracle draws, and keeps
+the span of the cuts.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -13,97 +20,123 @@ from ..kernels import KernelMatrix
 from ..risks import Risk, Targets
 from .point import Cut, Line, Point
 from .row_surface import RowSurface
-from .sampled import SpanOracle, product
-from .span import Expansion
+from .sampled import SpanOracle, Values, product
+from .span import CutSpan, Expansion
+from .surface import Surface
+
+
+@dataclass(frozen=True)
+class SampleCut:
+    """The cut of a sample, as a span takes it.
+
+    Attributes
+    ----------
+    expansion : Expansion
+    products : ndarray, shape (vectors of the span,)
+    squared : float
+        Product with itself.
+    offset : float
+    """
+
+    expansion: Expansion
+    products: np.ndarray
+    squared: float
+    offset: float
+
+
+class Sample(Protocol):
+    """Some examples, whose mean risk stands for that of all."""
+
+    @property
+    def kernel_values(self) -> int:
+        """Computed for it so far."""
+        ...
+
+    def evaluate(self, span: CutSpan, w: np.ndarray) -> Point:
+        """A point of the span, with the risk there."""
+        ...
+
+    def cut(self, point: Point) -> SampleCut | None:
+        """The cut at the point that was evaluated; None if there is no loss."""
+        ...
+
+
+class Population(Protocol):
+    """What samples are drawn from."""
+
+    @property
+    def examples(self) -> np.ndarray:
+        """Numbers of the examples that count."""
+        ...
+
+    @property
+    def values(self) -> Values:
+        """The kernel's values that expansions are about."""
+        ...
+
+    def sample(self, which: np.ndarray) -> Sample:
+        """These examples."""
+        ...
 
 
 class ConstantOracle(SpanOracle):
-    """Cuts of a sample of all rows; nothing is known of the others.
+    """Cuts of a sample of all examples; nothing is known of the others.
 
     An evaluation draws a sample; the cut at the point is that of the same sample.
 
     Parameters
     ----------
-    matrix, executor, rng
+    population : Population
+    executor, rng
         As for every oracle here.
-    targets : Targets
-    risk : Risk
     size : int
-        Rows of a sample, r.
+        Examples of a sample, r.
     """
 
     def __init__(
-        self,
-        matrix: KernelMatrix,
-        targets: Targets,
-        risk: Risk,
-        executor: Executor,
-        rng: np.random.Generator,
-        *,
-        size: int,
+        self, population: Population, executor: Executor, rng: np.random.Generator, *, size: int
     ) -> None:
-        super().__init__(matrix, executor, rng)
-        self.matrix = matrix
-        self._targets = targets
-        self.risk = risk
-        self._rows = np.flatnonzero(targets.weights)
-        self._size = min(size, len(self._rows))
-        self._resample()
-        self._heights = np.zeros((0, self._size))
+        super().__init__(population.values, executor, rng)
+        self.population = population
+        self._size = size
+        self._sample: Sample | None = None
+        self._before = 0  # kernel values of earlier samples
 
-    def _resample(self) -> None:
-        self._sample = rows = self.draw(self._rows, self._size)
-        # The sample stands for all rows; with equal weights this is the mean over the sample.
-        total = self._targets.total * (len(rows) / len(self._rows))
-        targets = Targets(self._targets.labels[rows], self._targets.weights[rows], total)
-        self._surface = RowSurface(targets, self.risk, SerialExecutor())
+    @property
+    def sample(self) -> Sample:
+        """The one drawn last."""
+        assert self._sample is not None
+        return self._sample
 
     def new_point(self) -> Point:
         """The point w = 0, not evaluated."""
-        return self._surface.new_point(np.zeros(self.dimension))
+        return Point(np.zeros(self.dimension), np.empty(0))
 
     def evaluate(self, w: np.ndarray, into: Point) -> None:
         """Move ``into`` to w and estimate the risk there on a new sample."""
-        self._resample()
-        into.w = w
-        self._heights = self._vectors_at(self._sample)
-        into.scores[...] = np.einsum("k,k...->...", self.span.factors(w), self._heights)
-        self._surface.settle(into)
-
-    def _vectors_at(self, rows: np.ndarray) -> np.ndarray:
-        """Scores of some rows under every vector: shape (vectors, rows) or (..., outputs)."""
-        expansions = self.span.expansions
-        tail = () if self.risk.outputs is None else (self.risk.outputs,)
-        if not expansions:
-            return np.zeros((0, len(rows), *tail))
-        terms = np.concatenate([e.rows for e in expansions])
-        coef = np.concatenate([e.coef for e in expansions])
-        vector = np.repeat(np.arange(len(expansions)), [len(e.rows) for e in expansions])
-        self.kernel_values += len(terms) * len(rows)
-        return self.matrix.restricted(rows).grouped(terms, coef, vector, len(expansions))
+        self._before = self.kernel_values
+        self._sample = self.population.sample(self.draw(self.population.examples, self._size))
+        into.take(self._sample.evaluate(self.span, w))
+        self.kernel_values = self._before + self._sample.kernel_values
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
         """At the end: nothing is known between points of different samples."""
         assert k == 1.0
-        into.copy(end)
+        # Evaluations make new arrays, so these may be shared.
+        into.w, into.scores, into.coef = end.w, end.scores, end.coef
+        into.bias, into.risk, into.offset = end.bias, end.risk, end.offset
 
     def descend(self, line: Line) -> float:
         """Not called: nothing is known along a line, so that the step is the plain one."""
         raise AssertionError("the constant-time method takes the plain step")
 
     def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
-        """The cut at the point evaluated last, of its sample: r² kernel values."""
-        coef, offset = self._surface.coefficients(start)
-        total = self._surface.total
-        lossy = np.flatnonzero(coef if coef.ndim == 1 else np.any(coef != 0.0, axis=1))
-        if len(lossy) == 0:
+        """The cut at the point evaluated last, of its sample."""
+        found = self.sample.cut(start)
+        self.kernel_values = self._before + self.sample.kernel_values
+        if found is None:
             return Cut(np.zeros(self.dimension), 0.0)
-        expansion = Expansion(self._sample[lossy], coef[lossy] / total)
-        own = self.matrix.restricted(expansion.rows).combine(expansion.rows, expansion.coef)
-        self.kernel_values += len(lossy) ** 2
-        products = np.array([product(expansion.coef, h[lossy]) for h in self._heights])
-        squared = product(expansion.coef, own)
-        return Cut(self.span.add(expansion, products, squared), offset / total)
+        return Cut(self.span.add(found.expansion, found.products, found.squared), found.offset)
 
     def rebase(self, vectors: np.ndarray, point: Point, capacity: int) -> np.ndarray:
         """Forget all vectors but these, in whose span the point lies.
@@ -117,3 +150,102 @@ class ConstantOracle(SpanOracle):
         coordinates = old.coordinates(vectors)
         self.span = old.kept(coordinates, [old.expansions[k] for k in vectors], capacity)
         return coordinates
+
+
+class MatrixSample:
+    """Examples whose risk is a function of the scores of some rows of a kernel matrix.
+
+    Attributes
+    ----------
+    rows : ndarray of int64
+        Those rows.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+        Of all rows.
+    rows
+        The same.
+    surface : Surface
+        The mean risk of the examples, over the scores of these rows.
+    """
+
+    def __init__(self, matrix: KernelMatrix, rows: np.ndarray, surface: Surface) -> None:
+        self.rows = rows
+        self._matrix = matrix
+        self._surface = surface
+        self._span: CutSpan | None = None
+        self.kernel_values = 0
+
+    def evaluate(self, span: CutSpan, w: np.ndarray) -> Point:
+        """The point w of a span: a kernel value for every row and every row of the expansion."""
+        self._span = span
+        point = self._surface.new_point(w)
+        expansion = span.expand(w) if self._many(span) else span.listed(w)
+        if len(expansion.rows):
+            at = self._at(self.rows, expansion.rows)
+            point.scores[...] = at.combine(expansion.rows, expansion.coef)
+        self._surface.settle(point)
+        return point
+
+    def _many(self, span: CutSpan) -> bool:
+        """Whether the vectors have so many terms that finding those of the same row pays."""
+        return sum(len(e.rows) for e in span.expansions) > self._matrix.columns
+
+    def _at(self, rows: np.ndarray, terms: np.ndarray) -> KernelMatrix:
+        """The matrix at some rows; its values for the terms are counted."""
+        matrix = self._matrix.restricted(rows)
+        self.kernel_values += matrix.values_of(terms)
+        return matrix
+
+    def cut(self, point: Point) -> SampleCut | None:
+        """The cut at the point that was evaluated: its values at its rows and all others'."""
+        coef, offset = self._surface.coefficients(point)
+        total = self._surface.total
+        lossy = np.flatnonzero(coef if coef.ndim == 1 else np.any(coef != 0.0, axis=1))
+        if len(lossy) == 0:
+            return None
+        assert self._span is not None
+        own = Expansion(self.rows[lossy], coef[lossy] / total)
+        every = [own, *self._span.expansions]
+        rows = np.concatenate([e.rows for e in every])
+        place = np.arange(len(rows))
+        if self._many(self._span):
+            rows, place = np.unique(rows, return_inverse=True)
+        heights = self._at(rows, own.rows).combine(own.rows, own.coef)
+        ends = np.cumsum([len(e.rows) for e in every])[:-1]
+        squared, *products = (
+            product(e.coef, heights[k]) for e, k in zip(every, np.split(place, ends), strict=True)
+        )
+        return SampleCut(own, np.array(products), squared, offset / total)
+
+
+class RowPopulation:
+    """Rows, with a sum of losses over them.
+
+    Attributes
+    ----------
+    examples : ndarray
+        Rows with a weight.
+    values : KernelMatrix
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+        Of all rows.
+    targets : Targets
+    risk : Risk
+    """
+
+    def __init__(self, matrix: KernelMatrix, targets: Targets, risk: Risk) -> None:
+        self.values = matrix
+        self.examples = np.flatnonzero(targets.weights)
+        self._targets = targets
+        self._risk = risk
+
+    def sample(self, which: np.ndarray) -> MatrixSample:
+        """These rows."""
+        # They stand for all; with equal weights the risk is their mean.
+        total = self._targets.total * (len(which) / len(self.examples))
+        targets = Targets(self._targets.labels[which], self._targets.weights[which], total)
+        return MatrixSample(self.values, which, RowSurface(targets, self._risk, SerialExecutor()))

@@ -342,7 +342,7 @@ class SurfaceOracle(WholeOracle):
 
     def scores_of(self, expansion: Expansion) -> np.ndarray:
         """Scores of all rows; the kernel values are counted."""
-        self.kernel_values += len(expansion.rows) * self.matrix.columns
+        self.kernel_values += self.matrix.values_of(expansion.rows)
         return self.matrix.combine(expansion.rows, expansion.coef)
 
     def rebase(self, vectors: np.ndarray, point: Point, capacity: int) -> np.ndarray:

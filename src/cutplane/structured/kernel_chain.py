@@ -8,6 +8,7 @@ chain of no features has them.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..exec import Executor
 from ..loops import viterbi
 from ..oracles import Line, Point
 from .chain import ChainShape, ChainWeights, LabelledChains
-from .parts import PartsSurface
+from .parts import PartsModel, PartsSurface, Reach, parts_at
 
 
 class KernelChainSurface(PartsSurface):
@@ -67,3 +68,43 @@ class KernelChainSurface(PartsSurface):
         counts = chains.counts(point.coef, self.executor)
         coef[self.parts :].reshape(-1)[:] = self.explicit.pack(counts)
         return coef, point.offset
+
+
+class KernelChains(PartsModel):
+    """All labelled chains: their tokens are the parts.
+
+    Parameters
+    ----------
+    chains : LabelledChains
+    """
+
+    def __init__(self, chains: LabelledChains) -> None:
+        shape = chains.shape
+        self.chains = chains
+        self.starts = chains.starts
+        self.outputs = shape.labels
+        self.plain = dataclasses.replace(shape, features=0).dimension
+
+    def surface(self, executor: Executor) -> KernelChainSurface:
+        return KernelChainSurface(self.chains, executor)
+
+    def some(self, which: np.ndarray, executor: Executor) -> KernelChainSurface:
+        chains = self.chains
+        lengths = self.starts[which + 1] - self.starts[which]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        truth = chains.truth[parts_at(self.starts, which)]
+        return KernelChainSurface(
+            LabelledChains(starts, truth, chains.shape, chains.loss), executor
+        )
+
+    def reach(self, radius: float) -> Reach:
+        """Of a sequence as long as the longest one, with all labels wrong."""
+        length = int(np.max(np.diff(self.starts)))
+        shape = self.chains.shape
+        # Counts of both labellings are no longer than their sums, and their product is ≥ 0.
+        sums = [length * radius, max(0, length - 1)]
+        sums += [1.0, 1.0] if shape.boundaries else []
+        sums += [max(0, length - 2)] if shape.order == 2 else []
+        squared = 2.0 * float(np.sum(np.square(sums)))
+        loss = float(length if self.chains.loss == "hamming" else 1)
+        return Reach(loss, float(np.sqrt(squared)))

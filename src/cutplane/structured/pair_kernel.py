@@ -135,8 +135,9 @@ class KnownPairs:
         self._number = {(i, key_of(Y[i])): i for i in range(count)}
         self.basis: list[int] = []
         self._place: dict[int, int] = {}
-        self._values: np.ndarray | None = np.zeros((count, 64))
-        self._filled = np.zeros(count, dtype=np.int64)
+        self._row: dict[int, int] = {}  # of the values of a pair that were asked for
+        self._values: np.ndarray | None = np.zeros((8, 64))
+        self._filled = np.zeros(8, dtype=np.int64)
 
     @property
     def columns(self) -> int:
@@ -162,16 +163,19 @@ class KnownPairs:
 
     def values(self, numbers: np.ndarray) -> np.ndarray:
         """Kernel values of pairs with the basis."""
-        columns = self.columns
-        if not self._room(len(self.inputs), columns):
+        columns, row = self.columns, self._row
+        if self._values is not None:
+            at = np.array([row.setdefault(k, len(row)) for k in numbers.tolist()], dtype=np.int64)
+        if not self._room(len(row), columns):
             return self._compute(numbers, 0)
         assert self._values is not None
-        behind = np.unique(numbers[self._filled[numbers] < columns])
-        for filled in np.unique(self._filled[behind]):
-            some = behind[self._filled[behind] == filled]
-            self._values[some, filled:columns] = self._compute(some, int(filled))
-        self._filled[behind] = columns
-        return self._values[numbers, :columns]
+        _, firsts = np.unique(at, return_index=True)
+        behind = firsts[self._filled[at[firsts]] < columns]
+        for filled in np.unique(self._filled[at[behind]]):
+            some = behind[self._filled[at[behind]] == filled]
+            self._values[at[some], filled:columns] = self._compute(numbers[some], int(filled))
+        self._filled[at[behind]] = columns
+        return self._values[at, :columns]
 
     def _compute(self, numbers: np.ndarray, first: int) -> np.ndarray:
         """Values with the basis from a place on."""

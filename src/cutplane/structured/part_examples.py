@@ -10,8 +10,10 @@ gives less. The coefficients of the parts, divided by the number of examples, ar
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,8 +24,8 @@ from . import rows
 from .examples import AUDITED
 from .inference import Inference, bounds, runs_in_threads
 from .part_scores import PartScores, coefficients_of, plain_of
-from .parts import PartsSurface
-from .problem import RESCALINGS, ROUNDING, SLACK, call, count_of, losses_of, take
+from .parts import PartsModel, PartsSurface, Reach, parts_at
+from .problem import RESCALINGS, ROUNDING, SLACK, call, losses_of, take
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,9 @@ class PartAnswers:
         What the risk is the mean of.
     below : int or None
         An example for which inference gave less than the truth has.
+    largest : ndarray, shape (4,)
+        Of these examples: the largest loss, |coefficients of a part|, sum of the latter over the
+        parts of an example, and |difference of plain features|.
     """
 
     coef: np.ndarray
@@ -47,6 +52,7 @@ class PartAnswers:
     offset: float
     values: np.ndarray
     below: int | None
+    largest: np.ndarray
 
 
 class PartChunk:
@@ -56,8 +62,8 @@ class PartChunk:
     ----------
     problem : Problem
     X, Y : lists
-    first : int
-        Number of the first example.
+    first : int or Numbers
+        Number of the first example, or those of all.
     counts : ndarray
         Parts of each example.
     truth : ndarray, shape (parts, K)
@@ -72,7 +78,7 @@ class PartChunk:
         problem: Any,
         X: Sequence[Any],
         Y: Sequence[Any],
-        first: int,
+        first: rows.First,
         counts: np.ndarray,
         truth: np.ndarray,
         plain_truth: rows.Rows,
@@ -120,22 +126,49 @@ class PartChunk:
         worse = values < 0.0
         below = np.flatnonzero(values < -ROUNDING * (1.0 + losses + size))
         coef[worse[example]] = 0.0
+        lengths = rows.sizes(coef)
+        largest = (losses, lengths, np.bincount(example, lengths, len(losses)), rows.sizes(plain))
         return PartAnswers(
             coef,
             rows.total(plain, ~worse),
             float(losses[~worse].sum()),
             np.maximum(values, 0.0),
             self.first + int(below[0]) if len(below) else None,
+            np.array([np.max(numbers, initial=0.0) for numbers in largest]),
         )
 
 
-class PartExamples:
+class ChunkGroup:
+    """Some examples in chunks.
+
+    Attributes
+    ----------
+    chunks : list of PartChunk
+    inference : Inference
+    count, parts : int
+        Examples, and their parts.
+    slices : list of slice
+        Parts of each chunk.
+    """
+
+    def __init__(self, chunks: list[PartChunk], threads: bool) -> None:
+        self.chunks = chunks
+        self.inference = Inference(chunks, threads)
+        self.count = sum(len(chunk.counts) for chunk in chunks)
+        edges = np.cumsum([0, *(int(chunk.counts.sum()) for chunk in chunks)]).tolist()
+        self.parts = edges[-1]
+        self.slices = [slice(a, b) for a, b in itertools.pairwise(edges)]
+
+
+class PartExamples(PartsModel):
     """All examples of a problem in its kernel form.
 
     Attributes
     ----------
     nonmaximal : int or None
         An example for which inference gave less than an output that was known; None so far.
+    largest : ndarray, shape (4,)
+        What ``PartAnswers.largest`` was at most so far.
 
     Parameters
     ----------
@@ -162,29 +195,53 @@ class PartExamples:
     ) -> None:
         self.problem = problem
         self.plain = plain
-        self.examples = count_of(X)
         self.outputs = outputs
         self.starts = np.concatenate([[0], np.cumsum(counts)])
         self.nonmaximal: int | None = None
-        self.chunks = []
-        self._edges = bounds(problem, self.examples, rescaling)
-        for a, b in self._edges:
-            some = X[a:b], Y[a:b]
-            truth = coefficients_of(problem, a, *some, counts[a:b], outputs)
-            plain_truth = plain_of(problem, a, *some, plain)
-            self.chunks.append(
-                PartChunk(problem, *some, a, counts[a:b], truth, plain_truth, rescaling)
-            )
-        self.inference = Inference(self.chunks, runs_in_threads(problem, rescaling))
+        self.largest = np.zeros(4)
+        self._X, self._Y, self._counts = X, Y, counts
+        self._rescaling = rescaling
+        self._threads = runs_in_threads(problem, rescaling)
+
+    @cached_property
+    def whole(self) -> ChunkGroup:
+        """All examples."""
+        edges = bounds(self.problem, self.count, self._rescaling)
+        return ChunkGroup(
+            [self._chunk(self._X[a:b], self._Y[a:b], a, self._counts[a:b]) for a, b in edges],
+            self._threads,
+        )
 
     @property
-    def parts(self) -> int:
-        """Parts of all examples."""
-        return int(self.starts[-1])
+    def inference(self) -> Inference:
+        """Of all examples."""
+        return self.whole.inference
 
-    def slices(self) -> list[slice]:
-        """Parts of each chunk."""
-        return [slice(int(self.starts[a]), int(self.starts[b])) for a, b in self._edges]
+    def _chunk(
+        self, X: Sequence[Any], Y: Sequence[Any], first: rows.First, counts: np.ndarray
+    ) -> PartChunk:
+        truth = coefficients_of(self.problem, first, X, Y, counts, self.outputs)
+        plain_truth = plain_of(self.problem, first, X, Y, self.plain)
+        return PartChunk(self.problem, X, Y, first, counts, truth, plain_truth, self._rescaling)
+
+    def _chunk_of(self, which: np.ndarray) -> PartChunk:
+        """Some examples."""
+        at = which.tolist()
+        lists = take(self._X, at), take(self._Y, at)
+        return self._chunk(*lists, rows.Numbers(which), self._counts[which])
+
+    def surface(self, executor: Executor) -> ProblemSurface:
+        return ProblemSurface(self, self.whole, executor)
+
+    def some(self, which: np.ndarray, executor: Executor) -> ProblemSurface:
+        edges = bounds(self.problem, len(which), self._rescaling)
+        chunks = [self._chunk_of(which[a:b]) for a, b in edges]
+        return ProblemSurface(self, ChunkGroup(chunks, self._threads), executor)
+
+    def reach(self, radius: float) -> Reach:
+        """From the largest numbers so far: more is not known of a user's problem."""
+        loss, _, parts, plain = self.largest.tolist()
+        return Reach(loss, parts * radius + plain)
 
     def note(self, example: int | None) -> None:
         """An example for which inference was caught, if none was known."""
@@ -201,48 +258,38 @@ class PartExamples:
         w : ndarray
             Plain weights.
         """
-        stride = -(-self.examples // AUDITED)
-        for chunk in self.chunks:
-            at = [i for i in range(count_of(chunk.X)) if (chunk.first + i) % stride == 0]
-            if not at or self.nonmaximal is not None:
-                continue
-            local = np.concatenate([[0], np.cumsum(chunk.counts)])
-            which = np.concatenate([np.arange(local[i], local[i + 1]) for i in at])
-            some = PartChunk(
-                chunk.problem,
-                take(chunk.X, at),
-                take(chunk.Y, at),
-                chunk.first,
-                chunk.counts[at],
-                chunk.truth[which],
-                chunk.plain_truth[at],
-                chunk.rescaling,
-            )
-            table = scores(int(self.starts[chunk.first]) + which)
-            found, guess = some.answer(table, w), some.prediction(table, w)
-            below = found.values < guess.values * (1.0 - ROUNDING) - ROUNDING
-            if below.any():
-                self.note(chunk.first + at[int(np.argmax(below))])
+        if self.nonmaximal is not None:
+            return
+        which = np.arange(0, self.count, -(-self.count // AUDITED))
+        some = self._chunk_of(which)
+        table = scores(parts_at(self.starts, which))
+        found, guess = some.answer(table, w), some.prediction(table, w)
+        below = found.values < guess.values * (1.0 - ROUNDING) - ROUNDING
+        if below.any():
+            self.note(int(which[np.argmax(below)]))
 
 
 class ProblemSurface(PartsSurface):
-    """The risk of a problem over the scores of all parts and the plain weights.
+    """The risk of some examples, or all, over the scores of their parts and the plain weights.
 
     A point's ``coef`` is the plane that touches the risk there.
 
     Parameters
     ----------
     model : PartExamples
+        All examples.
+    group : ChunkGroup
+        Those that count.
     executor : Executor
     """
 
-    def __init__(self, model: PartExamples, executor: Executor) -> None:
-        super().__init__(model.parts, model.outputs, model.plain, executor, model.outputs)
+    def __init__(self, model: PartExamples, group: ChunkGroup, executor: Executor) -> None:
+        super().__init__(group.parts, model.outputs, model.plain, executor, model.outputs)
         self.model = model
-        self._slices = model.slices()
-        size = max(float(np.max(np.sum(c.truth**2, axis=1), initial=0.0)) for c in model.chunks)
+        self.group = group
+        size = max(float(np.max(rows.sizes(c.truth), initial=0.0)) for c in group.chunks)
         # Until there are cuts: a part that is wrong counts as that of the truth and of another.
-        self._largest = float(np.sqrt(2.0 * size)) / model.examples
+        self._largest = float(np.sqrt(2.0)) * size / group.count
 
     @property
     def largest(self) -> float:
@@ -253,21 +300,21 @@ class ProblemSurface(PartsSurface):
 
     def settle(self, point: Point) -> None:
         w = self.plain_of(point.scores).copy()
-        arguments = [(point.scores[part], w) for part in self._slices]
-        answers = self.model.inference.call_each("answer", arguments, self.executor)
+        group, model = self.group, self.model
+        arguments = [(point.scores[part], w) for part in group.slices]
+        answers = group.inference.call_each("answer", arguments, self.executor)
         plain, offset, risk = np.zeros(self.plain), 0.0, 0.0
-        for part, answer in zip(self._slices, answers, strict=True):
+        for part, answer in zip(group.slices, answers, strict=True):
             point.coef[part] = answer.coef
             plain += answer.plain
             offset += answer.offset
             risk += float(answer.values.sum())
-            self.model.note(answer.below)
-        count = self.model.examples
+            model.note(answer.below)
+            model.largest = np.maximum(model.largest, answer.largest)
         self.plain_of(point.coef)[:] = plain
-        point.coef /= count
-        point.offset, point.risk = offset / count, risk / count
-        sizes = np.einsum("ij,ij->i", point.coef[: self.parts], point.coef[: self.parts])
-        self._largest = max(self._largest, float(np.sqrt(np.max(sizes, initial=0.0))))
+        point.coef /= group.count
+        point.offset, point.risk = offset / group.count, risk / group.count
+        self._largest = max(self._largest, float(model.largest[1]) / group.count)
 
     def slopes(self, line: Line) -> Callable[[Point], float]:
         way = line.end.scores - line.start.scores

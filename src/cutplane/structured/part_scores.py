@@ -144,7 +144,7 @@ def _part_matrix(value: Any, example: int) -> Any:
 
 def coefficients_of(
     problem: Any,
-    first: int,
+    first: rows.First,
     X: Sequence[Any],
     Y: Sequence[Any],
     counts: np.ndarray,
@@ -154,6 +154,8 @@ def coefficients_of(
 
     Parameters
     ----------
+    first : int or Numbers
+        Number of the first example, or those of all.
     counts : ndarray
         Parts of each example.
     outputs : int or None
@@ -197,7 +199,7 @@ def _check_shape(coef: np.ndarray, shape: tuple[int, int | None], where: str) ->
 
 
 def plain_of(
-    problem: Any, first: int, X: Sequence[Any], Y: Sequence[Any], dimension: int | None
+    problem: Any, first: rows.First, X: Sequence[Any], Y: Sequence[Any], dimension: int | None
 ) -> rows.Rows:
     """Plain features of some examples; of length 0 if the problem has none."""
     if not has(problem, "plain_feature"):

@@ -14,13 +14,15 @@ of coefficients times scores, as for kernels in classification, and the span of 
 of scores and the sampling are the same; inference takes the place of a sum of losses over rows.
 
 A sampled cut (Yu & Joachims 2008, Algorithm 3) has r of the parts with a coefficient. Units cost
-no kernel value, so they are those of all examples in every cut.
+no kernel value, so they are those of all examples in every cut. In the constant-time method
+(Algorithm 2) a cut has all parts and units of r examples, and nothing of the others.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,10 +30,11 @@ import numpy as np
 from ..exec import Executor
 from ..kernels import KernelMatrix
 from ..oracles import Cut, Line, Point
+from ..oracles.constant import MatrixSample
 from ..oracles.products import Products
 from ..oracles.sampled import SurfaceOracle
-from ..oracles.span import Expansion
 from ..oracles.whole_surface import PlaneSurface
+from .units import WithUnits
 
 
 class PartsSurface(PlaneSurface):
@@ -69,7 +72,121 @@ class PartsSurface(PlaneSurface):
 
     def plain_of(self, rows: np.ndarray) -> np.ndarray:
         """The plain numbers of scores or coefficients, as a view."""
-        return rows[self.parts :].reshape(-1)[: self.plain]
+        return plain_numbers(rows, self.parts, self.plain)
+
+
+def plain_numbers(rows: np.ndarray, parts: int, plain: int) -> np.ndarray:
+    """The plain numbers below so many parts, as a view."""
+    return rows[parts:].reshape(-1)[:plain]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How much an example can matter.
+
+    Attributes
+    ----------
+    loss : float
+        The largest loss of an output.
+    radius : float
+        The largest |Ψ(x, z) − Ψ(x, y)|; with slack rescaling times the loss.
+    """
+
+    loss: float
+    radius: float
+
+
+class PartsModel(ABC):
+    """All examples of a problem in its kernel form: their risk, and that of some of them.
+
+    Attributes
+    ----------
+    starts : ndarray of int64, shape (examples + 1,)
+        Where the parts of each example begin.
+    outputs : int
+        K.
+    plain : int
+        Plain numbers.
+    """
+
+    starts: np.ndarray
+    outputs: int
+    plain: int
+
+    @property
+    def count(self) -> int:
+        """Number of examples."""
+        return len(self.starts) - 1
+
+    @property
+    def parts(self) -> int:
+        """Parts of all examples."""
+        return int(self.starts[-1])
+
+    @property
+    def units(self) -> int:
+        """Units of plain numbers."""
+        return -(-self.plain // self.outputs)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the coefficients of a vector."""
+        return (self.parts + self.units, self.outputs)
+
+    def plain_of(self, rows: np.ndarray) -> np.ndarray:
+        """The plain numbers of coefficients, as a view."""
+        return plain_numbers(rows, self.parts, self.plain)
+
+    @abstractmethod
+    def surface(self, executor: Executor) -> PartsSurface:
+        """The mean risk of all examples."""
+
+    @abstractmethod
+    def some(self, which: np.ndarray, executor: Executor) -> PartsSurface:
+        """The mean risk of some examples, over the scores of their parts."""
+
+    @abstractmethod
+    def reach(self, radius: float) -> Reach:
+        """How much an example can matter, if √k(u, u) is at most the radius for every part."""
+
+
+class PartsPopulation:
+    """Examples with parts, that samples are drawn from.
+
+    Attributes
+    ----------
+    examples : ndarray
+        All of them.
+    values : KernelMatrix
+        Of all parts and units.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+        Of all parts.
+    model : PartsModel
+    executor : Executor
+    """
+
+    def __init__(self, matrix: KernelMatrix, model: PartsModel, executor: Executor) -> None:
+        self.values = WithUnits(matrix, model.units)
+        self.examples = np.arange(model.count)
+        self._model = model
+        self._executor = executor
+
+    def sample(self, which: np.ndarray) -> MatrixSample:
+        """These examples: their parts, and all units."""
+        model = self._model
+        units = model.parts + np.arange(model.units)
+        rows = np.concatenate([parts_at(model.starts, which), units])
+        return MatrixSample(self.values, rows, model.some(which, self._executor))
+
+
+def parts_at(starts: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """Numbers of the parts of some examples, one after the other."""
+    counts = starts[which + 1] - starts[which]
+    before = np.cumsum(counts) - counts
+    return np.repeat(starts[which] - before, counts) + np.arange(int(counts.sum()))
 
 
 class PartsOracle(SurfaceOracle):
@@ -97,21 +214,14 @@ class PartsOracle(SurfaceOracle):
         centred: bool,
     ) -> None:
         super().__init__(
-            matrix, surface, executor, rng, size=size, centred=centred, free=surface.parts
+            WithUnits(matrix, surface.shape[0] - surface.parts),
+            surface,
+            executor,
+            rng,
+            size=size,
+            centred=centred,
+            free=surface.parts,
         )
-
-    @property
-    def rows(self) -> int:
-        return self.surface.shape[0]
-
-    def scores_of(self, expansion: Expansion) -> np.ndarray:
-        own = expansion.rows < self.surface.parts
-        scores = np.zeros(self.surface.shape)
-        scores[: self.surface.parts] = self.matrix.combine(expansion.rows[own], expansion.coef[own])
-        scores[expansion.rows[~own]] = expansion.coef[~own]
-        if self.matrix.values is None:  # those of a stored matrix are counted once
-            self.kernel_values += int(np.count_nonzero(own)) * self.surface.parts
-        return scores
 
 
 class FeatureModel:

@@ -167,22 +167,22 @@ def _at(where: str) -> Iterator[None]:
         raise
 
 
-def call(problem: Any, name: str, first: int, lists: Sequence[Any], *more: Any) -> Any:
+def call(problem: Any, name: str, first: rows.First, lists: Sequence[Any], *more: Any) -> Any:
     """A method for many examples, by its batch form if there is one.
 
     Parameters
     ----------
     problem : Problem
     name : str
-    first : int
-        Number of the first example.
+    first : int or Numbers
+        Number of the first example, or those of all.
     lists : sequence of lists
         Arguments per example.
     more : arguments that all examples share
     """
     count = count_of(lists[0])
     if has_batch(problem, name):
-        with _at(f"raised by {name}_batch for examples {first} to {first + count - 1}"):
+        with _at(f"raised by {name}_batch for examples {first} to {first + (count - 1)}"):
             answer = getattr(problem, f"{name}_batch")(*lists, *more)
         size = count_of(answer)
         if size != count:
@@ -199,7 +199,7 @@ def call(problem: Any, name: str, first: int, lists: Sequence[Any], *more: Any) 
 
 def features_of(
     problem: Any,
-    first: int,
+    first: rows.First,
     X: Sequence[Any],
     Y: Sequence[Any],
     dimension: int | None,
@@ -210,7 +210,7 @@ def features_of(
     return rows.stack(answer, first, dimension, name)
 
 
-def losses_of(problem: Any, first: int, Y: Sequence[Any], Z: Sequence[Any]) -> np.ndarray:
+def losses_of(problem: Any, first: rows.First, Y: Sequence[Any], Z: Sequence[Any]) -> np.ndarray:
     """Losses, each a finite number ≥ 0."""
     answer = call(problem, "loss", first, (Y, Z))
     try:

@@ -10,14 +10,33 @@ import scipy.sparse
 Rows = Any  # ndarray of float64, or scipy.sparse.csr_array
 
 
-def stack(vectors: Any, first: int, dimension: int | None, name: str = "joint_feature") -> Rows:
+class Numbers:
+    """Numbers of examples that need not follow one another, for messages about them.
+
+    In the place of the number of the first one: ``numbers + i`` is that of the i-th.
+    """
+
+    def __init__(self, which: np.ndarray) -> None:
+        self._which = which
+
+    def __add__(self, i: int) -> int:
+        return int(self._which[i])
+
+    def __str__(self) -> str:
+        return str(self + 0)
+
+
+First = int | Numbers
+
+
+def stack(vectors: Any, first: First, dimension: int | None, name: str = "joint_feature") -> Rows:
     """A matrix from a matrix or from vectors, checked.
 
     Parameters
     ----------
     vectors : matrix, or list of arrays or sparse vectors
-    first : int
-        Number of the first example.
+    first : int or Numbers
+        Number of the first example, or those of all.
     dimension : int or None
         Length that vectors must have; None for that of the first.
     name : str
@@ -31,7 +50,7 @@ def stack(vectors: Any, first: int, dimension: int | None, name: str = "joint_fe
         found = [_vector(v, first + i, name) for i, v in enumerate(vectors)]
         matrix = _stacked(found, first, dimension, name)
     if dimension is not None and matrix.shape[1] != dimension:
-        raise ValueError(_wrong_length(matrix.shape[1], first, dimension, name))
+        raise ValueError(_wrong_length(matrix.shape[1], first + 0, dimension, name))
     values = matrix.data if scipy.sparse.issparse(matrix) else matrix
     if not np.all(np.isfinite(values)):
         bad = next(i for i in range(matrix.shape[0]) if not np.all(np.isfinite(_values(matrix, i))))
@@ -72,7 +91,7 @@ def _vector(value: Any, example: int, name: str) -> Any:
     return vector
 
 
-def _stacked(vectors: list[Any], first: int, dimension: int | None, name: str) -> Rows:
+def _stacked(vectors: list[Any], first: First, dimension: int | None, name: str) -> Rows:
     expected = dimension if dimension is not None else vectors[0].shape[-1]
     for i, vector in enumerate(vectors):
         if vector.shape[-1] != expected:
