@@ -8,7 +8,12 @@ that were computed the same way wherever it is tested.
 
 from __future__ import annotations
 
+import numpy as np
+
 from .._jit import jit
+
+# Bits of a floating point number that do not count for its bin: 2^(52 − this) bins per octave.
+OCTAVE_SHIFT = 46
 
 
 @jit(reassociate=True)
@@ -97,6 +102,30 @@ def line_steps(start, start_bias, end, end_bias, labels, weights, high, position
         jumps[count] = abs(rate)
         count += 1 if 0.0 < k < high else 0
     return count, slope
+
+
+@jit
+def line_profile(start, start_bias, end, end_bias, labels, weights, first, bins):
+    """bins[b] += jumps of d/dk Σ weight·loss at start + k(end − start), k > 0 in bin b.
+
+    A bin's number is the leading bits of k from ``first`` on; the first and the last bin take
+    what lies below and beyond. Returns the derivative at 0+.
+    """
+    last = bins.shape[0] - 1
+    slope = 0.0
+    for i in range(start.shape[0]):
+        y = labels[i]
+        here = start[i] + start_bias
+        loss = 1.0 - y * here
+        fall = y * (end[i] + end_bias - here)  # how fast the loss falls with k
+        rate = weights[i] * fall
+        slope -= rate if loss > 0.0 or (loss == 0.0 and fall < 0.0) else 0.0
+        k = loss / fall
+        place = (np.float64(k).view(np.int64) >> OCTAVE_SHIFT) - first + 1
+        place = place if place > 0 else 0
+        place = place if place < last else last
+        bins[place] += abs(rate) if k > 0.0 else 0.0  # no branch that is hard to predict
+    return slope
 
 
 @jit

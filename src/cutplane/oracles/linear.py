@@ -106,6 +106,10 @@ class LinearOracle:
         self._products.start_anew(forget=True)
         self.evaluate(point.w, point)
 
+    def forget_cuts(self) -> None:
+        """Compute the next cut from all rows, whatever was computed before."""
+        self._products.start_anew()
+
     def place(self, point: Point) -> None:
         """Compute the scores of a point from its w; bias and risk are known."""
         self._products.start_anew(forget=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -63,7 +64,9 @@ class Line:
 
         ½·curvature·k² + slope·k + R(start + k(end − start))   over 0 ≤ k ≤ longest,
 
-    to within ``tolerance`` of the minimum.
+    to within ``tolerance`` of the minimum. ``position`` says where the cut after it will be, if it
+    depends on no more than (k, by how much about the function falls until there): the λ of
+    start + λ(end − start) with the start that has moved. It is asked once at most.
     """
 
     start: Point
@@ -72,6 +75,7 @@ class Line:
     slope: float
     tolerance: float
     longest: float = np.inf
+    position: Callable[[float, float], float] | None = None
 
     def height(self, k: float, risk: float, derivative: float) -> Height:
         """The function at k, from the risk there and its derivative in k."""

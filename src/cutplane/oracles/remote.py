@@ -8,6 +8,7 @@ are added up here in the order in which they are added where all rows are in one
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from ..exec.orders import Order
 from ..risks import Risk, Scores, Targets
 from .changes import MOST_UPDATES
 from .holder import COEF, RowTask, Slot, Task
+from .octaves import Octaves
 from .row_passes import Question
 from .selection import Grid, Listed, ListedSteps
 
@@ -39,6 +41,8 @@ class Rounds:
         self._crew = crew
         self._posted: list[Order] = []
         self._known: dict[tuple[Any, ...], list[Any]] = {}
+        # What was done already and is ordered or asked next, one after the other.
+        self._done: deque[tuple[tuple[Any, ...], list[Any] | None]] = deque()
         self._suggested: list[Order] = []
         self._base = 0
 
@@ -52,8 +56,17 @@ class Rounds:
 
     def post(self, method: str, *arguments: Any, shares: Sequence[Any] | None = None) -> None:
         """An order without an answer, for the next round."""
+        if shares is None and self._taken(method, arguments) is not None:
+            return
         self._posted.append(Order(method, arguments, shares, lasting=True))
         self._known.clear()
+
+    def _taken(self, method: str, arguments: tuple[Any, ...]) -> list[Any] | None:
+        """The answer of what was done already, if this is what comes next; else it is void."""
+        if self._done and self._done[0][0] == (method, *arguments):
+            return self._done.popleft()[1]
+        self._done.clear()
+        return None
 
     def ask(
         self,
@@ -62,24 +75,32 @@ class Rounds:
         shares: Sequence[Any] | None = None,
         lasting: bool = False,
         ahead: Sequence[Order] = (),
+        then: Sequence[Order] = (),
     ) -> list[Any]:
-        """The answers of all members, one after the other."""
+        """The answers of all members, one after the other.
+
+        ``then`` are orders and questions that come next in this order, and are done at once.
+        """
+        if shares is None and (taken := self._taken(method, arguments)) is not None:
+            return taken
         if shares is None and (known := self.known(method, *arguments)) is not None:
             return known
         others = [o for o in self._suggested if (o.method, o.arguments) != (method, arguments)]
         if len(others) < len(self._suggested):
             ahead = [*ahead, *others]
         self._suggested = []
-        if lasting:
+        if lasting or then:
             self._known.clear()
         order = Order(method, arguments, shares, lasting)
-        batch = [*self._posted, order, *ahead]
+        place = len(self._posted)
+        batch = [*self._posted, order, *ahead, *then]
         self._posted = []
         answers = self._crew.round(batch)
         self._tidy(batch)
-        place = len(batch) - 1 - len(ahead)
         for k, other in enumerate(ahead, place + 1):
             self._known[(other.method, *other.arguments)] = _joined(answers, k)
+        for k, other in enumerate(then, place + 1 + len(ahead)):
+            self._done.append(((other.method, *other.arguments), _joined(answers, k)))
         return _joined(answers, place)
 
     def _tidy(self, batch: Sequence[Order]) -> None:
@@ -91,6 +112,7 @@ class Rounds:
     def begin(self) -> None:
         """Nothing before matters from now on, but how the crew was made."""
         self._posted, self._known = [], {}
+        self._done.clear()
         self._crew.log = self._crew.log[: self._base]
 
     def keep(self) -> None:
@@ -105,6 +127,12 @@ class Rounds:
         self._base = base
 
 
+def _step(name: str, arguments: Sequence[Any], updates: bool) -> Order:
+    """An order or a question that comes next."""
+    answers_only = name == "offset" or (name == "gradients" and not updates)
+    return Order(name, tuple(arguments), lasting=not answers_only)
+
+
 def _orders(name: str, arguments: Sequence[Any]) -> list[Order]:
     """A question that comes ahead, with what follows from it."""
     orders = [Order(name, tuple(arguments), lasting=name in SEARCHING)]
@@ -114,7 +142,7 @@ def _orders(name: str, arguments: Sequence[Any]) -> list[Order]:
 
 
 def _joined(answers: Sequence[Sequence[Any]], k: int) -> list[Any]:
-    return [entry for member in answers for entry in member[k]]
+    return [entry for member in answers for entry in member[k] or ()]
 
 
 class RemoteMatrix:
@@ -183,6 +211,11 @@ class RemoteMatrix:
         """The rows of each member."""
         return [slice(self.part_rows[plan.first], self.part_rows[plan.last]) for plan in self.plans]
 
+    def add_up(self, sums: Sequence[np.ndarray]) -> np.ndarray:
+        """The sum over all rows, from those of the nodes of all members."""
+        nodes = [node for plan in self.plans for node in plan.nodes]
+        return add_nodes(dict(zip(nodes, sums, strict=True)), self.plans[0].parts)
+
     def scores(self, w: np.ndarray, out: np.ndarray, executor: Executor) -> None:
         """out = X·w, in one round."""
         answers = self.rounds().ask("plain_product", shares=[w] * len(self.plans))
@@ -234,8 +267,7 @@ class RemoteProducts:
             coef = coef.copy() if self.updates else coef
             shares = [coef[rows] for rows in self._matrix.member_rows()]
             sums = self.rounds.ask("gradients", shares=shares, lasting=self.updates)
-        nodes = [node for plan in self._matrix.plans for node in plan.nodes]
-        return add_nodes(dict(zip(nodes, sums, strict=True)), self._matrix.plans[0].parts)
+        return self._matrix.add_up(sums)
 
     def start_anew(self, forget: bool = False) -> None:
         self._gradients = 0
@@ -256,6 +288,8 @@ class RemotePasses:
     risk : Risk
     slices : sequence of slice
         All rows, in chunks.
+    counts : sequence of int
+        Chunks of each part.
     light : bool
         Whether a pass is not worth more than one thread.
     """
@@ -269,6 +303,7 @@ class RemotePasses:
         targets: Targets,
         risk: Risk,
         slices: Sequence[slice],
+        counts: Sequence[int],
         light: bool,
     ) -> None:
         self._rounds = products.rounds
@@ -286,8 +321,9 @@ class RemotePasses:
                     for chunk in slices
                     if rows.start <= chunk.start and chunk.stop <= rows.stop
                 ],
+                counts[plan.first : plan.last],
             )
-            for rows in matrix.member_rows()
+            for plan, rows in zip(matrix.plans, matrix.member_rows(), strict=True)
         ]
         self._rounds.post("begin_rows", risk, light, shares=shares)
         self._rounds.keep()
@@ -299,13 +335,16 @@ class RemotePasses:
     def blend(self, start: Slot, end: Slot, k: float, into: Slot) -> None:
         self._rounds.post("blend", start, end, k, into)
 
-    def value(self, at: Scores, ahead: Sequence[Question] = ()) -> list[float]:
+    def value(
+        self, at: Scores, ahead: Sequence[Question] = (), then: Sequence[Question] = ()
+    ) -> list[float]:
         orders = [order for name, *arguments in ahead for order in _orders(name, arguments)]
-        known = self._rounds.known("value", at)
+        steps = [_step(name, arguments, self._updates) for name, *arguments in then]
+        known = None if then else self._rounds.known("value", at)
         if known is not None:  # the others go with the first of them
             self._rounds.suggest(orders)
             return known
-        return self._rounds.ask("value", at, ahead=orders)
+        return self._rounds.ask("value", at, ahead=orders, then=steps)
 
     # -- planes ---------------------------------------------------------------
 
@@ -343,6 +382,10 @@ class RemotePasses:
 
     def line_and_bias(self, start: Slot, end: Slot, k: float, bias: float) -> list[np.ndarray]:
         return self._rounds.ask("line_and_bias", start, end, k, bias)
+
+    def profile_line(self, start: Scores, end: Scores, octaves: Octaves) -> np.ndarray:
+        sums = self._rounds.ask("line_profiles", start, end, octaves)
+        return self._matrix.add_up(sums)
 
     def list_line(
         self, start: Scores, end: Scores, first: float, last: float, grid: Grid

@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from ..data.parts import ChunkSums
 from ..exec import Executor, SerialExecutor
 from ..risks import HingeRisk, Risk, Scores, SmoothRisk, Targets
 from .joint import minimise_jointly
 from .line import newton
+from .octaves import Octaves
 from .point import Line, Point
 from .row_passes import Passes, Question, RowPasses
 from .selection import FAR, Grid, find_zero
@@ -51,7 +53,8 @@ class RowSurface(Surface):
     edges : sequence of int, optional
         Rows at which parts of the data begin, and the end.
     passes : callable, optional
-        If the rows are elsewhere: (chunks of rows, ``light``) → Passes of those who hold them.
+        If the rows are elsewhere: (chunks of rows, how many each part has, ``light``) → Passes of
+        those who hold them.
     """
 
     def __init__(
@@ -62,7 +65,7 @@ class RowSurface(Surface):
         *,
         free_bias: bool = False,
         edges: Sequence[int] | None = None,
-        passes: Callable[[list[slice], bool], Passes] | None = None,
+        passes: Callable[[list[slice], list[int], bool], Passes] | None = None,
     ) -> None:
         if free_bias and not risk.has_bias:
             raise ValueError(f"{type(risk).__name__} has no exact unregularised bias")
@@ -74,9 +77,10 @@ class RowSurface(Surface):
         self.passes: Passes
         if passes is None:
             runner = SerialExecutor() if self.light else executor
-            self.passes = RowPasses(targets, risk, self.slices, runner)
+            sums = ChunkSums.whole(self.chunk_counts)
+            self.passes = RowPasses(targets, risk, self.slices, runner, sums)
         else:
-            self.passes = passes(self.slices, self.light)
+            self.passes = passes(self.slices, self.chunk_counts, self.light)
         self._line_start: Point | None = None  # of the last line
 
     def new_point(self, w: np.ndarray) -> Point:
@@ -92,9 +96,9 @@ class RowSurface(Surface):
         start = self._line_start
         if start is None or point is start or point is self._spare:
             return []
-        a, b, likely = start.view(), point.view(), 2.0 * self._step_guess
+        a, b = start.view(), point.view()
         if isinstance(self.risk, HingeRisk):
-            return [("list_line", a, b, 0.0, likely, Grid.over(0.0, likely))]
+            return [("line_profiles", a, b, Octaves.around(self._step_guess))]
         if self.free_bias:
             k = self._step_guess
             bias = start.bias + k * (point.bias - start.bias)
@@ -180,25 +184,38 @@ class RowSurface(Surface):
     # -- lines ----------------------------------------------------------------
 
     def descend(self, line: Line) -> float:
-        """Move the start of a line to the minimum on it; returns its k.
-
-        The hinge's minimum is exact without a bias; others stop within the tolerance of it.
-        """
+        """Move the start of a line to the minimum on it, within the tolerance; returns its k."""
         self._line_start = line.start
         if self.free_bias and not isinstance(self.risk, HingeRisk):
             k = self._descend_jointly(line)
             if k > 0.0:
                 return k
         if isinstance(self.risk, HingeRisk):
-            k = self._line_by_selection(line)
+            k, fall = self._line_by_profile(line)
         else:
-            k = self._line_by_search(line)
+            k, fall = self._line_by_search(line)
         if self.free_bias:
             return self._descend_with_bias(line, k)
         if k > 0.0:
             self._step_guess = k
-            self.blend(line.start, line.end, k, line.start)
+            self._move(line.start, line.end, k, line.start)
+            then = self._cut_after(line, k, fall)
+            line.start.risk = sum(self.passes.value(line.start.view(), (), then)) / self.total
         return k
+
+    def _cut_after(self, line: Line, k: float, fall: float) -> list[Question]:
+        """What the cut after a line asks, if it is known where that will be."""
+        position = None if line.position is None else line.position(k, fall)
+        if position is None:
+            return []
+        start, end, point = line.start, line.end, self.spare()
+        view = Scores(point.scores, start.bias + position * (end.bias - start.bias))
+        return [
+            ("blend", start.scores, end.scores, position, point.scores),
+            ("fill", view, None, 0.0),
+            ("offset",),
+            ("gradients", self.passes.coef),
+        ]
 
     def _descend_jointly(self, line: Line) -> float:
         """Move the start of a line to the minimum over the line and the bias; returns its k.
@@ -255,7 +272,7 @@ class RowSurface(Surface):
         # the hinge's kinks it is nearly always as good, and the other one dear.
         enough = (0.04 if isinstance(self.risk, HingeRisk) else 4.0) * line.tolerance
         if k == 0.0 or start.risk - line.height(k, risk(k), 0.0).value < enough:
-            k = self._search(line, evaluate, k or self._step_guess)
+            k = self._search(line, evaluate, k or self._step_guess)[1].k
         if k > 0.0:
             risk(k)
             start.take(point)
@@ -267,22 +284,39 @@ class RowSurface(Surface):
         self._fill_coefficients(point)
         return sum(self.passes.slope(start.scores, end.scores)) / self.total
 
-    def _line_by_selection(self, line: Line) -> float:
+    def _line_by_profile(self, line: Line) -> tuple[float, float]:
+        """The k of the minimum on a line, and about how much the function falls until there."""
+        octaves = Octaves.around(self._step_guess)
+        profile = self.passes.profile_line(line.start.view(), line.end.view(), octaves)
+        bins, start = profile[:-1], self.total * line.slope + float(profile[-1])
+        if start >= 0.0:
+            return 0.0, 0.0
+        slope = self.total * line.curvature
+        bracket = octaves.bracket(bins, slope, start)
+        if bracket.loss <= self.total * line.tolerance:
+            k = bracket.k
+        else:
+            k = self._line_by_selection(line, bracket.low, bracket.high)
+        k = min(k, line.longest)
+        return k, octaves.fall(bins, slope, start, k) / self.total
+
+    def _line_by_selection(self, line: Line, low: float, high: float) -> float:
+        """The k of the minimum on a line to the last bit, expected in [low, high)."""
         a, b = line.start.view(), line.end.view()
 
         def list_steps(first: float, last: float, grid: Grid) -> list[Any]:
             return self.passes.list_line(a, b, first, last, grid)
 
         slope, start = self.total * line.curvature, self.total * line.slope
-        likely = 2.0 * self._step_guess
-        k = find_zero(list_steps, self.passes, slope, start, 0.0, likely, 0.0)
-        return min(k, line.longest)
+        return find_zero(list_steps, self.passes, slope, start, low, high, 0.0)
 
-    def _line_by_search(self, line: Line) -> float:
+    def _line_by_search(self, line: Line) -> tuple[float, float]:
+        """As ``_line_by_profile``, for every risk."""
         a, b = line.start.view(), line.end.view()
 
         def evaluate(k: float) -> tuple[float, float]:
             sums = in_order(self.passes.line(a, b, k)) / self.total
             return float(sums[0]), float(sums[1])
 
-        return self._search(line, evaluate, self._step_guess)
+        first, found = self._search(line, evaluate, self._step_guess)
+        return found.k, first.value - found.value

@@ -62,6 +62,24 @@ class HingeRisk(Risk):
             jumps,
         )
 
+    def line_profile(
+        self, start: Scores, end: Scores, targets: Targets, first: int, bins: np.ndarray
+    ) -> float:
+        """Add up by how much the derivative along a line jumps in bins; see the loop.
+
+        Returns the derivative at 0+.
+        """
+        return loops.line_profile(
+            start.values,
+            start.bias,
+            end.values,
+            end.bias,
+            targets.labels,
+            targets.weights,
+            first,
+            bins,
+        )
+
     def bias_steps(
         self,
         scores: Scores,
