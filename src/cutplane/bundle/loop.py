@@ -73,6 +73,7 @@ class BundleSolver(IterativeSolver):
         self.solution: ReducedSolution | None = None
         self.point = oracle.new_point()
         self.trial = oracle.new_point()
+        self.trial.rough = position is not None  # else it may become the best point
         self.recorder: Recorder | None = None
         self.due: Callable[[], bool] | None = None
         self._placed: float | None = None  # λ of the next cut, if it was chosen on the line

@@ -81,6 +81,40 @@ def bias_steps(scores, labels, weights, low, high, positions, jumps):
 
 
 @jit
+def _place(kink, low, scale, inner):
+    """Bin of a kink, of ``inner`` ones from ``low`` on; 0 is below, inner + 1 beyond."""
+    place = (kink - low) * scale
+    place = place if place >= 0.0 else -1.0  # also what is not a number
+    place = place if place < inner else inner
+    return int(place) + 1
+
+
+@jit
+def bias_profile(scores, labels, weights, low, scale, profile):
+    """By bin of a row's kink add its weight and weight·kink: columns +, −, +, −."""
+    inner = profile.shape[0] - 2
+    for i in range(scores.shape[0]):
+        y = labels[i]
+        weight = weights[i]
+        kink = y - scores[i]
+        place = _place(kink, low, scale, inner)
+        column = 0 if y > 0.0 else 1
+        profile[place, column] += weight
+        profile[place, column + 2] += weight * kink
+
+
+@jit
+def band_coefficients(scores, labels, weights, low, scale, inner, number, positive, negative, coef):
+    """As ``coefficients``, where the rows with their kink in one bin get a part."""
+    for i in range(scores.shape[0]):
+        y = labels[i]
+        place = _place(y - scores[i], low, scale, inner)
+        active = 1.0 if (place > number) == (y > 0.0) else 0.0
+        tied = positive if y > 0.0 else negative
+        coef[i] = -y * (tied if place == number else active) * weights[i]
+
+
+@jit
 def line_steps(start, start_bias, end, end_bias, labels, weights, high, positions, jumps):
     """Steps of d/dk Σ weight·loss at start + k(end − start), for 0 < k < high.
 

@@ -29,7 +29,8 @@ class Point:
 
     ``scores`` are without the bias b, which is kept apart. ``coef`` and ``offset`` are
     the plane that touches a risk of all scores at once there; sums over rows leave
-    them empty, because theirs is as cheap to compute as to keep.
+    them empty, because theirs is as cheap to compute as to keep. A ``rough`` one is on the way
+    somewhere: its bias need not be better than searches along lines need it.
     """
 
     w: np.ndarray
@@ -38,6 +39,7 @@ class Point:
     risk: float = np.inf
     coef: np.ndarray = field(default_factory=_no_numbers)
     offset: float = 0.0
+    rough: bool = False
 
     def view(self) -> Scores:
         """The scores with the bias."""

@@ -16,6 +16,8 @@ from ..data.parts import ChunkSums
 from ..exec import Executor
 from ..loops import vectors
 from ..risks import HingeRisk, Risk, Scores, SmoothRisk, Targets
+from . import bias_bins
+from .bias_bins import Band, BiasBins
 from .octaves import BINS, Octaves
 from .selection import Grid, Listed, ListedSteps, StepLists
 
@@ -91,6 +93,16 @@ class Passes(StepLists, Protocol):
 
     def line_and_bias(self, start: Any, end: Any, k: float, bias: float) -> list[np.ndarray]:
         """Value and derivatives in k and the bias at start + k(end − start) + bias."""
+        ...
+
+    def profile_bias(
+        self, scores: Any, bins: BiasBins, then: Sequence[Question] = ()
+    ) -> np.ndarray:
+        """Weights of both classes and weighted kinks by bin; ``then`` as for ``value``."""
+        ...
+
+    def fill_band(self, scores: Any, band: Band) -> None:
+        """Fill in the coefficients of a plane that is balanced by the rows in a bin."""
         ...
 
     def profile_line(self, start: Scores, end: Scores, octaves: Octaves) -> np.ndarray:
@@ -224,6 +236,29 @@ class RowPasses:
     def line(self, start: Scores, end: Scores, k: float) -> list[np.ndarray]:
         return self._run(
             lambda rows, targets: np.array(self._risk.line(start[rows], end[rows], k, targets))
+        )
+
+    def profile_bias(
+        self, scores: np.ndarray, bins: BiasBins, then: Sequence[Question] = ()
+    ) -> np.ndarray:
+        return self.bias_profiles(scores, bins)[0]
+
+    def bias_profiles(self, scores: np.ndarray, bins: BiasBins) -> list[np.ndarray]:
+        """As ``profile_bias``, of the nodes of the plan."""
+
+        def work(rows: slice, targets: Targets) -> np.ndarray:
+            profile = np.zeros((bias_bins.BINS + 2, 4))
+            self._risk.bias_profile(scores[rows], targets, bins.low, bins.scale, profile)
+            return profile
+
+        return self._sums.add(self._run(work))
+
+    def fill_band(self, scores: np.ndarray, band: Band) -> None:
+        bins = (band.bins.low, band.bins.scale, bias_bins.BINS, band.number)
+        self._run(
+            lambda rows, targets: self._risk.band_coefficients(
+                scores[rows], targets, bins, band.positive, band.negative, self.coef[rows]
+            )
         )
 
     def profile_line(self, start: Scores, end: Scores, octaves: Octaves) -> np.ndarray:

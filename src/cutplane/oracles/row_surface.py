@@ -18,6 +18,7 @@ import numpy as np
 from ..data.parts import ChunkSums
 from ..exec import Executor, SerialExecutor
 from ..risks import HingeRisk, Risk, Scores, SmoothRisk, Targets
+from .bias_bins import Band, BiasBins
 from .joint import minimise_jointly
 from .line import newton
 from .octaves import Octaves
@@ -28,6 +29,12 @@ from .surface import Surface
 
 # How far the best bias is expected from where it is guessed.
 BIAS_REACH = 0.25
+# The same where it is looked for in one pass, and how much farther in the next.
+PROFILE_REACH, WIDER = 1.0, 16.0
+# How far above the minimum over the bias a rough point may be, as a part of a line's tolerance.
+BIAS_PART = 0.1
+# Passes after which the bias is looked for to the last bit.
+MOST_PROFILES = 4
 # Derivative of a smooth risk in the bias at which it is minimised, but for rounding.
 BIAS_SLOPE = 1e-14
 
@@ -82,11 +89,33 @@ class RowSurface(Surface):
         else:
             self.passes = passes(self.slices, self.chunk_counts, self.light)
         self._line_start: Point | None = None  # of the last line
+        self._bias_tolerance = 0.0
+        self._cutting: Point | None = None  # where a cut is made
+        self._cut_bias: float | None = None  # about the best one there
+        self._band: Band | None = None  # the best one there
 
     def new_point(self, w: np.ndarray) -> Point:
         return Point(w, self.passes.new_scores())
 
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "bias_tolerance": self._bias_tolerance}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self._bias_tolerance = float(state.get("bias_tolerance", 0.0))
+
     def settle(self, point: Point) -> None:
+        if not (point.rough and self._settle_roughly(point)):
+            self._settle_exactly(point)
+
+    def _settle_roughly(self, point: Point, then: Sequence[Question] = ()) -> bool:
+        """Evaluate the risk with a bias that is good enough; False if there is none such."""
+        band = self._find_band(point, then)
+        if band is not None:
+            point.bias, point.risk = band.bias, band.risk / self.total
+        return band is not None
+
+    def _settle_exactly(self, point: Point) -> None:
         if self.free_bias:
             point.bias = self._best_bias(point)
         point.risk = sum(self.passes.value(point.view(), self._ahead(point))) / self.total
@@ -112,13 +141,28 @@ class RowSurface(Surface):
     # -- planes ---------------------------------------------------------------
 
     def between(self, start: Point, end: Point, k: float) -> Point:
-        point = super().between(start, end, k)
-        if self.free_bias:
+        if not self.free_bias:
+            return super().between(start, end, k)
+        point = self._cut_point()
+        self._blend_scores(start, end, k, point)
+        if self._cut_bias is not None:
+            point.bias, self._cut_bias = self._cut_bias, None
+        self._band = self._find_band(point)
+        if self._band is None:
             point.bias = self._best_bias(point)
         return point
 
+    def _cut_point(self) -> Point:
+        """A point of its own: the spare one may be in use when a cut is prepared."""
+        self._cutting = self._cutting or self.new_point(np.empty(0))
+        return self._cutting
+
     def coefficients(self, point: Point) -> tuple[Any, float]:
-        self._fill_coefficients(point)
+        band, self._band = self._band, None
+        if band is not None and point is self._cutting:
+            self.passes.fill_band(point.scores, band)
+        else:
+            self._fill_coefficients(point)
         # The hinge's coefficients are shared out at the kink and balance already.
         if self.free_bias and not isinstance(self.risk, HingeRisk):
             self._balance()
@@ -163,6 +207,27 @@ class RowSurface(Surface):
         assert isinstance(self.risk, SmoothRisk)
         return self._bias_by_newton(point)
 
+    def _find_band(self, point: Point, then: Sequence[Question] = ()) -> Band | None:
+        """The hinge's best bias as well as lines need it; None if it must be found exactly."""
+        tolerance = self._bias_tolerance
+        if not (self.free_bias and isinstance(self.risk, HingeRisk) and tolerance > 0.0):
+            return None
+        bins = self._bias_bins(point.bias)
+        for _ in range(MOST_PROFILES):
+            if not bins.low < bins.high < FAR:
+                return None
+            band = bins.band(self.passes.profile_bias(point.scores, bins, then))
+            if band is not None and band.loss <= tolerance:
+                return band
+            bins = bins.wider(WIDER) if band is None else bins.inside(band.number)
+            then = ()
+        return None
+
+    @staticmethod
+    def _bias_bins(guess: float) -> BiasBins:
+        reach = max(PROFILE_REACH, 1e-3 * abs(guess))
+        return BiasBins(guess - reach, guess + reach)
+
     def _bias_by_selection(self, point: Point) -> float:
         view = point.view()
 
@@ -186,6 +251,8 @@ class RowSurface(Surface):
     def descend(self, line: Line) -> float:
         """Move the start of a line to the minimum on it, within the tolerance; returns its k."""
         self._line_start = line.start
+        self._bias_tolerance = BIAS_PART * line.tolerance * self.total
+        self._cut_bias = None
         if self.free_bias and not isinstance(self.risk, HingeRisk):
             k = self._descend_jointly(line)
             if k > 0.0:
@@ -195,7 +262,7 @@ class RowSurface(Surface):
         else:
             k, fall = self._line_by_search(line)
         if self.free_bias:
-            return self._descend_with_bias(line, k)
+            return self._descend_with_bias(line, k, fall)
         if k > 0.0:
             self._step_guess = k
             self._move(line.start, line.end, k, line.start)
@@ -205,9 +272,9 @@ class RowSurface(Surface):
 
     def _cut_after(self, line: Line, k: float, fall: float) -> list[Question]:
         """What the cut after a line asks, if it is known where that will be."""
-        position = None if line.position is None else line.position(k, fall)
-        if position is None:
+        if line.position is None:
             return []
+        position = line.position(k, fall)
         start, end, point = line.start, line.end, self.spare()
         view = Scores(point.scores, start.bias + position * (end.bias - start.bias))
         return [
@@ -246,7 +313,7 @@ class RowSurface(Surface):
         self._step_guess = k
         return k
 
-    def _descend_with_bias(self, line: Line, k: float) -> float:
+    def _descend_with_bias(self, line: Line, k: float, fall: float) -> float:
         """Mend the minimum k along the line on which w and the bias move together.
 
         Most of the time minimising over the bias once there is as good as minimising
@@ -261,9 +328,18 @@ class RowSurface(Surface):
         def risk(k: float) -> float:
             nonlocal at
             if k != at:
-                self.blend(start, end, k, point)
+                self._move(start, end, k, point)
+                self._settle_exactly(point)
                 at = k
             return point.risk
+
+        def rough_risk() -> float:
+            nonlocal at
+            self._move(start, end, k, point)
+            then = self._cut_bias_after(line, k, fall, point)
+            if self._settle_roughly(point, then):
+                at = k
+            return risk(k)
 
         def evaluate(k: float) -> tuple[float, float]:
             return risk(k), self._derivative(point, start, end)
@@ -271,13 +347,28 @@ class RowSurface(Surface):
         # In the bent valleys of smooth losses the straight line costs many iterations; along
         # the hinge's kinks it is nearly always as good, and the other one dear.
         enough = (0.04 if isinstance(self.risk, HingeRisk) else 4.0) * line.tolerance
-        if k == 0.0 or start.risk - line.height(k, risk(k), 0.0).value < enough:
+        if k == 0.0 or start.risk - line.height(k, rough_risk(), 0.0).value < enough:
+            at = -1.0
             k = self._search(line, evaluate, k or self._step_guess)[1].k
         if k > 0.0:
             risk(k)
             start.take(point)
             self._step_guess = k
         return k
+
+    def _cut_bias_after(self, line: Line, k: float, fall: float, moved: Point) -> list[Question]:
+        """What the search for the bias of the cut after a line asks, once its start has moved."""
+        if line.position is None or not isinstance(self.risk, HingeRisk):
+            return []
+        position = line.position(k, fall)
+        start, end, point = line.start, line.end, self._cut_point()
+        bias = start.bias + k * (end.bias - start.bias)
+        bias += position * (end.bias - bias)
+        self._cut_bias = bias
+        return [
+            ("blend", moved.scores, end.scores, position, point.scores),
+            ("bias_profiles", point.scores, self._bias_bins(bias)),
+        ]
 
     def _derivative(self, point: Point, start: Point, end: Point) -> float:
         """Derivative of min_b R at a point between start and end, in that direction."""

@@ -131,7 +131,9 @@ class Surface(ABC):
 
     def spare(self) -> Point:
         """A point for what is needed briefly."""
-        self._spare = self._spare or self.new_point(np.empty(0))
+        if self._spare is None:
+            self._spare = self.new_point(np.empty(0))
+            self._spare.rough = True
         return self._spare
 
     def state(self) -> dict[str, Any]:
