@@ -29,10 +29,14 @@ from .surface import Surface
 
 # How far the best bias is expected from where it is guessed.
 BIAS_REACH = 0.25
-# The same where it is looked for in one pass, and how much farther in the next.
-PROFILE_REACH, WIDER = 1.0, 16.0
-# How far above the minimum over the bias a rough point may be, as a part of a line's tolerance.
-BIAS_PART = 0.1
+# The same where it is looked for in one pass, on a line and at its end, and how much farther in
+# the next pass.
+PROFILE_REACH, END_REACH, WIDER = 0.5, 1.0, 16.0
+# How far above the minimum over the bias a point on a line may be, as a part of the line's
+# tolerance; and the end of the next line, where the bias jumps and matters less.
+BIAS_PART, END_PART = 0.1, 10.0
+# How far the bias may jump next from one end to another, in jumps; and how slowly that falls.
+JUMPS, DECAY = 4.0, 0.5
 # Passes after which the bias is looked for to the last bit.
 MOST_PROFILES = 4
 # Derivative of a smooth risk in the bias at which it is minimised, but for rounding.
@@ -90,6 +94,7 @@ class RowSurface(Surface):
             self.passes = passes(self.slices, self.chunk_counts, self.light)
         self._line_start: Point | None = None  # of the last line
         self._bias_tolerance = 0.0
+        self._end_reach = END_REACH
         self._cutting: Point | None = None  # where a cut is made
         self._cut_bias: float | None = None  # about the best one there
         self._band: Band | None = None  # the best one there
@@ -98,19 +103,29 @@ class RowSurface(Surface):
         return Point(w, self.passes.new_scores())
 
     def state(self) -> dict[str, Any]:
-        return {**super().state(), "bias_tolerance": self._bias_tolerance}
+        own = {"bias_tolerance": self._bias_tolerance, "end_reach": self._end_reach}
+        return {**super().state(), **own}
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         self._bias_tolerance = float(state.get("bias_tolerance", 0.0))
+        self._end_reach = float(state.get("end_reach", END_REACH))
 
     def settle(self, point: Point) -> None:
-        if not (point.rough and self._settle_roughly(point)):
+        if not (point.rough and self._settle_end(point)):
             self._settle_exactly(point)
 
-    def _settle_roughly(self, point: Point, then: Sequence[Question] = ()) -> bool:
+    def _settle_end(self, point: Point) -> bool:
+        """Evaluate the risk at the end of the next line; as ``_settle_roughly``."""
+        reach, before = self._end_reach, point.bias
+        if not self._settle_roughly(point, part=END_PART / BIAS_PART, reach=reach):
+            return False
+        self._end_reach = max(END_REACH, JUMPS * abs(point.bias - before), DECAY * reach)
+        return True
+
+    def _settle_roughly(self, point: Point, then: Sequence[Question] = (), **settings: Any) -> bool:
         """Evaluate the risk with a bias that is good enough; False if there is none such."""
-        band = self._find_band(point, then)
+        band = self._find_band(point, then, **settings)
         if band is not None:
             point.bias, point.risk = band.bias, band.risk / self.total
         return band is not None
@@ -207,12 +222,18 @@ class RowSurface(Surface):
         assert isinstance(self.risk, SmoothRisk)
         return self._bias_by_newton(point)
 
-    def _find_band(self, point: Point, then: Sequence[Question] = ()) -> Band | None:
+    def _find_band(
+        self,
+        point: Point,
+        then: Sequence[Question] = (),
+        part: float = 1.0,
+        reach: float = PROFILE_REACH,
+    ) -> Band | None:
         """The hinge's best bias as well as lines need it; None if it must be found exactly."""
-        tolerance = self._bias_tolerance
+        tolerance = part * self._bias_tolerance
         if not (self.free_bias and isinstance(self.risk, HingeRisk) and tolerance > 0.0):
             return None
-        bins = self._bias_bins(point.bias)
+        bins = self._bias_bins(point.bias, reach)
         for _ in range(MOST_PROFILES):
             if not bins.low < bins.high < FAR:
                 return None
@@ -224,8 +245,8 @@ class RowSurface(Surface):
         return None
 
     @staticmethod
-    def _bias_bins(guess: float) -> BiasBins:
-        reach = max(PROFILE_REACH, 1e-3 * abs(guess))
+    def _bias_bins(guess: float, reach: float = PROFILE_REACH) -> BiasBins:
+        reach = max(reach, 1e-3 * abs(guess))
         return BiasBins(guess - reach, guess + reach)
 
     def _bias_by_selection(self, point: Point) -> float:
