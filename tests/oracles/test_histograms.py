@@ -24,30 +24,28 @@ def losses(scores, labels, weights, bias=0.0):
 # -- lines --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("guess", [0.3, 3e-3, 40.0])
+@pytest.mark.parametrize("times", [1.0, 1e-2, 1e2])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_bracket_has_the_minimum_and_its_point_is_as_good_as_said(seed, guess):
+def test_the_bracket_has_the_minimum_and_its_point_is_as_good_as_said(seed, times):
     rng = np.random.default_rng(seed)
     start, labels, weights = random_rows(rng, 300)
     end = start + rng.normal(size=300) * rng.choice([0.1, 1.0, 10.0])
-    curvature, inclination = 0.5, -30.0
+    step = 1e-9
+    first = losses(start, labels, weights)
+    rate = (losses(start + step * (end - start), labels, weights) - first) / step
+    curvature, inclination = 0.5, -0.3 * abs(rate) - max(0.0, rate)
 
     def height(k):
         here = losses(start + k * (end - start), labels, weights)
         return here + k * (inclination + 0.5 * curvature * k)
 
-    octaves = Octaves.around(guess)
+    kinks = (1.0 - labels * start) / (labels * (end - start))
+    octaves = Octaves.around(times * min(kinks[kinks > 0.0], key=height))
     bins = np.zeros(BINS + 2)
     slope = loops.line_profile(start, 0.0, end, 0.0, labels, weights, octaves.first, bins)
-    step = 1e-9
-    assert slope == pytest.approx(
-        (losses(start + step * (end - start), labels, weights) - losses(start, labels, weights))
-        / step,
-        rel=1e-4,
-    )
+    assert slope == pytest.approx(rate, rel=1e-3)
     assert slope + inclination < 0.0
     bracket = octaves.bracket(bins, curvature, slope + inclination)
-    kinks = (1.0 - labels * start) / (labels * (end - start))
     places = np.concatenate([kinks[kinks > 0.0], np.linspace(bracket.low, bracket.high, 999)])
     heights = np.array([height(k) for k in places])
     # Between kinks it is a parabola; the grid inside of the bracket is fine enough for that.
@@ -56,7 +54,7 @@ def test_the_bracket_has_the_minimum_and_its_point_is_as_good_as_said(seed, gues
     assert bracket.low <= best <= bracket.high
     assert lowest - 1e-9 <= height(bracket.k) <= lowest + bracket.loss + 1e-9
     fall = octaves.fall(bins, curvature, slope + inclination, bracket.k)
-    assert fall == pytest.approx(height(0.0) - height(bracket.k), rel=0.02, abs=0.02)
+    assert fall == pytest.approx(height(0.0) - height(bracket.k), rel=0.1)
 
 
 def test_minima_outside_of_all_bins_are_said_to_be_there():

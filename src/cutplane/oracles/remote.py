@@ -1,7 +1,7 @@
 """Rows that are elsewhere, held by a crew of workers: the oracle's questions as rounds.
 
-Answers come by chunk of rows or by node of the tree of sums, and
-are added up here in the order in which they are added where all rows are in one place.
+Answers come by chunk of rows or by node of the tree of sums, and are added up here in the order in
+which they are added where all rows are in one place.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .bias_bins import Band, BiasBins
 from .changes import MOST_UPDATES
 from .holder import COEF, RowTask, Slot, Task
 from .octaves import Octaves
-from .rounds import SEARCHING, Rounds
+from .rounds import Rounds
 from .row_passes import Question
 from .selection import Grid, Listed, ListedSteps
 
@@ -29,14 +29,6 @@ def _step(name: str, arguments: Sequence[Any], updates: bool) -> Order:
     """An order or a question that comes next."""
     answers_only = name in ("offset", "bias_profiles") or (name == "gradients" and not updates)
     return Order(name, tuple(arguments), lasting=not answers_only)
-
-
-def _orders(name: str, arguments: Sequence[Any]) -> list[Order]:
-    """A question that comes ahead, with what follows from it."""
-    orders = [Order(name, tuple(arguments), lasting=name in SEARCHING)]
-    if name == "list_line":
-        orders.append(Order("peek", (arguments[-1],)))
-    return orders
 
 
 class RemoteMatrix:
@@ -232,7 +224,7 @@ class RemotePasses:
     def value(
         self, at: Scores, ahead: Sequence[Question] = (), then: Sequence[Question] = ()
     ) -> list[float]:
-        orders = [order for name, *arguments in ahead for order in _orders(name, arguments)]
+        orders = [Order(name, tuple(arguments)) for name, *arguments in ahead]
         steps = [_step(name, arguments, self._updates) for name, *arguments in then]
         known = None if then else self._rounds.known("value", at)
         if known is not None:  # the others go with the first of them
