@@ -115,6 +115,10 @@ class RowSurface(Surface):
         if not (point.rough and self._settle_end(point)):
             self._settle_exactly(point)
 
+    def settle_again(self, point: Point) -> None:
+        # With the same bias, so that runs that do this more often go the same way.
+        point.risk = sum(self.passes.value(point.view())) / self.total
+
     def _settle_end(self, point: Point) -> bool:
         """Evaluate the risk at the end of the next line; as ``_settle_roughly``."""
         reach, before = self._end_reach, point.bias

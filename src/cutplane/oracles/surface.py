@@ -100,6 +100,10 @@ class Surface(ABC):
     def settle(self, point: Point) -> None:
         """Minimise over the bias and evaluate the risk at the scores of a point."""
 
+    def settle_again(self, point: Point) -> None:
+        """Evaluate the risk where scores have changed by no more than rounding."""
+        self.settle(point)
+
     @abstractmethod
     def coefficients(self, point: Point) -> tuple[np.ndarray, float]:
         """The plane that touches the risk at a point: Σ coef·s + offset, both not yet divided.
