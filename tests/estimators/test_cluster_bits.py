@@ -105,3 +105,15 @@ def test_the_same_bits_wherever_it_runs(where, serial, folders, request):
         data = (dataset,) if where in ("memory-mapped", "dask") else (dataset.rows(), dataset.y)
         found = outcome(with_solver(case, executor=executor), *data)
         assert found == serial(case), f"{case} differs"
+
+
+def test_rounds_per_iteration(client, folders):
+    """Beside those at the beginning and the end of a fit."""
+    dataset = open_dataset(folders[2])
+    for case, most in (("no bias", 2.0), ("regularised bias", 2.0), ("hinge", 5.0)):
+        rounds = {}
+        for count in (4, 12):
+            model = with_solver(case, executor=client, max_iter=count, tol=1e-9)
+            outcome(model, dataset)
+            rounds[count] = model.result_.timings["rounds"]
+        assert rounds[12] - rounds[4] <= 8.0 * most, case

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import time
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -62,6 +65,22 @@ def test_the_same_bits_for_one_partition(client, data):
     model = fit(client, da.from_array(X, chunks=(9000, 12)), y)
     assert model.certificate_ == here.certificate_
     np.testing.assert_array_equal(model.coef_, here.coef_)
+
+
+def test_no_client_is_left_after_an_error(client, data):
+    """One that was made from an address, when labels turn out to be wrong."""
+    X, _ = data
+    cluster = DaskCluster(client.scheduler.address)
+    before = len(client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.clients)))
+    with pytest.raises(ValueError, match="class"):
+        fit(cluster, da.from_array(X, chunks=(9000, 12)), np.zeros(len(X)))
+    for _ in range(50):
+        gc.collect()
+        clients = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.clients))
+        if len(clients) == before:
+            return
+        time.sleep(0.1)
+    pytest.fail(f"{len(clients) - before} clients are left")
 
 
 def test_the_address_of_a_scheduler(client, data, tmp_path):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..oracles import Cut, Oracle, Refreshing, Resumable
-from ..result import Status
+from ..result import Iteration, Status
 from .reduced import Bundle, ReducedSolution
 from .solver import (
     LINE_PART,
@@ -73,13 +73,16 @@ class BundleSolver(IterativeSolver):
         self.solution: ReducedSolution | None = None
         self.point = oracle.new_point()
         self.trial = oracle.new_point()
+        self.trial.rough = position is not None  # else it may become the best point
         self.recorder: Recorder | None = None
         self.due: Callable[[], bool] | None = None
+        self._placed: float | None = None  # λ of the next cut, if it was chosen on the line
 
     def active_cuts(self) -> tuple[Cut, ...]:
         return tuple(Cut(a, offset) for a, offset in self.bundle.active())
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
+        self._forget_cuts()  # an earlier run may have ended with one that it did not use
         if self._best is None:  # no earlier run goes on here
             self._begin(start)
             for cut in cuts:
@@ -200,6 +203,8 @@ class BundleSolver(IterativeSolver):
         ) <= DRIFT * abs(best.bias):
             return True
         self._keep(self.point)
+        self._forget_cuts()
+        self._placed = None
         converged = self.stop.converged(self.best.primal, self.dual, self.C)
         return status is not Status.CONVERGED or converged
 
@@ -211,12 +216,30 @@ class BundleSolver(IterativeSolver):
                 self.oracle.blend(self.point, self.trial, step, self.point)
         else:
             if self.trace:
-                self.line_tolerance = max(LINE_TOLERANCE, LINE_PART * self._cut_position())
-            step = self._descend(self.point, self.trial, trial_squared_norm)
-        return self._keep_if_better(self.point, step)
+                self.line_tolerance = max(LINE_TOLERANCE, LINE_PART * self._position_after())
+            self._placed = None
+            step = self._descend(self.point, self.trial, trial_squared_norm, self._place)
+        taken = self._keep_if_better(self.point, step)
+        if taken != step:
+            self._placed = None
+        return taken
 
-    def _cut_position(self) -> float:
-        """λ of the cut after the last iteration."""
+    def _place(self, step: float, fall: float) -> float:
+        """Choose λ of the next cut, from how far the risk on the line is expected to fall.
+
+        So the cut can be asked for together with the objective, which is not known yet.
+        """
+        assert self.position is not None and self.solution is not None
+        primal = self.best.primal
+        primal -= self.C * fall if np.isfinite(fall) else 0.0
+        trial = 0.5 * self.solution.squared_norm + self.C * self.trial.risk
+        number = len(self.trace) + 1
+        record = Iteration(number, primal, self.dual, trial, step, len(self.bundle), 0.0)
+        self._placed = self.position.next(record, [*self.trace, record])
+        return self._placed
+
+    def _position_after(self) -> float:
+        """λ of a cut after the last iteration."""
         assert self.position is not None
         return self.position.next(self.trace[-1], self.trace)
 
@@ -234,7 +257,8 @@ class BundleSolver(IterativeSolver):
             return self.oracle.cut(self.point)
         if self.position is None:
             return self.oracle.cut(self.trial)
-        return self.oracle.cut(self.point, self.trial, self._cut_position())
+        position = self._position_after() if self._placed is None else self._placed
+        return self.oracle.cut(self.point, self.trial, position)
 
     def _drop_cuts(self) -> None:
         """Forget cuts that have not mattered for long."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..loops import vectors
-from ..oracles import Cut, Line, Oracle, Point
+from ..oracles import Cut, Line, Oracle, Point, Refreshing
 from ..result import Certificate, Iteration, SolveResult, Status
 
 # Without progress beyond rounding in this many iterations there will be none.
@@ -188,8 +188,17 @@ class IterativeSolver(ABC):
         """Make this the best point."""
         self._best = Best(point.w, point.bias, self._objective(point))
 
-    def _descend(self, point: Point, trial: Point, trial_squared_norm: float) -> float:
-        """Move a point to the minimum of F on the line towards a trial point; returns the step."""
+    def _descend(
+        self,
+        point: Point,
+        trial: Point,
+        trial_squared_norm: float,
+        position: Callable[[float, float], float] | None = None,
+    ) -> float:
+        """Move a point to the minimum of F on the line towards a trial point; returns the step.
+
+        ``position`` says where the cut after it will be, as for a ``Line``.
+        """
         start, end = point.w.reshape(-1), trial.w.reshape(-1)
         start_squared, mixed, squared = vectors.line_products(start, end)
         reach = start_squared + trial_squared_norm
@@ -200,6 +209,7 @@ class IterativeSolver(ABC):
             slope=mixed / self.C,
             tolerance=self.line_tolerance * max(0.0, self.best.primal - self.dual) / self.C,
             longest=np.inf if squared > NEARBY**2 * reach else LONGEST_FROM_NEARBY,
+            position=position,
         )
         return self.oracle.descend(line)
 
@@ -212,8 +222,14 @@ class IterativeSolver(ABC):
                 self._keep(point)
             return step
         if step > 0.0:  # overflow: numbers near the end of the range
+            self._forget_cuts()
             self.oracle.evaluate(self.best.w, point)
         return 0.0
+
+    def _forget_cuts(self) -> None:
+        """Compute the next cut from all rows, because one may have been computed for nothing."""
+        if isinstance(self.oracle, Refreshing):
+            self.oracle.forget_cuts()
 
     def _stalled(self) -> bool:
         """Whether the last iterations have brought nothing."""

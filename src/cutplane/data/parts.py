@@ -111,8 +111,11 @@ def whole_plan(blocks: int, rows: int) -> SumPlan:
     return SumPlan(edges, 0, len(edges) - 1)
 
 
-def add_nodes(nodes: Mapping[Node, Any], parts: int) -> Any:
-    """The sum over all parts, from those of subtrees, which stay as they are."""
+def add_nodes(nodes: Mapping[Node, Any], last: int, first: int = 0) -> Any:
+    """The sum over all parts, from those of subtrees, which stay as they are.
+
+    Or over the parts first to last, if these are a node of the tree.
+    """
 
     def total(a: int, b: int) -> tuple[Any, bool]:
         """A sum, and whether it may be written to."""
@@ -128,7 +131,42 @@ def add_nodes(nodes: Mapping[Node, Any], parts: int) -> Any:
             return left + right, True
         return (left, True) if left_free else (right, True)
 
-    return total(0, parts)[0]
+    return total(first, last)[0]
+
+
+@dataclass(frozen=True)
+class ChunkSums:
+    """How sums over chunks of rows are added up: those of a part in their order, then the tree.
+
+    Attributes
+    ----------
+    counts : sequence of int
+        Chunks of each part, of a run of parts.
+    first : int
+        The first part.
+    nodes : sequence of Node
+        The largest subtrees within the run.
+    """
+
+    counts: Sequence[int]
+    first: int
+    nodes: Sequence[Node]
+
+    @classmethod
+    def whole(cls, counts: Sequence[int]) -> ChunkSums:
+        """For one who holds all parts."""
+        return cls(counts, 0, [(0, len(counts))])
+
+    def add(self, sums: Sequence[Any]) -> list[Any]:
+        """The sums of the nodes, from those of the chunks, which may be overwritten."""
+        leaves, at = {}, 0
+        for part, count in enumerate(self.counts, self.first):
+            total = sums[at]
+            for k in range(at + 1, at + count):
+                total += sums[k]
+            leaves[part, part + 1] = total
+            at += count
+        return [add_nodes(leaves, last, first) for first, last in self.nodes]
 
 
 def share_parts(sizes: Sequence[float], powers: Sequence[float]) -> list[tuple[int, int]]:

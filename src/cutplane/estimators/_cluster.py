@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from numbers import Integral
@@ -152,6 +153,8 @@ class CollectionRows:
     def __init__(self, executor: Any, X: Any) -> None:
         self._open = ExitStack()  # a client of our own, if there is only an address
         self.crew = self._open.enter_context(crew_of(executor))
+        # If the fit ends with an error before the rows are held, nobody else closes it.
+        weakref.finalize(self, self._open.close)
         try:
             self._read(X)
         except BaseException:

@@ -8,7 +8,12 @@ that were computed the same way wherever it is tested.
 
 from __future__ import annotations
 
+import numpy as np
+
 from .._jit import jit
+
+# Bits of a floating point number that do not count for its bin: 2^(52 − this) bins per octave.
+OCTAVE_SHIFT = 46
 
 
 @jit(reassociate=True)
@@ -76,6 +81,40 @@ def bias_steps(scores, labels, weights, low, high, positions, jumps):
 
 
 @jit
+def _place(kink, low, scale, inner):
+    """Bin of a kink, of ``inner`` ones from ``low`` on; 0 is below, inner + 1 beyond."""
+    place = (kink - low) * scale
+    place = place if place >= 0.0 else -1.0  # also what is not a number
+    place = place if place < inner else inner
+    return int(place) + 1
+
+
+@jit
+def bias_profile(scores, labels, weights, low, scale, profile):
+    """By bin of a row's kink add its weight and weight·kink: columns +, −, +, −."""
+    inner = profile.shape[0] - 2
+    for i in range(scores.shape[0]):
+        y = labels[i]
+        weight = weights[i]
+        kink = y - scores[i]
+        place = _place(kink, low, scale, inner)
+        column = 0 if y > 0.0 else 1
+        profile[place, column] += weight
+        profile[place, column + 2] += weight * kink
+
+
+@jit
+def band_coefficients(scores, labels, weights, low, scale, inner, number, positive, negative, coef):
+    """As ``coefficients``, where the rows with their kink in one bin get a part."""
+    for i in range(scores.shape[0]):
+        y = labels[i]
+        place = _place(y - scores[i], low, scale, inner)
+        active = 1.0 if (place > number) == (y > 0.0) else 0.0
+        tied = positive if y > 0.0 else negative
+        coef[i] = -y * (tied if place == number else active) * weights[i]
+
+
+@jit
 def line_steps(start, start_bias, end, end_bias, labels, weights, high, positions, jumps):
     """Steps of d/dk Σ weight·loss at start + k(end − start), for 0 < k < high.
 
@@ -97,6 +136,30 @@ def line_steps(start, start_bias, end, end_bias, labels, weights, high, position
         jumps[count] = abs(rate)
         count += 1 if 0.0 < k < high else 0
     return count, slope
+
+
+@jit
+def line_profile(start, start_bias, end, end_bias, labels, weights, first, bins):
+    """bins[b] += jumps of d/dk Σ weight·loss at start + k(end − start), k > 0 in bin b.
+
+    A bin's number is the leading bits of k from ``first`` on; the first and the last bin take
+    what lies below and beyond. Returns the derivative at 0+.
+    """
+    last = bins.shape[0] - 1
+    slope = 0.0
+    for i in range(start.shape[0]):
+        y = labels[i]
+        here = start[i] + start_bias
+        loss = 1.0 - y * here
+        fall = y * (end[i] + end_bias - here)  # how fast the loss falls with k
+        rate = weights[i] * fall
+        slope -= rate if loss > 0.0 or (loss == 0.0 and fall < 0.0) else 0.0
+        k = loss / fall
+        place = (np.float64(k).view(np.int64) >> OCTAVE_SHIFT) - first + 1
+        place = place if place > 0 else 0
+        place = place if place < last else last
+        bins[place] += abs(rate) if k > 0.0 else 0.0  # no branch that is hard to predict
+    return slope
 
 
 @jit

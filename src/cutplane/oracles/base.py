@@ -63,6 +63,10 @@ class Refreshing(Protocol):
         """Compute a point anew from its w, and depend on nothing else that was before."""
         ...
 
+    def forget_cuts(self) -> None:
+        """Compute the next cut from all rows, whatever was computed before."""
+        ...
+
     def place(self, point: Point) -> None:
         """Compute the scores of a point from its w; bias and risk are known."""
         ...

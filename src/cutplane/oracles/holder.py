@@ -15,7 +15,7 @@ import numpy as np
 
 from ..data import BlockedMatrix
 from ..data.partitions import PartitionShare
-from ..data.parts import SumPlan
+from ..data.parts import ChunkSums, SumPlan
 from ..data.shares import FolderShare
 from ..exec import SerialExecutor, make_executor
 from ..exec.cluster import worker_memory, worker_threads
@@ -76,12 +76,15 @@ class RowTask:
         Of all weights.
     slices : sequence of slice
         Its rows in chunks.
+    counts : sequence of int
+        Chunks of each of its parts.
     """
 
     labels: np.ndarray
     weights: np.ndarray
     total: float
     slices: Sequence[slice]
+    counts: Sequence[int]
 
 
 def _writable(array: np.ndarray) -> np.ndarray:
@@ -147,7 +150,8 @@ class RowsHolder:
         """A problem begins whose risk is a sum over rows."""
         targets = Targets(_writable(task.labels), _writable(task.weights), task.total)
         executor = SerialExecutor() if light else self._executor
-        self._passes = RowPasses(targets, risk, task.slices, executor)
+        sums = ChunkSums(task.counts, self._plan.first, self._plan.nodes)
+        self._passes = RowPasses(targets, risk, task.slices, executor, sums)
 
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
         """Move the scores of a point to w."""

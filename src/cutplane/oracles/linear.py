@@ -103,8 +103,12 @@ class LinearOracle:
 
     def refresh(self, point: Point) -> None:
         """Compute a point anew from its w, and depend on nothing else that was before."""
-        self._products.start_anew(forget=True)
-        self.evaluate(point.w, point)
+        self.place(point)
+        self.surface.settle_again(point)
+
+    def forget_cuts(self) -> None:
+        """Compute the next cut from all rows, whatever was computed before."""
+        self._products.start_anew()
 
     def place(self, point: Point) -> None:
         """Compute the scores of a point from its w; bias and risk are known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,7 +29,8 @@ class Point:
 
     ``scores`` are without the bias b, which is kept apart. ``coef`` and ``offset`` are
     the plane that touches a risk of all scores at once there; sums over rows leave
-    them empty, because theirs is as cheap to compute as to keep.
+    them empty, because theirs is as cheap to compute as to keep. A ``rough`` one is on the way
+    somewhere: its bias need not be better than searches along lines need it.
     """
 
     w: np.ndarray
@@ -37,6 +39,7 @@ class Point:
     risk: float = np.inf
     coef: np.ndarray = field(default_factory=_no_numbers)
     offset: float = 0.0
+    rough: bool = False
 
     def view(self) -> Scores:
         """The scores with the bias."""
@@ -63,7 +66,9 @@ class Line:
 
         ½·curvature·k² + slope·k + R(start + k(end − start))   over 0 ≤ k ≤ longest,
 
-    to within ``tolerance`` of the minimum.
+    to within ``tolerance`` of the minimum. ``position`` says where the cut after it will be, if it
+    depends on no more than (k, by how much about the function falls until there): the λ of
+    start + λ(end − start) with the start that has moved. It is asked once at most.
     """
 
     start: Point
@@ -72,6 +77,7 @@ class Line:
     slope: float
     tolerance: float
     longest: float = np.inf
+    position: Callable[[float, float], float] | None = None
 
     def height(self, k: float, risk: float, derivative: float) -> Height:
         """The function at k, from the risk there and its derivative in k."""

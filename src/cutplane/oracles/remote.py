@@ -1,9 +1,7 @@
 """Rows that are elsewhere, held by a crew of workers: the oracle's questions as rounds.
 
-A round is one message to each worker and one answer. Orders without an answer wait for the next
-question and go with it. A question that is likely to come next goes along ahead of time: if it
-does come, the answer is there. Answers come by chunk of rows or by node of the tree of sums, and
-are added up here in the order in which they are added where all rows are in one place.
+Answers come by chunk of rows or by node of the tree of sums, and are added up here in the order in
+which they are added where all rows are in one place.
 """
 
 from __future__ import annotations
@@ -18,103 +16,19 @@ from ..exec import Executor, SerialExecutor
 from ..exec.cluster import Crew
 from ..exec.orders import Order
 from ..risks import Risk, Scores, Targets
+from .bias_bins import Band, BiasBins
 from .changes import MOST_UPDATES
 from .holder import COEF, RowTask, Slot, Task
+from .octaves import Octaves
+from .rounds import Rounds
 from .row_passes import Question
 from .selection import Grid, Listed, ListedSteps
 
-# Orders that only matter until steps are listed again.
-SEARCHING = ("list_line", "list_bias", "keep")
 
-
-class Rounds:
-    """Questions to a crew, with as few rounds as possible.
-
-    Parameters
-    ----------
-    crew : Crew
-    """
-
-    def __init__(self, crew: Crew) -> None:
-        self._crew = crew
-        self._posted: list[Order] = []
-        self._known: dict[tuple[Any, ...], list[Any]] = {}
-        self._suggested: list[Order] = []
-        self._base = 0
-
-    def known(self, method: str, *arguments: Any) -> list[Any] | None:
-        """The answer to a question that was put ahead of time, if it still holds."""
-        return None if self._posted else self._known.pop((method, *arguments), None)
-
-    def suggest(self, orders: Sequence[Order]) -> None:
-        """Questions that are likely to come: when one of them does, the others go along."""
-        self._suggested = list(orders)
-
-    def post(self, method: str, *arguments: Any, shares: Sequence[Any] | None = None) -> None:
-        """An order without an answer, for the next round."""
-        self._posted.append(Order(method, arguments, shares, lasting=True))
-        self._known.clear()
-
-    def ask(
-        self,
-        method: str,
-        *arguments: Any,
-        shares: Sequence[Any] | None = None,
-        lasting: bool = False,
-        ahead: Sequence[Order] = (),
-    ) -> list[Any]:
-        """The answers of all members, one after the other."""
-        if shares is None and (known := self.known(method, *arguments)) is not None:
-            return known
-        others = [o for o in self._suggested if (o.method, o.arguments) != (method, arguments)]
-        if len(others) < len(self._suggested):
-            ahead = [*ahead, *others]
-        self._suggested = []
-        if lasting:
-            self._known.clear()
-        order = Order(method, arguments, shares, lasting)
-        batch = [*self._posted, order, *ahead]
-        self._posted = []
-        answers = self._crew.round(batch)
-        self._tidy(batch)
-        place = len(batch) - 1 - len(ahead)
-        for k, other in enumerate(ahead, place + 1):
-            self._known[(other.method, *other.arguments)] = _joined(answers, k)
-        return _joined(answers, place)
-
-    def _tidy(self, batch: Sequence[Order]) -> None:
-        """Forget earlier searches if there is a new one."""
-        if any(order.method in ("list_line", "list_bias") for order in batch):
-            log, new = self._crew.log, {id(order) for order in batch}
-            self._crew.log = [o for o in log if o.method not in SEARCHING or id(o) in new]
-
-    def begin(self) -> None:
-        """Nothing before matters from now on, but how the crew was made."""
-        self._posted, self._known = [], {}
-        self._crew.log = self._crew.log[: self._base]
-
-    def keep(self) -> None:
-        """What was ordered so far matters until the end."""
-        if self._posted:
-            batch, self._posted = self._posted, []
-            self._crew.round(batch)
-        self._base = len(self._crew.log)
-
-    def set_base(self, base: int) -> None:
-        """How much of the log matters until the end."""
-        self._base = base
-
-
-def _orders(name: str, arguments: Sequence[Any]) -> list[Order]:
-    """A question that comes ahead, with what follows from it."""
-    orders = [Order(name, tuple(arguments), lasting=name in SEARCHING)]
-    if name == "list_line":
-        orders.append(Order("peek", (arguments[-1],)))
-    return orders
-
-
-def _joined(answers: Sequence[Sequence[Any]], k: int) -> list[Any]:
-    return [entry for member in answers for entry in member[k]]
+def _step(name: str, arguments: Sequence[Any], updates: bool) -> Order:
+    """An order or a question that comes next."""
+    answers_only = name in ("offset", "bias_profiles") or (name == "gradients" and not updates)
+    return Order(name, tuple(arguments), lasting=not answers_only)
 
 
 class RemoteMatrix:
@@ -183,6 +97,11 @@ class RemoteMatrix:
         """The rows of each member."""
         return [slice(self.part_rows[plan.first], self.part_rows[plan.last]) for plan in self.plans]
 
+    def add_up(self, sums: Sequence[np.ndarray]) -> np.ndarray:
+        """The sum over all rows, from those of the nodes of all members."""
+        nodes = [node for plan in self.plans for node in plan.nodes]
+        return add_nodes(dict(zip(nodes, sums, strict=True)), self.plans[0].parts)
+
     def scores(self, w: np.ndarray, out: np.ndarray, executor: Executor) -> None:
         """out = X·w, in one round."""
         answers = self.rounds().ask("plain_product", shares=[w] * len(self.plans))
@@ -234,8 +153,7 @@ class RemoteProducts:
             coef = coef.copy() if self.updates else coef
             shares = [coef[rows] for rows in self._matrix.member_rows()]
             sums = self.rounds.ask("gradients", shares=shares, lasting=self.updates)
-        nodes = [node for plan in self._matrix.plans for node in plan.nodes]
-        return add_nodes(dict(zip(nodes, sums, strict=True)), self._matrix.plans[0].parts)
+        return self._matrix.add_up(sums)
 
     def start_anew(self, forget: bool = False) -> None:
         self._gradients = 0
@@ -256,6 +174,8 @@ class RemotePasses:
     risk : Risk
     slices : sequence of slice
         All rows, in chunks.
+    counts : sequence of int
+        Chunks of each part.
     light : bool
         Whether a pass is not worth more than one thread.
     """
@@ -269,6 +189,7 @@ class RemotePasses:
         targets: Targets,
         risk: Risk,
         slices: Sequence[slice],
+        counts: Sequence[int],
         light: bool,
     ) -> None:
         self._rounds = products.rounds
@@ -286,8 +207,9 @@ class RemotePasses:
                     for chunk in slices
                     if rows.start <= chunk.start and chunk.stop <= rows.stop
                 ],
+                counts[plan.first : plan.last],
             )
-            for rows in matrix.member_rows()
+            for plan, rows in zip(matrix.plans, matrix.member_rows(), strict=True)
         ]
         self._rounds.post("begin_rows", risk, light, shares=shares)
         self._rounds.keep()
@@ -299,13 +221,16 @@ class RemotePasses:
     def blend(self, start: Slot, end: Slot, k: float, into: Slot) -> None:
         self._rounds.post("blend", start, end, k, into)
 
-    def value(self, at: Scores, ahead: Sequence[Question] = ()) -> list[float]:
-        orders = [order for name, *arguments in ahead for order in _orders(name, arguments)]
-        known = self._rounds.known("value", at)
+    def value(
+        self, at: Scores, ahead: Sequence[Question] = (), then: Sequence[Question] = ()
+    ) -> list[float]:
+        orders = [Order(name, tuple(arguments)) for name, *arguments in ahead]
+        steps = [_step(name, arguments, self._updates) for name, *arguments in then]
+        known = None if then else self._rounds.known("value", at)
         if known is not None:  # the others go with the first of them
             self._rounds.suggest(orders)
             return known
-        return self._rounds.ask("value", at, ahead=orders)
+        return self._rounds.ask("value", at, ahead=orders, then=steps)
 
     # -- planes ---------------------------------------------------------------
 
@@ -343,6 +268,19 @@ class RemotePasses:
 
     def line_and_bias(self, start: Slot, end: Slot, k: float, bias: float) -> list[np.ndarray]:
         return self._rounds.ask("line_and_bias", start, end, k, bias)
+
+    def profile_bias(
+        self, scores: Slot, bins: BiasBins, then: Sequence[Question] = ()
+    ) -> np.ndarray:
+        steps = [_step(name, arguments, self._updates) for name, *arguments in then]
+        return self._matrix.add_up(self._rounds.ask("bias_profiles", scores, bins, then=steps))
+
+    def fill_band(self, scores: Slot, band: Band) -> None:
+        self._rounds.post("fill_band", scores, band)
+
+    def profile_line(self, start: Scores, end: Scores, octaves: Octaves) -> np.ndarray:
+        sums = self._rounds.ask("line_profiles", start, end, octaves)
+        return self._matrix.add_up(sums)
 
     def list_line(
         self, start: Scores, end: Scores, first: float, last: float, grid: Grid

@@ -12,9 +12,13 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from ..data.parts import ChunkSums
 from ..exec import Executor
 from ..loops import vectors
 from ..risks import HingeRisk, Risk, Scores, SmoothRisk, Targets
+from . import bias_bins
+from .bias_bins import Band, BiasBins
+from .octaves import BINS, Octaves
 from .selection import Grid, Listed, ListedSteps, StepLists
 
 Result = TypeVar("Result")
@@ -40,11 +44,14 @@ class Passes(StepLists, Protocol):
         """Scores at start + k(end − start)."""
         ...
 
-    def value(self, at: Scores, ahead: Sequence[Question] = ()) -> list[float]:
+    def value(
+        self, at: Scores, ahead: Sequence[Question] = (), then: Sequence[Question] = ()
+    ) -> list[float]:
         """Σ weight·loss.
 
-        ``ahead`` are questions (name, argument, …) that are likely to be next, for those to whom
-        they can be put at the same time.
+        ``ahead`` are questions (name, argument, …) that are likely to be next, and ``then`` what
+        comes next one after the other, unless the fit ends, for those to whom they can be put at
+        the same time.
         """
         ...
 
@@ -88,6 +95,20 @@ class Passes(StepLists, Protocol):
         """Value and derivatives in k and the bias at start + k(end − start) + bias."""
         ...
 
+    def profile_bias(
+        self, scores: Any, bins: BiasBins, then: Sequence[Question] = ()
+    ) -> np.ndarray:
+        """Weights of both classes and weighted kinks by bin; ``then`` as for ``value``."""
+        ...
+
+    def fill_band(self, scores: Any, band: Band) -> None:
+        """Fill in the coefficients of a plane that is balanced by the rows in a bin."""
+        ...
+
+    def profile_line(self, start: Scores, end: Scores, octaves: Octaves) -> np.ndarray:
+        """Sums of the jumps of the derivative along a line by bin, and its value at 0+ at last."""
+        ...
+
     def list_line(
         self, start: Scores, end: Scores, first: float, last: float, grid: Grid
     ) -> list[Listed]:
@@ -110,16 +131,24 @@ class RowPasses:
         The rows, in chunks.
     executor : Executor
         Runs over the chunks.
+    sums : ChunkSums
+        How long sums are added up.
     """
 
     def __init__(
-        self, targets: Targets, risk: Risk, slices: Sequence[slice], executor: Executor
+        self,
+        targets: Targets,
+        risk: Risk,
+        slices: Sequence[slice],
+        executor: Executor,
+        sums: ChunkSums,
     ) -> None:
         rows = len(targets.weights)
         self._risk: Any = risk
         self._slices = slices
         self._targets = [targets[rows] for rows in slices]
         self._executor = executor
+        self._sums = sums
         self._shape = (rows,) if risk.outputs is None else (rows, risk.outputs)
         self.coef = np.empty(self._shape)
         if isinstance(risk, HingeRisk):
@@ -141,7 +170,9 @@ class RowPasses:
             )
         )
 
-    def value(self, at: Scores, ahead: Sequence[Question] = ()) -> list[float]:
+    def value(
+        self, at: Scores, ahead: Sequence[Question] = (), then: Sequence[Question] = ()
+    ) -> list[float]:
         return self._run(lambda rows, targets: self._risk.value(at[rows], targets))
 
     # -- planes ---------------------------------------------------------------
@@ -206,6 +237,44 @@ class RowPasses:
         return self._run(
             lambda rows, targets: np.array(self._risk.line(start[rows], end[rows], k, targets))
         )
+
+    def profile_bias(
+        self, scores: np.ndarray, bins: BiasBins, then: Sequence[Question] = ()
+    ) -> np.ndarray:
+        return self.bias_profiles(scores, bins)[0]
+
+    def bias_profiles(self, scores: np.ndarray, bins: BiasBins) -> list[np.ndarray]:
+        """As ``profile_bias``, of the nodes of the plan."""
+
+        def work(rows: slice, targets: Targets) -> np.ndarray:
+            profile = np.zeros((bias_bins.BINS + 2, 4))
+            self._risk.bias_profile(scores[rows], targets, bins.low, bins.scale, profile)
+            return profile
+
+        return self._sums.add(self._run(work))
+
+    def fill_band(self, scores: np.ndarray, band: Band) -> None:
+        bins = (band.bins.low, band.bins.scale, bias_bins.BINS, band.number)
+        self._run(
+            lambda rows, targets: self._risk.band_coefficients(
+                scores[rows], targets, bins, band.positive, band.negative, self.coef[rows]
+            )
+        )
+
+    def profile_line(self, start: Scores, end: Scores, octaves: Octaves) -> np.ndarray:
+        return self.line_profiles(start, end, octaves)[0]
+
+    def line_profiles(self, start: Scores, end: Scores, octaves: Octaves) -> list[np.ndarray]:
+        """As ``profile_line``, of the nodes of the plan."""
+
+        def work(rows: slice, targets: Targets) -> np.ndarray:
+            profile = np.zeros(BINS + 3)
+            profile[-1] = self._risk.line_profile(
+                start[rows], end[rows], targets, octaves.first, profile[:-1]
+            )
+            return profile
+
+        return self._sums.add(self._run(work))
 
     def list_line(
         self, start: Scores, end: Scores, first: float, last: float, grid: Grid

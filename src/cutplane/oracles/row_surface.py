@@ -15,10 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from ..data.parts import ChunkSums
 from ..exec import Executor, SerialExecutor
 from ..risks import HingeRisk, Risk, Scores, SmoothRisk, Targets
+from .bias_bins import Band, BiasBins
 from .joint import minimise_jointly
 from .line import newton
+from .octaves import Octaves
 from .point import Line, Point
 from .row_passes import Passes, Question, RowPasses
 from .selection import FAR, Grid, find_zero
@@ -26,6 +29,16 @@ from .surface import Surface
 
 # How far the best bias is expected from where it is guessed.
 BIAS_REACH = 0.25
+# The same where it is looked for in one pass, on a line and at its end, and how much farther in
+# the next pass.
+PROFILE_REACH, END_REACH, WIDER = 0.5, 1.0, 16.0
+# How far above the minimum over the bias a point on a line may be, as a part of the line's
+# tolerance; and the end of the next line, where the bias jumps and matters less.
+BIAS_PART, END_PART = 0.1, 10.0
+# How far the bias may jump next from one end to another, in jumps; and how slowly that falls.
+JUMPS, DECAY = 4.0, 0.5
+# Passes after which the bias is looked for to the last bit.
+MOST_PROFILES = 4
 # Derivative of a smooth risk in the bias at which it is minimised, but for rounding.
 BIAS_SLOPE = 1e-14
 
@@ -51,7 +64,8 @@ class RowSurface(Surface):
     edges : sequence of int, optional
         Rows at which parts of the data begin, and the end.
     passes : callable, optional
-        If the rows are elsewhere: (chunks of rows, ``light``) → Passes of those who hold them.
+        If the rows are elsewhere: (chunks of rows, how many each part has, ``light``) → Passes of
+        those who hold them.
     """
 
     def __init__(
@@ -62,7 +76,7 @@ class RowSurface(Surface):
         *,
         free_bias: bool = False,
         edges: Sequence[int] | None = None,
-        passes: Callable[[list[slice], bool], Passes] | None = None,
+        passes: Callable[[list[slice], list[int], bool], Passes] | None = None,
     ) -> None:
         if free_bias and not risk.has_bias:
             raise ValueError(f"{type(risk).__name__} has no exact unregularised bias")
@@ -74,15 +88,53 @@ class RowSurface(Surface):
         self.passes: Passes
         if passes is None:
             runner = SerialExecutor() if self.light else executor
-            self.passes = RowPasses(targets, risk, self.slices, runner)
+            sums = ChunkSums.whole(self.chunk_counts)
+            self.passes = RowPasses(targets, risk, self.slices, runner, sums)
         else:
-            self.passes = passes(self.slices, self.light)
+            self.passes = passes(self.slices, self.chunk_counts, self.light)
         self._line_start: Point | None = None  # of the last line
+        self._bias_tolerance = 0.0
+        self._end_reach = END_REACH
+        self._cutting: Point | None = None  # where a cut is made
+        self._cut_bias: float | None = None  # about the best one there
+        self._band: Band | None = None  # the best one there
 
     def new_point(self, w: np.ndarray) -> Point:
         return Point(w, self.passes.new_scores())
 
+    def state(self) -> dict[str, Any]:
+        own = {"bias_tolerance": self._bias_tolerance, "end_reach": self._end_reach}
+        return {**super().state(), **own}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self._bias_tolerance = float(state.get("bias_tolerance", 0.0))
+        self._end_reach = float(state.get("end_reach", END_REACH))
+
     def settle(self, point: Point) -> None:
+        if not (point.rough and self._settle_end(point)):
+            self._settle_exactly(point)
+
+    def settle_again(self, point: Point) -> None:
+        # With the same bias, so that runs that do this more often go the same way.
+        point.risk = sum(self.passes.value(point.view())) / self.total
+
+    def _settle_end(self, point: Point) -> bool:
+        """Evaluate the risk at the end of the next line; as ``_settle_roughly``."""
+        reach, before = self._end_reach, point.bias
+        if not self._settle_roughly(point, part=END_PART / BIAS_PART, reach=reach):
+            return False
+        self._end_reach = max(END_REACH, JUMPS * abs(point.bias - before), DECAY * reach)
+        return True
+
+    def _settle_roughly(self, point: Point, then: Sequence[Question] = (), **settings: Any) -> bool:
+        """Evaluate the risk with a bias that is good enough; False if there is none such."""
+        band = self._find_band(point, then, **settings)
+        if band is not None:
+            point.bias, point.risk = band.bias, band.risk / self.total
+        return band is not None
+
+    def _settle_exactly(self, point: Point) -> None:
         if self.free_bias:
             point.bias = self._best_bias(point)
         point.risk = sum(self.passes.value(point.view(), self._ahead(point))) / self.total
@@ -92,9 +144,9 @@ class RowSurface(Surface):
         start = self._line_start
         if start is None or point is start or point is self._spare:
             return []
-        a, b, likely = start.view(), point.view(), 2.0 * self._step_guess
+        a, b = start.view(), point.view()
         if isinstance(self.risk, HingeRisk):
-            return [("list_line", a, b, 0.0, likely, Grid.over(0.0, likely))]
+            return [("line_profiles", a, b, Octaves.around(self._step_guess))]
         if self.free_bias:
             k = self._step_guess
             bias = start.bias + k * (point.bias - start.bias)
@@ -108,13 +160,28 @@ class RowSurface(Surface):
     # -- planes ---------------------------------------------------------------
 
     def between(self, start: Point, end: Point, k: float) -> Point:
-        point = super().between(start, end, k)
-        if self.free_bias:
+        if not self.free_bias:
+            return super().between(start, end, k)
+        point = self._cut_point()
+        self._blend_scores(start, end, k, point)
+        if self._cut_bias is not None:
+            point.bias, self._cut_bias = self._cut_bias, None
+        self._band = self._find_band(point)
+        if self._band is None:
             point.bias = self._best_bias(point)
         return point
 
+    def _cut_point(self) -> Point:
+        """A point of its own: the spare one may be in use when a cut is prepared."""
+        self._cutting = self._cutting or self.new_point(np.empty(0))
+        return self._cutting
+
     def coefficients(self, point: Point) -> tuple[Any, float]:
-        self._fill_coefficients(point)
+        band, self._band = self._band, None
+        if band is not None and point is self._cutting:
+            self.passes.fill_band(point.scores, band)
+        else:
+            self._fill_coefficients(point)
         # The hinge's coefficients are shared out at the kink and balance already.
         if self.free_bias and not isinstance(self.risk, HingeRisk):
             self._balance()
@@ -159,6 +226,33 @@ class RowSurface(Surface):
         assert isinstance(self.risk, SmoothRisk)
         return self._bias_by_newton(point)
 
+    def _find_band(
+        self,
+        point: Point,
+        then: Sequence[Question] = (),
+        part: float = 1.0,
+        reach: float = PROFILE_REACH,
+    ) -> Band | None:
+        """The hinge's best bias as well as lines need it; None if it must be found exactly."""
+        tolerance = part * self._bias_tolerance
+        if not (self.free_bias and isinstance(self.risk, HingeRisk) and tolerance > 0.0):
+            return None
+        bins = self._bias_bins(point.bias, reach)
+        for _ in range(MOST_PROFILES):
+            if not bins.low < bins.high < FAR:
+                return None
+            band = bins.band(self.passes.profile_bias(point.scores, bins, then))
+            if band is not None and band.loss <= tolerance:
+                return band
+            bins = bins.wider(WIDER) if band is None else bins.inside(band.number)
+            then = ()
+        return None
+
+    @staticmethod
+    def _bias_bins(guess: float, reach: float = PROFILE_REACH) -> BiasBins:
+        reach = max(reach, 1e-3 * abs(guess))
+        return BiasBins(guess - reach, guess + reach)
+
     def _bias_by_selection(self, point: Point) -> float:
         view = point.view()
 
@@ -180,25 +274,40 @@ class RowSurface(Surface):
     # -- lines ----------------------------------------------------------------
 
     def descend(self, line: Line) -> float:
-        """Move the start of a line to the minimum on it; returns its k.
-
-        The hinge's minimum is exact without a bias; others stop within the tolerance of it.
-        """
+        """Move the start of a line to the minimum on it, within the tolerance; returns its k."""
         self._line_start = line.start
+        self._bias_tolerance = BIAS_PART * line.tolerance * self.total
+        self._cut_bias = None
         if self.free_bias and not isinstance(self.risk, HingeRisk):
             k = self._descend_jointly(line)
             if k > 0.0:
                 return k
         if isinstance(self.risk, HingeRisk):
-            k = self._line_by_selection(line)
+            k, fall = self._line_by_profile(line)
         else:
-            k = self._line_by_search(line)
+            k, fall = self._line_by_search(line)
         if self.free_bias:
-            return self._descend_with_bias(line, k)
+            return self._descend_with_bias(line, k, fall)
         if k > 0.0:
             self._step_guess = k
-            self.blend(line.start, line.end, k, line.start)
+            self._move(line.start, line.end, k, line.start)
+            then = self._cut_after(line, k, fall)
+            line.start.risk = sum(self.passes.value(line.start.view(), (), then)) / self.total
         return k
+
+    def _cut_after(self, line: Line, k: float, fall: float) -> list[Question]:
+        """What the cut after a line asks, if it is known where that will be."""
+        if line.position is None:
+            return []
+        position = line.position(k, fall)
+        start, end, point = line.start, line.end, self.spare()
+        view = Scores(point.scores, start.bias + position * (end.bias - start.bias))
+        return [
+            ("blend", start.scores, end.scores, position, point.scores),
+            ("fill", view, None, 0.0),
+            ("offset",),
+            ("gradients", self.passes.coef),
+        ]
 
     def _descend_jointly(self, line: Line) -> float:
         """Move the start of a line to the minimum over the line and the bias; returns its k.
@@ -229,7 +338,7 @@ class RowSurface(Surface):
         self._step_guess = k
         return k
 
-    def _descend_with_bias(self, line: Line, k: float) -> float:
+    def _descend_with_bias(self, line: Line, k: float, fall: float) -> float:
         """Mend the minimum k along the line on which w and the bias move together.
 
         Most of the time minimising over the bias once there is as good as minimising
@@ -244,9 +353,18 @@ class RowSurface(Surface):
         def risk(k: float) -> float:
             nonlocal at
             if k != at:
-                self.blend(start, end, k, point)
+                self._move(start, end, k, point)
+                self._settle_exactly(point)
                 at = k
             return point.risk
+
+        def rough_risk() -> float:
+            nonlocal at
+            self._move(start, end, k, point)
+            then = self._cut_bias_after(line, k, fall, point)
+            if self._settle_roughly(point, then):
+                at = k
+            return risk(k)
 
         def evaluate(k: float) -> tuple[float, float]:
             return risk(k), self._derivative(point, start, end)
@@ -254,35 +372,67 @@ class RowSurface(Surface):
         # In the bent valleys of smooth losses the straight line costs many iterations; along
         # the hinge's kinks it is nearly always as good, and the other one dear.
         enough = (0.04 if isinstance(self.risk, HingeRisk) else 4.0) * line.tolerance
-        if k == 0.0 or start.risk - line.height(k, risk(k), 0.0).value < enough:
-            k = self._search(line, evaluate, k or self._step_guess)
+        if k == 0.0 or start.risk - line.height(k, rough_risk(), 0.0).value < enough:
+            at = -1.0
+            k = self._search(line, evaluate, k or self._step_guess)[1].k
         if k > 0.0:
             risk(k)
             start.take(point)
             self._step_guess = k
         return k
 
+    def _cut_bias_after(self, line: Line, k: float, fall: float, moved: Point) -> list[Question]:
+        """What the search for the bias of the cut after a line asks, once its start has moved."""
+        if line.position is None or not isinstance(self.risk, HingeRisk):
+            return []
+        position = line.position(k, fall)
+        start, end, point = line.start, line.end, self._cut_point()
+        bias = start.bias + k * (end.bias - start.bias)
+        bias += position * (end.bias - bias)
+        self._cut_bias = bias
+        return [
+            ("blend", moved.scores, end.scores, position, point.scores),
+            ("bias_profiles", point.scores, self._bias_bins(bias)),
+        ]
+
     def _derivative(self, point: Point, start: Point, end: Point) -> float:
         """Derivative of min_b R at a point between start and end, in that direction."""
         self._fill_coefficients(point)
         return sum(self.passes.slope(start.scores, end.scores)) / self.total
 
-    def _line_by_selection(self, line: Line) -> float:
+    def _line_by_profile(self, line: Line) -> tuple[float, float]:
+        """The k of the minimum on a line, and about how much the function falls until there."""
+        octaves = Octaves.around(self._step_guess)
+        profile = self.passes.profile_line(line.start.view(), line.end.view(), octaves)
+        bins, start = profile[:-1], self.total * line.slope + float(profile[-1])
+        if start >= 0.0:
+            return 0.0, 0.0
+        slope = self.total * line.curvature
+        bracket = octaves.bracket(bins, slope, start)
+        if bracket.loss <= self.total * line.tolerance:
+            k = bracket.k
+        else:
+            k = self._line_by_selection(line, bracket.low, bracket.high)
+        k = min(k, line.longest)
+        return k, octaves.fall(bins, slope, start, k) / self.total
+
+    def _line_by_selection(self, line: Line, low: float, high: float) -> float:
+        """The k of the minimum on a line to the last bit, expected in [low, high)."""
         a, b = line.start.view(), line.end.view()
 
         def list_steps(first: float, last: float, grid: Grid) -> list[Any]:
             return self.passes.list_line(a, b, first, last, grid)
 
         slope, start = self.total * line.curvature, self.total * line.slope
-        likely = 2.0 * self._step_guess
-        k = find_zero(list_steps, self.passes, slope, start, 0.0, likely, 0.0)
-        return min(k, line.longest)
+        return find_zero(list_steps, self.passes, slope, start, low, high, 0.0)
 
-    def _line_by_search(self, line: Line) -> float:
+    def _line_by_search(self, line: Line) -> tuple[float, float]:
+        """As ``_line_by_profile``, for every risk."""
         a, b = line.start.view(), line.end.view()
 
         def evaluate(k: float) -> tuple[float, float]:
             sums = in_order(self.passes.line(a, b, k)) / self.total
             return float(sums[0]), float(sums[1])
 
-        return self._search(line, evaluate, self._step_guess)
+        first, found = self._search(line, evaluate, self._step_guess)
+        return found.k, first.value - found.value

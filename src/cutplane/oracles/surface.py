@@ -28,8 +28,8 @@ MOST_CHUNKS = 32
 WORTH_THREADS = 1 << 16
 
 
-def chunks(edges: Sequence[int], width: int) -> list[slice]:
-    """Rows in chunks.
+def chunks(edges: Sequence[int], width: int) -> list[list[slice]]:
+    """Rows in chunks, by part.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ def chunks(edges: Sequence[int], width: int) -> list[slice]:
     """
     rows = edges[-1]
     count = min(MOST_CHUNKS, max(1, rows * width // CHUNK_NUMBERS))
-    slices = []
+    parts = []
     for a, b in pairwise(edges):
         pieces = max(1, count * (b - a) // max(1, rows))
         inner = [a + (b - a) * k // pieces for k in range(pieces + 1)]
-        slices += [slice(low, high) for low, high in pairwise(inner)]
-    return slices
+        parts.append([slice(low, high) for low, high in pairwise(inner)])
+    return parts
 
 
 class Surface(ABC):
@@ -85,7 +85,9 @@ class Surface(ABC):
         self.shape = (rows,) if outputs is None else (rows, outputs)
         self.total = total
         self.executor = executor
-        self.slices = chunks((0, rows) if edges is None else edges, outputs or 1)
+        parts = chunks((0, rows) if edges is None else edges, outputs or 1)
+        self.slices = [rows for part in parts for rows in part]
+        self.chunk_counts = [len(part) for part in parts]
         self.light = bool(work * np.prod(self.shape) < WORTH_THREADS)
         self._step_guess = 1.0
         self._spare: Point | None = None
@@ -97,6 +99,10 @@ class Surface(ABC):
     @abstractmethod
     def settle(self, point: Point) -> None:
         """Minimise over the bias and evaluate the risk at the scores of a point."""
+
+    def settle_again(self, point: Point) -> None:
+        """Evaluate the risk where scores have changed by no more than rounding."""
+        self.settle(point)
 
     @abstractmethod
     def coefficients(self, point: Point) -> tuple[np.ndarray, float]:
@@ -129,7 +135,9 @@ class Surface(ABC):
 
     def spare(self) -> Point:
         """A point for what is needed briefly."""
-        self._spare = self._spare or self.new_point(np.empty(0))
+        if self._spare is None:
+            self._spare = self.new_point(np.empty(0))
+            self._spare.rough = True
         return self._spare
 
     def state(self) -> dict[str, Any]:
@@ -167,19 +175,23 @@ class Surface(ABC):
         evaluate: Callable[[float], tuple[float, float]],
         guess: float,
         known: Height | None = None,
-    ) -> float:
-        """The k of the minimum on a line; ``evaluate`` gives the risk and its derivative at k."""
+    ) -> tuple[Height, Height]:
+        """The start of a line and the minimum on it.
+
+        ``evaluate`` gives the risk and its derivative at k.
+        """
 
         def height(k: float) -> Height:
             risk, derivative = evaluate(k)
             return line.height(k, risk, derivative)
 
-        return minimise_convex(
+        first = height(0.0)
+        return first, minimise_convex(
             height,
-            height(0.0),
+            first,
             guess,
             line.tolerance,
             longest=line.longest,
             curvature=line.curvature,
             known=known,
-        ).k
+        )

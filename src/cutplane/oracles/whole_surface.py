@@ -68,7 +68,7 @@ class PlaneSurface(Surface):
             return at.risk, derivative(at)
 
         known = line.height(1.0, end.risk, derivative(end))
-        k = self._search(line, evaluate, self._step_guess, known)
+        k = self._search(line, evaluate, self._step_guess, known)[1].k
         if k == 0.0:
             return k
         if k == best_k:

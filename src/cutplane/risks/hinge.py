@@ -62,6 +62,24 @@ class HingeRisk(Risk):
             jumps,
         )
 
+    def line_profile(
+        self, start: Scores, end: Scores, targets: Targets, first: int, bins: np.ndarray
+    ) -> float:
+        """Add up by how much the derivative along a line jumps in bins; see the loop.
+
+        Returns the derivative at 0+.
+        """
+        return loops.line_profile(
+            start.values,
+            start.bias,
+            end.values,
+            end.bias,
+            targets.labels,
+            targets.weights,
+            first,
+            bins,
+        )
+
     def bias_steps(
         self,
         scores: Scores,
@@ -77,6 +95,29 @@ class HingeRisk(Risk):
         """
         return loops.bias_steps(
             scores.values, targets.labels, targets.weights, low, high, positions, jumps
+        )
+
+    def bias_profile(
+        self, scores: np.ndarray, targets: Targets, low: float, scale: float, profile: np.ndarray
+    ) -> None:
+        """Add up weights and weighted kinks of both classes in bins; see the loop."""
+        loops.bias_profile(scores, targets.labels, targets.weights, low, scale, profile)
+
+    def band_coefficients(
+        self,
+        scores: np.ndarray,
+        targets: Targets,
+        bins: tuple[float, float, int, int],
+        positive: float,
+        negative: float,
+        out: np.ndarray,
+    ) -> None:
+        """Coefficients where rows with their kink in a bin count in part, by class.
+
+        ``bins`` are where these begin, how many there are per unit and in all, and the bin.
+        """
+        loops.band_coefficients(
+            scores, targets.labels, targets.weights, *bins, positive, negative, out
         )
 
     def active_weights(self, scores: Scores, targets: Targets) -> np.ndarray:
