@@ -33,7 +33,7 @@ import numpy as np
 from ..bundle import AdaptivePosition, Best, BundleSolver, IterativeSolver, Observer, StopRule
 from ..data.blocks import Block, CSRBlock
 from ..exec import SerialExecutor
-from ..oracles import Cut, Oracle, RowOracle
+from ..oracles import Cut, Oracle, Point, RowOracle
 from ..result import Iteration, Status
 from ..risks import HingeRisk, SquaredHingeRisk
 from .newton import NewtonSolver
@@ -77,7 +77,9 @@ class AutoSolver(IterativeSolver):
     rng : numpy.random.Generator
         Draws the order of the rows.
     dual_point : ndarray, optional
-        Where descent starts, as for ``CoordinateSolver``.
+        Where descent or Newton's method starts, as for ``CoordinateSolver``.
+    expected : ndarray, optional
+        As for ``CoordinateSolver``.
     """
 
     def __init__(
@@ -88,10 +90,12 @@ class AutoSolver(IterativeSolver):
         rng: np.random.Generator,
         observer: Observer | None = None,
         dual_point: np.ndarray | None = None,
+        expected: np.ndarray | None = None,
     ) -> None:
         super().__init__(oracle, C, stop, observer)
         self._rng = rng
         self._dual_point = dual_point
+        self._expected = expected
         self._squares: np.ndarray | None = None
         self._newton_next = self._dear = False
         self._to_come = self._certificates_to_come()
@@ -104,6 +108,10 @@ class AutoSolver(IterativeSolver):
 
     def dual_point(self) -> np.ndarray | None:
         return None if self._stage is None else self._stage.dual_point()
+
+    def best_point(self) -> Point | None:
+        point = None if self._stage is None else self._stage.best_point()
+        return point if point is not None and point.w is self.best.w else None
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
         dual_point = self._dual_point
@@ -118,6 +126,7 @@ class AutoSolver(IterativeSolver):
                 self._observe_descent,
                 dual_point,
                 self._squares,
+                self._expected,
             )
             status = self._run_stage(descent, start, cuts)
             if not self._gave_up and status is not Status.NUMERICALLY_LIMITED:
@@ -154,6 +163,7 @@ class AutoSolver(IterativeSolver):
     def _run_stage(
         self, stage: IterativeSolver, start: np.ndarray | None, cuts: tuple[Cut, ...]
     ) -> Status:
+        stage.start_point = self.start_point if self._stage is None else self.best_point()
         self._before = self._best
         stage.watch = self.watch
         stage.dual = self.dual
@@ -230,6 +240,8 @@ class AutoSolver(IterativeSolver):
             if smooth or matrix.numbers >= CHEAP_FACTOR * features**2:
                 return 0
             self._dear = features**3 >= DEAR_FACTOR * matrix.numbers
+            if self._dual_point is not None and not self._dear:
+                return 0  # what descent does before Newton's method has been done at another C
             most = DEAR_PENALTY if self._dear else SMALL_PENALTY
         self._squares = squared_norms(oracle)
         targets = oracle.targets

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,7 @@ from ..bundle.cached import CachedBundleSolver
 from ..bundle.sampled import ConstantTimeSolver, SampledSolver
 from ..descent import AutoSolver, CoordinateSolver
 from ..exec import Executor
-from ..oracles import Cut, Oracle, RowOracle
+from ..oracles import Cut, Oracle, Point, RowOracle
 from ..oracles.constant import ConstantOracle
 from ..oracles.remote import RemoteMatrix
 from ..oracles.sampled import WholeOracle
@@ -62,12 +63,30 @@ class Memory:
         The solution's dual point per row, divided by C, from the solvers that keep one.
     C : float
         Of that solution.
+    point : Point or None
+        The solution with its scores, for a next one on the same data, where they are at hand.
+    pace : ndarray or None
+        Change of the scores per unit of log C up to there.
     """
 
     cuts: tuple[Cut, ...]
     digest: bytes
     dual_point: np.ndarray | None
     C: float
+    point: Point | None = None
+    pace: np.ndarray | None = None
+
+    def pace_to(self, C: float, point: Point | None) -> np.ndarray | None:
+        """The pace from here to the solution at another C."""
+        if point is None or self.point is None or C == self.C:
+            return None
+        return (point.scores - self.point.scores) / math.log(C / self.C)
+
+    def expected(self, C: float) -> np.ndarray | None:
+        """The scores at another C if they go on at their pace."""
+        if self.point is None or self.pace is None:
+            return None
+        return self.point.scores + math.log(C / self.C) * self.pace
 
 
 class Session:
@@ -138,9 +157,11 @@ class Session:
         self._checkpoint = checkpoint
         self._spent = 0.0  # seconds, of the time limit
         self._fingerprint = keep_cuts and not one_session
+        self._one_session = one_session and not isinstance(matrix, RemoteMatrix)
         self._matrix_digest = matrix.digest() if self._fingerprint else b""
         self._crew = getattr(matrix, "crew", None)  # if the data is on a cluster
         self._passes = passes
+        self._last: tuple[Problem, Oracle] | None = None
         self.results: list[SolveResult] = []
         self.memories: dict[int, Memory] = {}
         self.ended: Status | None = None
@@ -198,7 +219,7 @@ class Session:
         if known.result is not None:
             self.results.append(known.result)
             return
-        oracle = problem.oracle(self._matrix, self._executor)
+        oracle = self._oracle(problem)
         limit = 0.0 if self.ended else max(0.0, self._stop.time_limit - self._spent)
         stop = dataclasses.replace(self._stop, time_limit=limit)
         crew = self._crew
@@ -223,6 +244,7 @@ class Session:
 
             digest = self._digest(problem)
             cuts: tuple[Cut, ...] = ()
+            expected: np.ndarray | None = None
             if dual_point is not None:
                 assert isinstance(problem, RowProblem) and isinstance(oracle, RowOracle)
                 dual_point = problem.risk.clip_dual(dual_point, problem.targets)
@@ -232,13 +254,20 @@ class Session:
                 if dual_point is None and memory.dual_point is not None:
                     assert isinstance(problem, RowProblem)
                     dual_point = problem.carried(memory.dual_point, memory.C / C)
-            solver = self._make_solver(oracle, C * problem.total, stop, observe, dual_point)
+                    expected = memory.expected(C)
+            solver = self._make_solver(
+                oracle, C * problem.total, stop, observe, dual_point, expected
+            )
             self._connect(solver, known)
             start = start if known.start is None else known.start
             if start is not None and not (
                 start.size == oracle.dimension and np.all(np.isfinite(start))
             ):
                 start = None
+            known_start = None if memory is None else memory.point
+            # At a larger C the solution is still better than 0.
+            if known_start is not None and known_start.w is start and C >= memory.C:
+                solver.start_point = known_start
             # From here on the result cannot be lost by an interrupt.
             self.results.append(solver.run(start, cuts))
         self._spent += solver.watch.elapsed() - solver.watch.before
@@ -251,9 +280,22 @@ class Session:
         if self._checkpoint is not None:
             self._checkpoint.end(self.results[-1], last)
         if self._keep_cuts:
+            point = solver.best_point() if self._one_session else None
+            pace = None if memory is None else memory.pace_to(C, point)
             self.memories[len(self.results) - 1] = Memory(
-                solver.active_cuts(), digest, solver.dual_point(), C
+                solver.active_cuts(), digest, solver.dual_point(), C, point, pace
             )
+
+    def _oracle(self, problem: Problem) -> Oracle:
+        """The problem on the data; that of the last one if it is the same.
+
+        It brings sums over the rows up to date, by those that change from one C to the next.
+        """
+        if self._last is not None and self._last[0] is problem:
+            return self._last[1]
+        oracle = problem.oracle(self._matrix, self._executor)
+        self._last = (problem, oracle) if self._one_session else None
+        return oracle
 
     def _connect(self, solver: IterativeSolver, known: Known) -> None:
         """Have the solver's state written, and go on from one that is known."""
@@ -292,19 +334,22 @@ class Session:
         stop: StopRule,
         observer: Observer,
         dual_point: np.ndarray | None,
+        expected: np.ndarray | None,
     ) -> IterativeSolver:
         remote = isinstance(self._matrix, RemoteMatrix)
         if self._solver == "auto" and self._checkpoint is None and not remote:
             # Reproducible without a seed: nobody who names no solver expects chance in it.
             seed = self._random.randint(2**31 - 1) if self._seeded else 0
             rng = np.random.default_rng(seed)
-            return AutoSolver(oracle, C, stop, rng, observer, dual_point)
+            return AutoSolver(oracle, C, stop, rng, observer, dual_point, expected)
         if self._solver == "dcd" or self._solver in STOCHASTIC:
             assert isinstance(oracle, RowOracle)
             # One stream of numbers per problem, all from the session's.
             rng = np.random.default_rng(self._random.randint(2**31 - 1))
             if self._solver == "dcd":
-                return CoordinateSolver(oracle, C, stop, rng, observer, dual_point)
+                return CoordinateSolver(
+                    oracle, C, stop, rng, observer, dual_point, expected=expected
+                )
             return StochasticSolver(oracle, C, stop, STOCHASTIC[self._solver], rng, observer)
         position: CutPosition | None = None if self._solver == "cpa" else AdaptivePosition()
         if isinstance(oracle, ConstantOracle):
