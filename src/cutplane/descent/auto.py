@@ -38,7 +38,7 @@ from ..result import Iteration, Status
 from ..risks import HingeRisk, SquaredHingeRisk
 from .newton import NewtonSolver
 from .passes import squared_norms
-from .solver import CoordinateSolver
+from .solver import CoordinateSolver, Expected
 
 # Stored numbers below which cutting planes take no time worth saving.
 SMALL = 1 << 17
@@ -78,7 +78,7 @@ class AutoSolver(IterativeSolver):
         Draws the order of the rows.
     dual_point : ndarray, optional
         Where descent or Newton's method starts, as for ``CoordinateSolver``.
-    expected : ndarray, optional
+    expected : callable, optional
         As for ``CoordinateSolver``.
     """
 
@@ -90,7 +90,7 @@ class AutoSolver(IterativeSolver):
         rng: np.random.Generator,
         observer: Observer | None = None,
         dual_point: np.ndarray | None = None,
-        expected: np.ndarray | None = None,
+        expected: Expected | None = None,
     ) -> None:
         super().__init__(oracle, C, stop, observer)
         self._rng = rng

@@ -12,6 +12,7 @@ rounding, so a product Xᵀ·α is left out, but for one in a few and for the on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,6 +40,8 @@ DRIFT = 1e-11
 # Where so many iterations, 1000 passes, are not enough, cutting planes are the better method.
 MOST_ITERATIONS = 200
 
+Expected = Callable[[], np.ndarray | None]
+
 
 class CoordinateSolver(IterativeSolver):
     """State of one run. An iteration is a few passes and a certificate.
@@ -57,9 +60,9 @@ class CoordinateSolver(IterativeSolver):
         Where to start: a dual point per row divided by C per unit of weight, within its bounds.
     squares : ndarray, optional
         ``squared_norms`` of the rows, if known.
-    expected : ndarray, optional
-        Scores to be expected at the solution. With these, a dual point and ``start_point`` it is
-        known which rows matter, so that the first certificate is one after passes.
+    expected : callable, optional
+        Gives the scores to be expected at the solution, or None. With these, a dual point and
+        ``start_point`` it is known which rows matter: the first certificate is one after passes.
     """
 
     oracle: RowOracle
@@ -73,7 +76,7 @@ class CoordinateSolver(IterativeSolver):
         observer: Observer | None = None,
         dual_point: np.ndarray | None = None,
         squares: np.ndarray | None = None,
-        expected: np.ndarray | None = None,
+        expected: Expected | None = None,
     ) -> None:
         if stop.max_iter is None:
             stop = replace(stop, max_iter=MOST_ITERATIONS)
@@ -105,8 +108,11 @@ class CoordinateSolver(IterativeSolver):
         for cut in cuts:
             self._bound(cut)
         self._ended = False
+        expected = None
         if self._warm and self._expected is not None and self.start_point is not None:
-            self.passes.expect(self._snapshot, self.point.scores, self._expected)
+            expected = self._expected()
+        if expected is not None:
+            self.passes.expect(self._snapshot, self.point.scores, expected)
         elif self._warm:  # which rows matter is known before the passes
             status, judged = self._certify(True)
             if status is not None:

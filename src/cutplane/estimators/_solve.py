@@ -7,6 +7,7 @@ that share the time limit and react to the same interrupt.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import math
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from ..bundle import (
 )
 from ..bundle.cached import CachedBundleSolver
 from ..bundle.sampled import ConstantTimeSolver, SampledSolver
-from ..descent import AutoSolver, CoordinateSolver
+from ..descent import AutoSolver, CoordinateSolver, Expected
 from ..exec import Executor
 from ..oracles import Cut, Oracle, Point, RowOracle
 from ..oracles.constant import ConstantOracle
@@ -65,8 +66,8 @@ class Memory:
         Of that solution.
     point : Point or None
         The solution with its scores, for a next one on the same data, where they are at hand.
-    pace : ndarray or None
-        Change of the scores per unit of log C up to there.
+    before : (float, Point) or None
+        The C before it, and the solution there.
     """
 
     cuts: tuple[Cut, ...]
@@ -74,19 +75,15 @@ class Memory:
     dual_point: np.ndarray | None
     C: float
     point: Point | None = None
-    pace: np.ndarray | None = None
-
-    def pace_to(self, C: float, point: Point | None) -> np.ndarray | None:
-        """The pace from here to the solution at another C."""
-        if point is None or self.point is None or C == self.C:
-            return None
-        return (point.scores - self.point.scores) / math.log(C / self.C)
+    before: tuple[float, Point] | None = None
 
     def expected(self, C: float) -> np.ndarray | None:
-        """The scores at another C if they go on at their pace."""
-        if self.point is None or self.pace is None:
+        """The scores at another C if they change with log C as they did."""
+        if self.point is None or self.before is None or self.before[0] == self.C:
             return None
-        return self.point.scores + math.log(C / self.C) * self.pace
+        earlier, point = self.before
+        pace = math.log(C / self.C) / math.log(self.C / earlier)
+        return self.point.scores + pace * (self.point.scores - point.scores)
 
 
 class Session:
@@ -244,7 +241,7 @@ class Session:
 
             digest = self._digest(problem)
             cuts: tuple[Cut, ...] = ()
-            expected: np.ndarray | None = None
+            expected: Expected | None = None
             if dual_point is not None:
                 assert isinstance(problem, RowProblem) and isinstance(oracle, RowOracle)
                 dual_point = problem.risk.clip_dual(dual_point, problem.targets)
@@ -254,7 +251,7 @@ class Session:
                 if dual_point is None and memory.dual_point is not None:
                     assert isinstance(problem, RowProblem)
                     dual_point = problem.carried(memory.dual_point, memory.C / C)
-                    expected = memory.expected(C)
+                    expected = functools.partial(memory.expected, C)
             solver = self._make_solver(
                 oracle, C * problem.total, stop, observe, dual_point, expected
             )
@@ -264,10 +261,9 @@ class Session:
                 start.size == oracle.dimension and np.all(np.isfinite(start))
             ):
                 start = None
-            known_start = None if memory is None else memory.point
-            # At a larger C the solution is still better than 0.
-            if known_start is not None and known_start.w is start and C >= memory.C:
-                solver.start_point = known_start
+            earlier = None if memory is None or C < memory.C else memory.point
+            if earlier is not None and earlier.w is start:  # at a larger C still better than 0
+                solver.start_point = earlier
             # From here on the result cannot be lost by an interrupt.
             self.results.append(solver.run(start, cuts))
         self._spent += solver.watch.elapsed() - solver.watch.before
@@ -281,9 +277,11 @@ class Session:
             self._checkpoint.end(self.results[-1], last)
         if self._keep_cuts:
             point = solver.best_point() if self._one_session else None
-            pace = None if memory is None else memory.pace_to(C, point)
+            before = None
+            if memory is not None and memory.point is not None:
+                before = memory.C, memory.point
             self.memories[len(self.results) - 1] = Memory(
-                solver.active_cuts(), digest, solver.dual_point(), C, point, pace
+                solver.active_cuts(), digest, solver.dual_point(), C, point, before
             )
 
     def _oracle(self, problem: Problem) -> Oracle:
@@ -334,7 +332,7 @@ class Session:
         stop: StopRule,
         observer: Observer,
         dual_point: np.ndarray | None,
-        expected: np.ndarray | None,
+        expected: Expected | None,
     ) -> IterativeSolver:
         remote = isinstance(self._matrix, RemoteMatrix)
         if self._solver == "auto" and self._checkpoint is None and not remote:
