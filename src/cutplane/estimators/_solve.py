@@ -277,11 +277,11 @@ class Session:
             self._checkpoint.end(self.results[-1], last)
         if self._keep_cuts:
             point = solver.best_point() if self._one_session else None
-            before = None
+            previous = None
             if memory is not None and memory.point is not None:
-                before = memory.C, memory.point
+                previous = memory.C, memory.point
             self.memories[len(self.results) - 1] = Memory(
-                solver.active_cuts(), digest, solver.dual_point(), C, point, before
+                solver.active_cuts(), digest, solver.dual_point(), C, point, previous
             )
 
     def _oracle(self, problem: Problem) -> Oracle:
