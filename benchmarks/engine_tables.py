@@ -64,13 +64,14 @@ def _products(cases: list[Content]) -> str:
                 *(f"{1e3 * case['own'][k]['median']:.2f}" for k in ("1", most)),
                 *(f"{1e3 * case['peer'][k]['median']:.2f}" for k in ("float32", "float64")),
                 f"{case['ratio']:.2f}",
+                f"{case['kernel_ratio']:.2f}" if "kernel_ratio" in case else "–",
                 f"{case['gain']:.2f}",
                 f"{case['speed'][most] / 1e9:.1f} GB/s ({100 * limit:.0f} %)",
             ]
         )
     columns = ["product, milliseconds", "ours, 1 thread", "ours, 2 threads"]
     columns += ["scipy or numpy, single precision", "in double", "best peer / ours, 1 thread"]
-    columns += ["2 threads against 1", "read (of what memory gives)"]
+    columns += ["best peer / our loop alone", "2 threads against 1", "read (of what memory gives)"]
     return markdown(columns, rows)
 
 
@@ -87,6 +88,26 @@ def _paths(cases: list[Content]) -> str:
         for case in cases
     ]
     columns = ["path of 10", "C", "seconds", "dearest fit alone", "ratio", "all fits alone"]
+    text = markdown(columns, rows)
+    counted = [case for case in cases if "fits" in case]
+    return f"{text}\n\n{_path_work(counted)}" if counted else text
+
+
+def _path_work(cases: list[Content]) -> str:
+    """What the fits of a path do, on average: the first one, and those that start from another."""
+    names = ("passes", "X·w", "Xᵀ·c", "certificates")
+    rows = []
+    for case in cases:
+        first, others = case["fits"][0], case["fits"][1:]
+        rows.append(
+            [
+                case["data"],
+                *(f"{first[name]:.1f}" for name in names),
+                *(f"{sum(fit[name] for fit in others) / len(others):.1f}" for name in names),
+            ]
+        )
+    columns = ["work of a path", *(f"first fit: {name}" for name in names)]
+    columns += [f"each of the others: {name}" for name in names]
     return markdown(columns, rows)
 
 

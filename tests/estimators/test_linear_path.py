@@ -68,6 +68,58 @@ def test_a_dual_point_carries_coordinate_descent_along(cancer):
     assert path.n_iters[1] <= 2 < path.n_iters[0]
 
 
+@pytest.fixture(scope="module")
+def sparse_rows():
+    """Enough for two threads, and for what a path keeps from fit to fit to matter."""
+    rng = np.random.default_rng(3)
+    X = scipy.sparse.random(4000, 1000, density=0.07, format="csr", random_state=4)
+    y = np.where(X @ rng.normal(size=1000) + rng.normal(size=4000) > 0.5, 1, -1)
+    return X, y
+
+
+@pytest.mark.parametrize("solver", ["auto", "dcd"])
+def test_what_a_path_keeps_does_not_weaken_its_proofs(solver, sparse_rows):
+    """Scores, sums and the rows that matter are carried along; objectives are computed anew here.
+
+    A step back and one to the same C are on the path, too.
+    """
+    X, y = sparse_rows
+    Cs = [0.01, 0.03, 0.1, 0.1, 0.2, 0.03]
+    settings = {"fit_intercept": False, "tol": 1e-3, "random_state": 0, "solver": solver}
+    paths = [linear_svc_path(X, y, Cs, n_jobs=n_jobs, **settings) for n_jobs in (1, 2)]
+    assert paths[0].converged.all()
+    np.testing.assert_array_equal(paths[0].coefs, paths[1].coefs)
+    for k, C in enumerate(Cs):
+        w = paths[0].coefs[k, 0]
+        primal = 0.5 * w @ w + C * np.maximum(0.0, 1.0 - y * (X @ w)).sum()
+        certificate = paths[0].certificates[k][0]
+        assert primal == pytest.approx(certificate.primal, rel=1e-9)
+        tight = LinearSVC(C=C, fit_intercept=False, tol=1e-5).fit(X, y)
+        assert certificate.dual <= tight.certificate_.primal * (1 + 1e-9)
+        assert tight.certificate_.dual <= certificate.primal * (1 + 1e-9)
+
+
+def test_fits_of_a_path_read_the_data_less_often(sparse_rows, monkeypatch):
+    """No product for the start of a fit that the last one knew the scores of."""
+    from cutplane.oracles.products import RowProducts
+
+    X, y = sparse_rows
+    Cs = np.geomspace(0.01, 0.2, 6)
+    count = 0
+    scores = RowProducts.scores
+
+    def counted(self, w, out):
+        nonlocal count
+        count += bool(np.any(w))
+        scores(self, w, out)
+
+    monkeypatch.setattr(RowProducts, "scores", counted)
+    path = linear_svc_path(X, y, Cs, fit_intercept=False, solver="dcd", random_state=0)
+    assert path.converged.all()
+    # one per certificate, and one for the start of the second fit at most
+    assert count <= path.n_iters.sum() + 1
+
+
 def test_what_a_path_holds(iris):
     X, y = iris
     path = linear_svc_path(X, y, 4)

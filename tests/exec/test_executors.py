@@ -155,6 +155,35 @@ def test_one_task_beside_another():
     assert threads["own"] is threading.current_thread() is not threads["other"]
 
 
+def test_the_task_here_may_use_the_threads_while_they_are_busy():
+    """A round neither waits for a helper that has not begun, nor loses one that comes late."""
+    other_may_end = threading.Event()
+    names: list[set[str]] = []
+
+    def own() -> list[list[int]]:
+        answers = []
+        for late in (False, True):
+            if late:
+                other_may_end.set()
+            seen: set[str] = set()
+
+            def work(k: int, seen: set[str] = seen, late: bool = late) -> int:
+                seen.add(threading.current_thread().name)
+                if late and len(seen) == 1:
+                    time.sleep(0.02)
+                return k * k
+
+            answers.append(executor.run(work, 50))
+            names.append(seen)
+        return answers
+
+    with ThreadExecutor(2) as executor:
+        answers = executor.beside(lambda: other_may_end.wait(10) and None, own)
+        assert answers == [[k * k for k in range(50)]] * 2
+        assert names == [{"MainThread"}, {"MainThread", "cutplane_0"}]
+        assert executor.run(lambda k: -k, 3) == [0, -1, -2]
+
+
 @pytest.mark.parametrize("where", ["own", "other"])
 def test_failures_beside_another_task(where):
     """The error is raised when both have ended, and the executor stays usable."""

@@ -184,7 +184,9 @@ class BundleSolver(IterativeSolver):
     def _begin(self, start: np.ndarray | None) -> None:
         """Evaluate the start; one so far out that its objective overflows is no start."""
         with self.watch.phase("scores"):
-            if start is not None:
+            if self.start_point is not None:
+                self.point.copy(self.start_point)
+            elif start is not None:
                 self.oracle.evaluate(start.copy(), self.point)
             if start is None or not np.isfinite(self._objective(self.point)):
                 self.oracle.evaluate(np.zeros_like(self.point.w), self.point)

@@ -115,6 +115,11 @@ class IterativeSolver(ABC):
     stop : StopRule
     observer : callable, optional
         Gets every Iteration; a true answer stops the run.
+
+    Attributes
+    ----------
+    start_point : Point or None
+        The start with its scores and its risk, if they are known, and if it is better than 0.
     """
 
     def __init__(
@@ -129,6 +134,7 @@ class IterativeSolver(ABC):
         self.trace: list[Iteration] = []
         self.dual = 0.0  # R ≥ 0
         self._best: Best | None = None
+        self.start_point: Point | None = None
 
     @property
     def best(self) -> Best:
@@ -143,6 +149,11 @@ class IterativeSolver(ABC):
     def dual_point(self) -> np.ndarray | None:
         """A dual point per row, divided by C per unit of weight, from solvers that keep one."""
         return None
+
+    def best_point(self) -> Point | None:
+        """The best point with its scores, if they are at hand; good until the solver goes on."""
+        point: Point | None = getattr(self, "point", None)
+        return point if point is not None and point.w is self.best.w else None
 
     @abstractmethod
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status: ...
@@ -175,6 +186,10 @@ class IterativeSolver(ABC):
 
     def _begin_at(self, start: np.ndarray | None, point: Point, spare: Point) -> None:
         """Move a point to 0, or to a start that is better, and keep it."""
+        if self.start_point is not None:
+            point.copy(self.start_point)
+            self._keep(point)
+            return
         with self.watch.phase("scores"):
             self.oracle.evaluate(np.zeros_like(point.w), point)
             self._keep(point)

@@ -2,6 +2,6 @@
 
 from .auto import AutoSolver
 from .newton import NewtonSolver
-from .solver import CoordinateSolver
+from .solver import CoordinateSolver, Expected
 
-__all__ = ["AutoSolver", "CoordinateSolver", "NewtonSolver"]
+__all__ = ["AutoSolver", "CoordinateSolver", "Expected", "NewtonSolver"]

@@ -35,13 +35,13 @@ import numpy as np
 
 from ..bundle import AdaptivePosition, Best, BundleSolver, IterativeSolver, Observer, StopRule
 from ..data.blocks import CSRBlock
-from ..oracles import Cut, Oracle, RowOracle
+from ..oracles import Cut, Oracle, Point, RowOracle
 from ..result import Iteration, Status
 from ..risks import HingeRisk, SquaredHingeRisk
 from .curvature import row_length
 from .newton import NewtonSolver
 from .passes import squared_norms
-from .solver import CoordinateSolver
+from .solver import CoordinateSolver, Expected
 
 # Stored numbers below which cutting planes take no time worth saving.
 SMALL = 1 << 17
@@ -83,7 +83,9 @@ class AutoSolver(IterativeSolver):
     rng : numpy.random.Generator
         Draws the order of the rows.
     dual_point : ndarray, optional
-        Where descent starts, as for ``CoordinateSolver``.
+        Where descent or Newton's method starts, as for ``CoordinateSolver``.
+    expected : callable, optional
+        As for ``CoordinateSolver``.
     """
 
     def __init__(
@@ -94,10 +96,12 @@ class AutoSolver(IterativeSolver):
         rng: np.random.Generator,
         observer: Observer | None = None,
         dual_point: np.ndarray | None = None,
+        expected: Expected | None = None,
     ) -> None:
         super().__init__(oracle, C, stop, observer)
         self._rng = rng
         self._dual_point = dual_point
+        self._expected = expected
         self._squares: np.ndarray | None = None
         self._newton_next = self._dear = False
         self._to_come = self._certificates_to_come()
@@ -112,6 +116,10 @@ class AutoSolver(IterativeSolver):
     def dual_point(self) -> np.ndarray | None:
         return None if self._stage is None else self._stage.dual_point()
 
+    def best_point(self) -> Point | None:
+        point = None if self._stage is None else self._stage.best_point()
+        return point if point is not None and point.w is self.best.w else None
+
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
         dual_point = self._dual_point
         if self._look:
@@ -123,7 +131,7 @@ class AutoSolver(IterativeSolver):
             start, cuts = bundle.best.w, (*cuts, *bundle.active_cuts())
         if self._to_come:
             assert isinstance(self.oracle, RowOracle)
-            most = self.stop.max_iter or 10**9  # else it has a limit of its own
+            most = self._iterations_left() or 10**9  # else it has a limit of its own
             descent = CoordinateSolver(
                 self.oracle,
                 self.C,
@@ -132,6 +140,7 @@ class AutoSolver(IterativeSolver):
                 self._observe_descent,
                 dual_point,
                 self._squares,
+                self._expected,
             )
             status = self._run_stage(descent, start, cuts)
             if not self._gave_up and status is not Status.NUMERICALLY_LIMITED:
@@ -165,6 +174,7 @@ class AutoSolver(IterativeSolver):
     def _run_stage(
         self, stage: IterativeSolver, start: np.ndarray | None, cuts: tuple[Cut, ...]
     ) -> Status:
+        stage.start_point = self.start_point if self._stage is None else self.best_point()
         self._before = self._best
         stage.watch = self.watch
         stage.dual = self.dual
@@ -256,6 +266,8 @@ class AutoSolver(IterativeSolver):
             self._dear = long or features**3 >= DEAR_FACTOR * matrix.numbers
             if self._dear:
                 most = math.inf if long else DEAR_PENALTY
+            elif self._dual_point is not None:
+                return 0  # what descent does before Newton's method has been done at another C
         return TO_COME_LONG if self._penalty(oracle) <= most else 0
 
     def _penalty(self, oracle: RowOracle) -> float:

@@ -29,7 +29,7 @@ from ..bundle import IterativeSolver, Observer, StopRule
 from ..data.blas import single_threaded_blas
 from ..data.blocks import Block
 from ..loops import newton as loops
-from ..oracles import Cut, RowOracle
+from ..oracles import Cut, Point, RowOracle
 from ..oracles.line import newton
 from ..result import Status
 from ..risks import HingeRisk, SquaredHingeRisk
@@ -103,6 +103,7 @@ class NewtonSolver(IterativeSolver):
         self._inside = np.zeros(rows, np.uint8)
         self._curvature = Curvature(oracle)
         self._cut: Cut | None = None
+        self.point: Point | None = None  # the best one, once it has been verified
         self._slack = 0.0  # what smoothing costs, in units of the objective
 
     def dual_point(self) -> np.ndarray:
@@ -144,6 +145,7 @@ class NewtonSolver(IterativeSolver):
             at = self.oracle.new_point()
             self.oracle.evaluate(self.best.w, at)
         self._keep(at)
+        self.point = at
         converged = self.stop.converged(self.best.primal, self.dual, self.C)
         return status is not Status.CONVERGED or converged
 

@@ -43,6 +43,9 @@ IDLE_PART = 0.05
 IDLE_ABOVE = 0.1
 # The same before the first pass from a dual point of another C, where much is still to change.
 AT_ONCE = 1.0
+# The same where the scores at other values of C are known only, in units of the root mean square of
+# the change to be expected of them.
+FIRMLY = 1.0
 # Value of the constant feature behind a free bias, in units of the rows' mean norm. A larger one
 # makes all rows alike and the passes slow, a smaller one the bias.
 BIAS_FEATURE = 0.3
@@ -258,6 +261,16 @@ class Passes:
             violation,
         )
         return Verdict(violation, worst)
+
+    def expect(self, snapshot: Snapshot, scores: np.ndarray, expected: np.ndarray) -> None:
+        """Leave out rows, before the first pass, which their bounds hold firmly at both scores."""
+        violation = self.judge(snapshot, scores).violation
+        np.maximum(violation, self.judge(snapshot, expected).violation, out=violation)
+        firm = FIRMLY * math.sqrt(float(np.mean(np.square(expected - scores))))
+        for part in self._parts:
+            wanted = violation[part.first :][: len(part.idle)] >= -firm
+            part.active = part.rows[wanted[part.rows]]
+        self._idle_above = firm or np.inf
 
     def settle(
         self, verdict: Verdict, correction: np.ndarray | None, *, at_once: bool = False

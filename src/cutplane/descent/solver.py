@@ -12,12 +12,13 @@ rounding, so a product Xᵀ·α is left out, but for one in a few and for the on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..bundle import IterativeSolver, Observer, StopRule
-from ..exec import SerialExecutor, ThreadExecutor
+from ..exec import ThreadExecutor
 from ..oracles import Cut, RowOracle
 from ..result import Status
 from .passes import Passes, Snapshot, Verdict
@@ -39,6 +40,8 @@ DRIFT = 1e-11
 # Where so many iterations, 1000 passes, are not enough, cutting planes are the better method.
 MOST_ITERATIONS = 200
 
+Expected = Callable[[], np.ndarray | None]
+
 
 class CoordinateSolver(IterativeSolver):
     """State of one run. An iteration is a few passes and a certificate.
@@ -57,6 +60,9 @@ class CoordinateSolver(IterativeSolver):
         Where to start: a dual point per row divided by C per unit of weight, within its bounds.
     squares : ndarray, optional
         ``squared_norms`` of the rows, if known.
+    expected : callable, optional
+        Gives the scores to be expected at the solution, or None. With these, a dual point and
+        ``start_point`` it is known which rows matter: the first certificate is one after passes.
     """
 
     oracle: RowOracle
@@ -70,27 +76,19 @@ class CoordinateSolver(IterativeSolver):
         observer: Observer | None = None,
         dual_point: np.ndarray | None = None,
         squares: np.ndarray | None = None,
+        expected: Expected | None = None,
     ) -> None:
         if stop.max_iter is None:
             stop = replace(stop, max_iter=MOST_ITERATIONS)
-        self._executor = oracle.executor
-        self._shared = oracle  # by all threads, before the passes
+        super().__init__(oracle, C, stop, observer)
         self.passes = Passes(oracle, C, rng, squares)
-        alone = RowOracle(  # certificates beside the passes are one thread's work
-            oracle.matrix,
-            oracle.targets,
-            oracle.risk,
-            SerialExecutor(),
-            constant=oracle.constant,
-            free_bias=oracle.free_bias,
-        )
-        super().__init__(alone, C, stop, observer)
         self.point = oracle.new_point()
         self.trial = oracle.new_point()
         self._ended = False
         self._in_time = True
         self._known: tuple[Snapshot, Cut] | None = None
         self._warm = dual_point is not None
+        self._expected = None if oracle.free_bias else expected
         if dual_point is not None:
             cut = oracle.dual_cut(-oracle.targets.labels * dual_point)
             self.passes.start(dual_point, -C * cut.a)
@@ -106,17 +104,20 @@ class CoordinateSolver(IterativeSolver):
         return (self._exact_cut(),) if self.trace else ()
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
-        alone, self.oracle = self.oracle, self._shared
         self._begin_at(start, self.point, self.trial)
         for cut in cuts:
             self._bound(cut)
         self._ended = False
-        if self._warm:  # which rows matter is known before the passes
+        expected = None
+        if self._warm and self._expected is not None and self.start_point is not None:
+            expected = self._expected()
+        if expected is not None:
+            self.passes.expect(self._snapshot, self.point.scores, expected)
+        elif self._warm:  # which rows matter is known before the passes
             status, judged = self._certify(True)
             if status is not None:
                 return status
             self.passes.settle(judged.verdict, judged.correction, at_once=True)
-        self.oracle = alone
         self._in_time = self._run_passes(0)
         while True:
             self._snapshot = self.passes.snapshot()
@@ -136,8 +137,9 @@ class CoordinateSolver(IterativeSolver):
         def go_on() -> None:
             self._in_time = in_time and self._run_passes(number)
 
-        if isinstance(self._executor, ThreadExecutor):
-            return self._executor.beside(go_on, lambda: self._certify(in_time))
+        executor = self.oracle.executor
+        if isinstance(executor, ThreadExecutor):
+            return executor.beside(go_on, lambda: self._certify(in_time))
         answer = self._certify(in_time)
         go_on()
         return answer

@@ -105,8 +105,12 @@ class RowProblem(Problem):
         if not isinstance(self.risk, HingeRisk):
             return dual_point
         weights = self.targets.weights
-        bound = dual_point >= weights * (1.0 - 1e-12)
-        return np.where(bound, weights, np.minimum(factor * dual_point, weights))
+        carried = weights * (1.0 - 1e-12)
+        bound = dual_point >= carried
+        np.multiply(dual_point, factor, out=carried)
+        np.minimum(carried, weights, out=carried)
+        np.copyto(carried, weights, where=bound)
+        return carried
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ that share the time limit and react to the same interrupt.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,9 +28,9 @@ from ..bundle import (
 )
 from ..bundle.cached import CachedBundleSolver
 from ..bundle.sampled import ConstantTimeSolver, SampledSolver
-from ..descent import AutoSolver, CoordinateSolver
+from ..descent import AutoSolver, CoordinateSolver, Expected
 from ..exec import Executor
-from ..oracles import Cut, Oracle, RowOracle
+from ..oracles import Cut, Oracle, Point, RowOracle
 from ..oracles.constant import ConstantOracle
 from ..oracles.remote import RemoteMatrix
 from ..oracles.sampled import WholeOracle
@@ -62,12 +64,26 @@ class Memory:
         The solution's dual point per row, divided by C, from the solvers that keep one.
     C : float
         Of that solution.
+    point : Point or None
+        The solution with its scores, for a next one on the same data, where they are at hand.
+    before : (float, Point) or None
+        The C before it, and the solution there.
     """
 
     cuts: tuple[Cut, ...]
     digest: bytes
     dual_point: np.ndarray | None
     C: float
+    point: Point | None = None
+    before: tuple[float, Point] | None = None
+
+    def expected(self, C: float) -> np.ndarray | None:
+        """The scores at another C if they change with log C as they did."""
+        if self.point is None or self.before is None or self.before[0] == self.C:
+            return None
+        earlier, point = self.before
+        pace = math.log(C / self.C) / math.log(self.C / earlier)
+        return self.point.scores + pace * (self.point.scores - point.scores)
 
 
 class Session:
@@ -138,9 +154,11 @@ class Session:
         self._checkpoint = checkpoint
         self._spent = 0.0  # seconds, of the time limit
         self._fingerprint = keep_cuts and not one_session
+        self._one_session = one_session and not isinstance(matrix, RemoteMatrix)
         self._matrix_digest = matrix.digest() if self._fingerprint else b""
         self._crew = getattr(matrix, "crew", None)  # if the data is on a cluster
         self._passes = passes
+        self._last: tuple[Problem, Oracle] | None = None
         self.results: list[SolveResult] = []
         self.memories: dict[int, Memory] = {}
         self.ended: Status | None = None
@@ -198,7 +216,7 @@ class Session:
         if known.result is not None:
             self.results.append(known.result)
             return
-        oracle = problem.oracle(self._matrix, self._executor)
+        oracle = self._oracle(problem)
         limit = 0.0 if self.ended else max(0.0, self._stop.time_limit - self._spent)
         stop = dataclasses.replace(self._stop, time_limit=limit)
         crew = self._crew
@@ -223,6 +241,7 @@ class Session:
 
             digest = self._digest(problem)
             cuts: tuple[Cut, ...] = ()
+            expected: Expected | None = None
             if dual_point is not None:
                 assert isinstance(problem, RowProblem) and isinstance(oracle, RowOracle)
                 dual_point = problem.risk.clip_dual(dual_point, problem.targets)
@@ -232,13 +251,19 @@ class Session:
                 if dual_point is None and memory.dual_point is not None:
                     assert isinstance(problem, RowProblem)
                     dual_point = problem.carried(memory.dual_point, memory.C / C)
-            solver = self._make_solver(oracle, C * problem.total, stop, observe, dual_point)
+                    expected = functools.partial(memory.expected, C)
+            solver = self._make_solver(
+                oracle, C * problem.total, stop, observe, dual_point, expected
+            )
             self._connect(solver, known)
             start = start if known.start is None else known.start
             if start is not None and not (
                 start.size == oracle.dimension and np.all(np.isfinite(start))
             ):
                 start = None
+            earlier = None if memory is None or C < memory.C else memory.point
+            if earlier is not None and earlier.w is start:  # at a larger C still better than 0
+                solver.start_point = earlier
             # From here on the result cannot be lost by an interrupt.
             self.results.append(solver.run(start, cuts))
         self._spent += solver.watch.elapsed() - solver.watch.before
@@ -251,9 +276,24 @@ class Session:
         if self._checkpoint is not None:
             self._checkpoint.end(self.results[-1], last)
         if self._keep_cuts:
+            point = solver.best_point() if self._one_session else None
+            previous = None
+            if memory is not None and memory.point is not None:
+                previous = memory.C, memory.point
             self.memories[len(self.results) - 1] = Memory(
-                solver.active_cuts(), digest, solver.dual_point(), C
+                solver.active_cuts(), digest, solver.dual_point(), C, point, previous
             )
+
+    def _oracle(self, problem: Problem) -> Oracle:
+        """The problem on the data; that of the last one if it is the same.
+
+        It brings sums over the rows up to date, by those that change from one C to the next.
+        """
+        if self._last is not None and self._last[0] is problem:
+            return self._last[1]
+        oracle = problem.oracle(self._matrix, self._executor)
+        self._last = (problem, oracle) if self._one_session else None
+        return oracle
 
     def _connect(self, solver: IterativeSolver, known: Known) -> None:
         """Have the solver's state written, and go on from one that is known."""
@@ -292,19 +332,22 @@ class Session:
         stop: StopRule,
         observer: Observer,
         dual_point: np.ndarray | None,
+        expected: Expected | None,
     ) -> IterativeSolver:
         remote = isinstance(self._matrix, RemoteMatrix)
         if self._solver == "auto" and self._checkpoint is None and not remote:
             # Reproducible without a seed: nobody who names no solver expects chance in it.
             seed = self._random.randint(2**31 - 1) if self._seeded else 0
             rng = np.random.default_rng(seed)
-            return AutoSolver(oracle, C, stop, rng, observer, dual_point)
+            return AutoSolver(oracle, C, stop, rng, observer, dual_point, expected)
         if self._solver == "dcd" or self._solver in STOCHASTIC:
             assert isinstance(oracle, RowOracle)
             # One stream of numbers per problem, all from the session's.
             rng = np.random.default_rng(self._random.randint(2**31 - 1))
             if self._solver == "dcd":
-                return CoordinateSolver(oracle, C, stop, rng, observer, dual_point)
+                return CoordinateSolver(
+                    oracle, C, stop, rng, observer, dual_point, expected=expected
+                )
             return StochasticSolver(oracle, C, stop, STOCHASTIC[self._solver], rng, observer)
         position: CutPosition | None = None if self._solver == "cpa" else AdaptivePosition()
         if isinstance(oracle, ConstantOracle):

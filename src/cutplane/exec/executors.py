@@ -109,14 +109,15 @@ class ThreadExecutor:
     def beside(self, other: Callable[[], None], own: Callable[[], Result]) -> Result:
         """Run ``own`` here and ``other`` in a helper; returns when both have been done.
 
-        ``own`` must not use this executor: all helpers may be busy.
+        ``own`` may use this executor: the helper takes part once it has done ``other``.
         """
         task = _Task(other)
         self._tasks.put(task)
         try:
             result = own()
         finally:
-            _wait([task])
+            with task.done:  # also if no helper has begun it: all are busy elsewhere
+                pass
         if task.error is not None:
             raise task.error
         return result
@@ -136,29 +137,46 @@ class ThreadExecutor:
 
 
 class _Task:
-    """What a helper does in one round; the lock is free when it has been done."""
+    """What a helper does in one round.
+
+    Attributes
+    ----------
+    done : Lock
+        Free when it has been done.
+    """
 
     def __init__(self, work: Callable[[], None]) -> None:
         self.work = work
         self.error: BaseException | None = None
+        self._begun_by_helper: dict[str, bool] = {}
         self.done = threading.Lock()
         self.done.acquire()
 
+    def begin(self, helper: bool) -> bool:
+        """Claim the task; False if the other side has.
+
+        One step that may be repeated, so that an interrupt cannot come in between.
+        """
+        return self._begun_by_helper.setdefault("", helper) == helper
+
 
 def _wait(tasks: list[_Task]) -> None:
+    """Until helpers have done what they have begun; the rest has been done without them."""
     for task in tasks:
-        with task.done:  # may be waited for again
-            pass
+        if not task.begin(helper=False):
+            with task.done:  # may be waited for again
+                pass
 
 
 def _help(tasks: SimpleQueue[_Task | None]) -> None:
     """What a helper thread does all its life."""
     while (task := tasks.get()) is not None:
-        try:
-            task.work()
-        except BaseException as error:  # raised in the thread that waits
-            task.error = error
-        task.done.release()
+        if task.begin(helper=True):
+            try:
+                task.work()
+            except BaseException as error:  # raised in the thread that waits
+                task.error = error
+            task.done.release()
         del task  # keeps the caller's arrays alive otherwise
 
 
