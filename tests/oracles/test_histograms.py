@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+from cutplane.bundle import AdaptivePosition, BundleSolver, StopRule
+from cutplane.exec import ThreadExecutor
 from cutplane.loops import hinge as loops
-from cutplane.oracles import bias_bins
+from cutplane.oracles import bias_bins, row_surface
 from cutplane.oracles.bias_bins import BiasBins
 from cutplane.oracles.octaves import BINS, Octaves
+from cutplane.result import Status
 
 
 def random_rows(rng, rows, ties=False):
@@ -129,3 +132,37 @@ def test_one_class_has_no_best_bias():
     bins = BiasBins(-9.0, 9.0)
     profile = bias_profile(scores, np.full(50, -1.0), weights, bins)
     assert bins.band(profile) is None
+
+
+# -- whole runs -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("free_bias", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("C", [0.4, 40.0, 4000.0, 4e5])
+def test_runs_by_histograms_reach_the_optimum(
+    monkeypatch, make_problem, all_cases, free_bias, weighted, C
+):
+    """Lines and biases on the way are rough, bounds and the last point are not."""
+    problem = make_problem(
+        all_cases["hinge"], seed=3, rows=500, weighted=weighted, free_bias=free_bias
+    )
+
+    def run(rows, executor=None):
+        monkeypatch.setattr(row_surface, "EXACT_ROWS", rows)
+        oracle = problem.oracle(executor=executor)
+        return BundleSolver(oracle, C, StopRule(relative=1e-6), AdaptivePosition()).run()
+
+    exact, rough = run(10**9), run(0)
+    with ThreadExecutor(2) as executor:
+        threads = run(0, executor)
+    assert rough.status is Status.CONVERGED and exact.status is Status.CONVERGED
+    if C > 100.0:  # else 0 is the solution, or a few steps lead to it
+        assert rough.column("step").tolist() != exact.column("step").tolist()
+    for record in (*rough.trace, rough.certificate):
+        assert record.dual <= exact.certificate.primal * (1.0 + 1e-12)
+        assert record.primal >= exact.certificate.dual * (1.0 - 1e-12)
+    recomputed = problem.objective(rough.w, rough.bias, C)
+    assert rough.certificate.primal == pytest.approx(recomputed, rel=1e-10)
+    np.testing.assert_array_equal(rough.w, threads.w)
+    assert rough.certificate == threads.certificate

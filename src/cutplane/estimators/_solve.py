@@ -154,7 +154,9 @@ class Session:
         self._checkpoint = checkpoint
         self._spent = 0.0  # seconds, of the time limit
         self._fingerprint = keep_cuts and not one_session
-        self._one_session = one_session and not isinstance(matrix, RemoteMatrix)
+        # On a cluster, and in a run that goes on from a checkpoint, nobody has them: cutting planes
+        # give the same bits there as here.
+        self._keep_points = one_session and checkpoint is None and solver in ("auto", "dcd")
         self._matrix_digest = matrix.digest() if self._fingerprint else b""
         self._crew = getattr(matrix, "crew", None)  # if the data is on a cluster
         self._passes = passes
@@ -276,7 +278,7 @@ class Session:
         if self._checkpoint is not None:
             self._checkpoint.end(self.results[-1], last)
         if self._keep_cuts:
-            point = solver.best_point() if self._one_session else None
+            point = solver.best_point() if self._keep_points else None
             previous = None
             if memory is not None and memory.point is not None:
                 previous = memory.C, memory.point
@@ -292,7 +294,7 @@ class Session:
         if self._last is not None and self._last[0] is problem:
             return self._last[1]
         oracle = problem.oracle(self._matrix, self._executor)
-        self._last = (problem, oracle) if self._one_session else None
+        self._last = (problem, oracle) if self._keep_points else None
         return oracle
 
     def _connect(self, solver: IterativeSolver, known: Known) -> None:

@@ -37,6 +37,8 @@ PROFILE_REACH, END_REACH, WIDER = 0.5, 1.0, 16.0
 BIAS_PART, END_PART = 0.1, 10.0
 # How far the bias may jump next from one end to another, in jumps; and how slowly that falls.
 JUMPS, DECAY = 4.0, 0.5
+# Rows below which a pass costs nothing worth saving: lines and biases are exact there.
+EXACT_ROWS = 4096
 # Passes after which the bias is looked for to the last bit.
 MOST_PROFILES = 4
 # Derivative of a smooth risk in the bias at which it is minimised, but for rounding.
@@ -85,6 +87,7 @@ class RowSurface(Surface):
         self.targets = targets
         self.risk = risk
         self.free_bias = free_bias
+        self._small = rows < EXACT_ROWS
         self.passes: Passes
         if passes is None:
             runner = SerialExecutor() if self.light else executor
@@ -235,7 +238,8 @@ class RowSurface(Surface):
     ) -> Band | None:
         """The hinge's best bias as well as lines need it; None if it must be found exactly."""
         tolerance = part * self._bias_tolerance
-        if not (self.free_bias and isinstance(self.risk, HingeRisk) and tolerance > 0.0):
+        exactly = self._small or not (tolerance > 0.0 and isinstance(self.risk, HingeRisk))
+        if exactly or not self.free_bias:
             return None
         bins = self._bias_bins(point.bias, reach)
         for _ in range(MOST_PROFILES):
@@ -409,7 +413,7 @@ class RowSurface(Surface):
             return 0.0, 0.0
         slope = self.total * line.curvature
         bracket = octaves.bracket(bins, slope, start)
-        if bracket.loss <= self.total * line.tolerance:
+        if not self._small and bracket.loss <= self.total * line.tolerance:
             k = bracket.k
         else:
             k = self._line_by_selection(line, bracket.low, bracket.high)
