@@ -192,6 +192,11 @@ def _usps(file: Path) -> tuple[sp.csr_matrix, np.ndarray]:
         return sp.csr_matrix(archive["X"].astype(np.float32)), archive["y"].astype(np.int64)
 
 
+def _usps3(file: Path) -> tuple[sp.csr_matrix, np.ndarray]:
+    X, y = _usps(file)
+    return X, np.where(y == 3, 1.0, -1.0)
+
+
 def _svmlight(features: int) -> Callable[[Path], tuple[sp.csr_matrix, np.ndarray]]:
     def load(file: Path) -> tuple[sp.csr_matrix, np.ndarray]:
         from sklearn.datasets import load_svmlight_file
@@ -262,6 +267,7 @@ FILES: dict[str, tuple[str, Callable[[Path], Rows]]] = {
     "mnist": ("mnist/train.npz", _mnist),
     "mnist8": ("mnist/train.npz", _mnist8),
     "usps": ("usps/train.npz", _usps),
+    "usps3": ("usps/train.npz", _usps3),
     "aclimdb": ("aclimdb/train.svm.gz", _svmlight(74_851)),
     "a9a": ("a9a/train.svm.gz", _svmlight(123)),
     "w8a": ("w8a/train.svm.gz", _svmlight(300)),

@@ -148,6 +148,7 @@ TABLES = {
     "a9a": ("a9a: time to the objective", _objective),
     "w8a": ("w8a: time to the objective", _objective),
     "celegans": ("Splice sites: time to the objective", _objective),
+    "others": ("Data the constants were not chosen on: time to the objective", _objective),
     "file": ("A file given: time to the objective", _objective),
     "products": ("The products that a pass consists of", _products),
     "paths": ("Paths over C", _paths),

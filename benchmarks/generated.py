@@ -115,6 +115,7 @@ GENERATORS: dict[str, Callable[[int, np.random.Generator], Rows]] = {
     "mnist": _generated_digits,
     "mnist8": _generated_digit8,
     "usps": _generated_digits,
+    "usps3": _generated_digit8,
     "aclimdb": _generated_text,
     "a9a": _generated_binary,
     "w8a": _generated_rare,

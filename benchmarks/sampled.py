@@ -15,6 +15,7 @@ SUITE = Suite(
     __doc__.splitlines()[0],
     SECTIONS,
     ("scikit-learn",),
+    resumable=("table", "limits"),
     defaults={"peer_seconds": 120.0, "tight_seconds": 180.0},
 )
 main = SUITE.main

@@ -1,4 +1,4 @@
-"""The sections of the engine benchmark: one per data set, then products, paths, growth, summary."""
+"""Sections of the engine benchmark: one per data set, others, products, paths, growth, summary."""
 
 from collections.abc import Callable
 
@@ -8,6 +8,7 @@ from . import growth, objective, paths, products, summary
 
 SECTIONS: dict[str, Callable[[Report], None]] = {
     **{name: objective.section(name) for name in objective.CASES},
+    "others": objective.section(*objective.OTHERS),
     FILE: objective.section(FILE),
     "products": products.run,
     "paths": paths.run,

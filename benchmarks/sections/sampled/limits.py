@@ -11,7 +11,7 @@ from ...sampled_problems import split_of
 from .peers import nystroem, svc
 
 SIZES = (320_000, 480_000, 640_000)
-BASES = (100, 250, 500)
+BASES = (100, 250)  # the latter has the error of sampled cuts
 
 
 def run(report: Report) -> None:

@@ -46,11 +46,14 @@ def nystroem(report: Report, split: Split, bases: Sequence[int]) -> None:
     from sklearn.svm import LinearSVC
 
     for size, following in pairwise((*bases, math.inf)):
-        features = Nystroem(gamma=split.gamma, n_components=int(size), random_state=0)
-        # Its default loss: with more rows than features the primal solver, which is its fastest.
-        linear = LinearSVC(C=split.C, dual=False)
-        found = record(split, make_pipeline(features, linear))
-        _add(report, split, f"scikit-learn Nystroem {size} + LinearSVC", found, [])
+        solver = f"scikit-learn Nystroem {size} + LinearSVC"
+        found = _known(report, split, solver)
+        if found is None:
+            features = Nystroem(gamma=split.gamma, n_components=int(size), random_state=0)
+            # Its default loss: with more rows than features the primal solver, its fastest.
+            linear = LinearSVC(C=split.C, dual=False)
+            found = record(split, make_pipeline(features, linear))
+            _add(report, split, solver, found, [])
         if _too_long(report, found, following / size, NYSTROEM_GROWTH):
             return
 
@@ -63,10 +66,18 @@ def svc(report: Report, split: Split, sizes: Sequence[int]) -> None:
         if rows > len(split.y) and rows != sizes[0]:
             return
         few = split.first(int(rows))
-        found = record(few, SVC(C=split.C, gamma=split.gamma))
-        _add(report, few, "scikit-learn SVC", found, [])
+        found = _known(report, few, "scikit-learn SVC")
+        if found is None:
+            found = record(few, SVC(C=split.C, gamma=split.gamma))
+            _add(report, few, "scikit-learn SVC", found, [])
         if _too_long(report, found, following / rows, SVC_GROWTH):
             return
+
+
+def _known(report: Report, split: Split, solver: str) -> dict[str, Any] | None:
+    """What an earlier run measured of a solver, if this one goes on from it."""
+    same = (c for c in report.content["cases"] if c["solver"] == solver)
+    return next((case for case in same if case["rows"] == len(split.y)), None)
 
 
 def _too_long(report: Report, found: dict[str, Any], larger: float, power: float) -> bool:
