@@ -78,6 +78,8 @@ class AdaptivePosition:
         """Primal's part in the closing of the gap, recent iterations weighing more."""
         falls = rises = 0.0
         for before, after in pairwise(trace):
+            if before.gap == 0.0:  # closed by rounding; the run went on from a better sum
+                continue
             # Decrease of log primal : increase of log dual, times dual/gap.
             fall = (before.primal - after.primal) * before.dual / before.primal
             rise = after.dual - before.dual
