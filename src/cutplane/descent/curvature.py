@@ -35,7 +35,11 @@ def row_length(oracle: RowOracle) -> float:
     matrix = oracle.matrix
     if not isinstance(matrix.blocks[0], CSRBlock):
         return float(matrix.shape[1])
-    return sum(matrix.run(_squared_lengths, SerialExecutor())) / max(1, matrix.numbers)
+    known = matrix.facts.get("row length")
+    if known is None:
+        known = sum(matrix.run(_squared_lengths, SerialExecutor())) / max(1, matrix.numbers)
+        matrix.facts["row length"] = known
+    return float(known)
 
 
 def _squared_lengths(k: int, block: Block) -> float:
