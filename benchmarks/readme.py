@@ -34,6 +34,8 @@ WORDS = {
     "a9a": "Adult (a9a)",
     "w8a": "Web (w8a)",
     "celegans": "splice sites, k-mers",
+    "ijcnn1": "ijcnn1",
+    "usps3": "USPS (3 against the rest)",
     "mq2008": "MQ2008",
 }
 
@@ -146,7 +148,7 @@ def _means(cases: Sequence[Content]) -> str:
         behind = [name for name, r in ratios.items() if r < 1.0]
         known = all(best_peer(c, threads, MIDDLE)[1] for c in cases)
         least = "" if known else "at least "
-        text = f"with {word} {least}{mean:.1f}× as fast as the best peer in the geometric mean, "
+        text = f"with {word} {least}{mean:.2f}× as fast as the best peer in the geometric mean, "
         text += "ahead in "
         text += f"{len(ratios) - len(behind)} of {len(ratios)}"
         if behind:
@@ -157,8 +159,18 @@ def _means(cases: Sequence[Content]) -> str:
 
 
 def _more(folder: Path) -> list[str]:
-    """Paths and growth, if they have been run."""
+    """Other data, paths and growth, if they have been run."""
     words = []
+    if (folder / "others.json").is_file():
+        cases = load(folder / "others.json")["cases"]
+        found = [r for r in (ratio_of(case, 2) for case in cases) if r is not None]
+        if found:
+            words.append(
+                f"On {_listed(list(dict.fromkeys(WORDS[case['data']] for case in cases)))}, on "
+                f"which no constant was chosen, it is {min(found):.1f} to {max(found):.0f} times "
+                f"as fast as the best peer, ahead in {sum(r >= 1.0 for r in found)} of "
+                f"{len(found)} problems."
+            )
     if (folder / "paths.json").is_file():
         ratios = [case["ratio"] for case in load(folder / "paths.json")["cases"]]
         if ratios:
