@@ -226,8 +226,8 @@ def test_readme_is_written_from_json(load, tmp_path: Path, capsys) -> None:
     row = "| Adult (a9a) (1,000 × 20), C=1 | 0.100 | 0.200 | 0.100 | 0.250 | pair | 2.5 | 12 |"
     assert row in text
     plain = " ".join(text.split())
-    assert "With two threads 2.5× as fast" in plain
-    assert "with one thread at least 1.5× as fast" in plain
+    assert "With two threads 2.50× as fast" in plain
+    assert "with one thread at least 1.50× as fast" in plain
     assert (tmp_path / "docs" / "images" / "benchmarks.png").stat().st_size > 1000
     assert readme.main([*options, "--check"]) == 0
     (tmp_path / "README.md").write_text("no marks", "utf-8")
