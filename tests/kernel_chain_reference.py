@@ -8,6 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from cutplane import ChainTagger
 from cutplane.structured.chain import ChainShape, ChainWeights
+from structured_reference import enumerated_chains, random_chains
 
 SHAPES = pytest.mark.parametrize(
     ("order", "boundaries"), [(1, False), (1, True), (2, True)], ids=["1", "1 ends", "2 ends"]
@@ -67,3 +68,23 @@ def objective(model: ChainTagger, X: np.ndarray, y: np.ndarray, lengths: np.ndar
     values = rbf_kernel(model.support_vectors_, gamma=model._gamma)
     squared = np.einsum("ki,ij,kj->", model.dual_coef_, values, model.dual_coef_)
     return 0.5 * (squared + np.sum(T**2)) + model.C * risk / len(lengths)
+
+
+def fit_enumerated(*, tol: float, rel: float, **settings) -> ChainTagger:
+    """A model of chains of which all labellings can be tried, checked against their optimum.
+
+    ``rel`` is how near its objective must be. The model is the point that its certificate is about.
+    """
+    X, Y = random_chains(2)
+    features = explicit_features(X)
+    shape = ChainShape(features[0].shape[1], 3, settings["boundaries"], settings["order"])
+    every = enumerated_chains(features, Y, shape, settings["loss"])
+    optimum = every.optimum(5.0)
+    model = ChainTagger(5.0, kernel="rbf", gamma=GAMMA, tol=tol, **settings).fit(X, Y)
+    certificate = model.certificate_
+    assert certificate.kind == "exact"
+    assert certificate.relative_gap <= tol
+    assert certificate.dual <= optimum * (1 + 1e-7)
+    assert optimum <= certificate.primal * (1 + 1e-7)
+    assert every.objective(explicit_point(model, X), 5.0) == pytest.approx(optimum, rel=rel)
+    return model

@@ -10,16 +10,13 @@ from sklearn.metrics.pairwise import rbf_kernel
 import cutplane.estimators._parts_fit as parts_fit
 import cutplane.exec.executors
 from cutplane import ChainTagger, SampledCutSVC
-from cutplane.structured.chain import ChainShape
 from kernel_chain_reference import (
-    GAMMA,
     SHAPES,
     corners,
-    explicit_features,
-    explicit_point,
+    fit_enumerated,
     objective,
 )
-from structured_reference import enumerated_chains, random_chains
+from structured_reference import random_chains
 
 
 @pytest.fixture(scope="module", name="square")
@@ -34,22 +31,8 @@ def square_data():
 @pytest.mark.parametrize("loss", ["hamming", "zero_one"])
 @pytest.mark.parametrize("solver", ["ocas", "cpa"])
 def test_the_optimum_of_the_enumerated_problem(solver, loss, order, boundaries):
-    X, Y = random_chains(2)
-    features = explicit_features(X)
-    shape = ChainShape(features[0].shape[1], 3, boundaries, order)
-    every = enumerated_chains(features, Y, shape, loss)
-    optimum = every.optimum(5.0)
-    model = ChainTagger(
-        5.0, kernel="rbf", gamma=GAMMA, method="exact", loss=loss, order=order,
-        boundaries=boundaries, solver=solver, tol=1e-7,
-    ).fit(X, Y)  # fmt: skip
-    certificate = model.certificate_
-    assert certificate.kind == "exact"
-    assert certificate.relative_gap <= 1e-7
-    assert certificate.dual <= optimum * (1 + 1e-7)
-    assert optimum <= certificate.primal * (1 + 1e-7)
-    # The model is the point that the certificate is about.
-    assert every.objective(explicit_point(model, X), 5.0) == pytest.approx(optimum, rel=1e-6)
+    settings = {"loss": loss, "order": order, "boundaries": boundaries}
+    fit_enumerated(method="exact", solver=solver, tol=1e-7, rel=1e-6, **settings)
 
 
 @pytest.mark.parametrize("solver", ["ocas", "cpa"])

@@ -115,6 +115,19 @@ def band_coefficients(scores, labels, weights, low, scale, inner, number, positi
 
 
 @jit
+def _along(start, end, y, weight):
+    """A row on the line from one score to another: d/dk of its loss at 0+, kink k, step there.
+
+    A fall that is tiny or zero has no kink at 0 < k < ∞.
+    """
+    loss = 1.0 - y * start
+    fall = y * (end - start)  # how fast the loss falls with k
+    rate = weight * fall
+    slope = -rate if loss > 0.0 or (loss == 0.0 and fall < 0.0) else 0.0
+    return slope, loss / fall, abs(rate)
+
+
+@jit
 def line_steps(start, start_bias, end, end_bias, labels, weights, high, positions, jumps):
     """Steps of d/dk Σ weight·loss at start + k(end − start), for 0 < k < high.
 
@@ -123,17 +136,13 @@ def line_steps(start, start_bias, end, end_bias, labels, weights, high, position
     count = 0
     slope = 0.0
     for i in range(start.shape[0]):
-        y = labels[i]
         here = start[i] + start_bias
-        loss = 1.0 - y * here
-        fall = y * (end[i] + end_bias - here)  # how fast the loss falls with k
-        rate = weights[i] * fall
-        slope -= rate if loss > 0.0 or (loss == 0.0 and fall < 0.0) else 0.0
+        own, k, jump = _along(here, end[i] + end_bias, labels[i], weights[i])
+        slope += own
         # Write always and count if it was a step: cheaper than a branch that is
-        # hard to predict. A fall that is tiny or zero has no step.
-        k = loss / fall
+        # hard to predict.
         positions[count] = k
-        jumps[count] = abs(rate)
+        jumps[count] = jump
         count += 1 if 0.0 < k < high else 0
     return count, slope
 
@@ -148,17 +157,13 @@ def line_profile(start, start_bias, end, end_bias, labels, weights, first, bins)
     last = bins.shape[0] - 1
     slope = 0.0
     for i in range(start.shape[0]):
-        y = labels[i]
         here = start[i] + start_bias
-        loss = 1.0 - y * here
-        fall = y * (end[i] + end_bias - here)  # how fast the loss falls with k
-        rate = weights[i] * fall
-        slope -= rate if loss > 0.0 or (loss == 0.0 and fall < 0.0) else 0.0
-        k = loss / fall
+        own, k, jump = _along(here, end[i] + end_bias, labels[i], weights[i])
+        slope += own
         place = (np.float64(k).view(np.int64) >> OCTAVE_SHIFT) - first + 1
         place = place if place > 0 else 0
         place = place if place < last else last
-        bins[place] += abs(rate) if k > 0.0 else 0.0  # no branch that is hard to predict
+        bins[place] += jump if k > 0.0 else 0.0  # no branch that is hard to predict
     return slope
 
 
