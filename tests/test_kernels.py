@@ -280,6 +280,28 @@ def test_blas_limit_is_restored_when_fits_overlap():
     assert threads() == before
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_by_group(dtype, monkeypatch):
+    """Groups that end within a piece of rows, go beyond it, or are empty."""
+    monkeypatch.setattr(kernels, "SUM_ROWS", 16)
+    X = random_rows(90)
+    kernel = Kernel("rbf", 0.4)
+    rng = np.random.default_rng(3)
+    which = rng.permutation(90)[:70]
+    coef = rng.normal(size=70)
+    groups = np.sort(rng.choice([0, 1, 3], 70, p=[0.1, 0.6, 0.3]))
+    values = FORMULAS["rbf"](X[which], X, kernel)
+    expected = np.stack([values[groups == g].T @ coef[groups == g] for g in range(5)])
+    matrices = [
+        ProductMatrix(kernel, points_of(X, dtype), None, SerialExecutor()),
+        PrecomputedMatrix(FORMULAS["rbf"](X, X, kernel)),
+    ]
+    tolerance = 1e-11 if dtype == np.float64 else 1e-5
+    for matrix in matrices:
+        found = matrix.grouped(which, coef, groups, 5)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+
+
 @pytest.mark.parametrize("outputs", [None, 3])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sums_of_rows_that_come_twice(dtype, outputs, monkeypatch):

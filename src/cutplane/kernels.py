@@ -234,6 +234,36 @@ class KernelMatrix(ABC):
             out += matrix.rows(which[piece]).T @ coef[piece]
         return out
 
+    def grouped(
+        self, which: np.ndarray, coef: np.ndarray, groups: np.ndarray, count: int
+    ) -> np.ndarray:
+        """Sums as those of ``combine``, for every group of terms at once.
+
+        Most groups are short, so they are taken together, in pieces that make products of
+        matrices; a piece's coefficients are a matrix with a column for every group.
+
+        Parameters
+        ----------
+        which, coef
+            Terms, as for ``combine``, with one coefficient each.
+        groups : ndarray of int64, shape (q,)
+            The group of each, ascending, below ``count``.
+        count : int
+
+        Returns
+        -------
+        sums : ndarray of float64, shape (count, columns)
+        """
+        out = np.zeros((count, self.columns))
+        for first in range(0, len(which), SUM_ROWS):
+            piece = slice(first, first + SUM_ROWS)
+            number = groups[piece] - groups[first]
+            spread = np.zeros((len(number), number[-1] + 1))
+            spread[np.arange(len(number)), number] = coef[piece]
+            sums = self.combine(which[piece], spread).T
+            out[groups[first] : groups[first] + len(sums)] += sums
+        return out
+
 
 class ProductMatrix(KernelMatrix):
     """A kernel that is a function of inner products."""
@@ -295,7 +325,7 @@ class ProductMatrix(KernelMatrix):
     ) -> np.ndarray:
         right = self._right if columns is None else self._right.take(columns)
         if coef.ndim == 1 and self._sums_fast():
-            return self._fast_sums(right, which, coef)
+            return self._fast_sums(right, which, coef, np.zeros(len(which), np.int64), 1)[0]
         count = len(right)
         out = np.zeros((count, *coef.shape[1:]))
         pieces = [slice(a, a + SUM_ROWS) for a in range(0, len(which), SUM_ROWS)]
@@ -316,16 +346,24 @@ class ProductMatrix(KernelMatrix):
             self._executor.run(chunk, -(-count // SUM_COLUMNS))
         return out
 
+    def grouped(
+        self, which: np.ndarray, coef: np.ndarray, groups: np.ndarray, count: int
+    ) -> np.ndarray:
+        if self._sums_fast():
+            return self._fast_sums(self._right, which, coef, groups, count)
+        return super().grouped(which, coef, groups, count)
+
     def _sums_fast(self) -> bool:
         dense = isinstance(self._left, DensePoints)
         return dense and self._kernel.name == "rbf" and self.dtype == np.float32
 
-    def _fast_sums(self, right: Any, which: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    def _fast_sums(
+        self, right: Any, which: np.ndarray, coef: np.ndarray, groups: np.ndarray, count: int
+    ) -> np.ndarray:
         left: Any = self._left.take(which)
-        one = np.zeros(len(which), np.int64)
-        terms = rbf_sums.RbfTerms.make(left, self._kernel.gamma, coef, one)
+        terms = rbf_sums.RbfTerms.make(left, self._kernel.gamma, coef, groups)
         with single_threaded_blas():
-            return terms.sums(right, 1, self._executor)[0]
+            return terms.sums(right, count, self._executor)
 
 
 class PrecomputedMatrix(KernelMatrix):

@@ -175,18 +175,33 @@ class MatrixSample:
         self._matrix = matrix
         self._surface = surface
         self._span: CutSpan | None = None
+        self._heights: np.ndarray | None = None  # of every vector at the rows
         self.kernel_values = 0
 
     def evaluate(self, span: CutSpan, w: np.ndarray) -> Point:
         """The point w of a span: a kernel value for every row and every row of the expansion."""
         self._span = span
         point = self._surface.new_point(w)
-        expansion = span.expand(w) if self._many(span) else span.listed(w)
-        if len(expansion.rows):
-            at = self._at(self.rows, expansion.rows)
-            point.scores[...] = at.combine(expansion.rows, expansion.coef)
+        if point.scores.ndim == 1 and not self._many(span):
+            self._heights = self._vectors(span)
+            point.scores[...] = np.einsum("k,ki->i", span.factors(w), self._heights)
+        else:
+            expansion = span.expand(w)
+            if len(expansion.rows):
+                at = self._at(self.rows, expansion.rows)
+                point.scores[...] = at.combine(expansion.rows, expansion.coef)
         self._surface.settle(point)
         return point
+
+    def _vectors(self, span: CutSpan) -> np.ndarray:
+        """Scores of the rows under every vector: the cut's products with these come for free."""
+        vectors = span.expansions
+        if not vectors:
+            return np.zeros((0, len(self.rows)))
+        terms = np.concatenate([e.rows for e in vectors])
+        coef = np.concatenate([e.coef for e in vectors])
+        groups = np.repeat(np.arange(len(vectors)), [len(e.rows) for e in vectors])
+        return self._at(self.rows, terms).grouped(terms, coef, groups, len(vectors))
 
     def _many(self, span: CutSpan) -> bool:
         """Whether the vectors have so many terms that finding those of the same row pays."""
@@ -199,7 +214,7 @@ class MatrixSample:
         return matrix
 
     def cut(self, point: Point) -> SampleCut | None:
-        """The cut at the point that was evaluated: its values at its rows and all others'."""
+        """The cut at the point that was evaluated."""
         coef, offset = self._surface.coefficients(point)
         total = self._surface.total
         lossy = np.flatnonzero(coef if coef.ndim == 1 else np.any(coef != 0.0, axis=1))
@@ -207,17 +222,27 @@ class MatrixSample:
             return None
         assert self._span is not None
         own = Expansion(self.rows[lossy], coef[lossy] / total)
-        every = [own, *self._span.expansions]
+        if self._heights is None:
+            products, squared = self._products(own, self._span)
+        else:
+            products = np.array([product(own.coef, h[lossy]) for h in self._heights])
+            at = self._at(own.rows, own.rows)
+            squared = product(own.coef, at.combine(own.rows, own.coef))
+        return SampleCut(own, products, squared, offset / total)
+
+    def _products(self, own: Expansion, span: CutSpan) -> tuple[np.ndarray, float]:
+        """Products of a vector with those of a span and with itself, from its values there."""
+        every = [own, *span.expansions]
         rows = np.concatenate([e.rows for e in every])
         place = np.arange(len(rows))
-        if self._many(self._span):
+        if self._many(span):
             rows, place = np.unique(rows, return_inverse=True)
         heights = self._at(rows, own.rows).combine(own.rows, own.coef)
         ends = np.cumsum([len(e.rows) for e in every])[:-1]
         squared, *products = (
             product(e.coef, heights[k]) for e, k in zip(every, np.split(place, ends), strict=True)
         )
-        return SampleCut(own, np.array(products), squared, offset / total)
+        return np.array(products), squared
 
 
 class RowPopulation:

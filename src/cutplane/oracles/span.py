@@ -148,16 +148,6 @@ class CutSpan:
         """The expansion of a point."""
         return combined(self.expansions, self.factors(w))
 
-    def listed(self, w: np.ndarray) -> Expansion:
-        """The same, quicker: terms of the same row are not added up."""
-        used = [(f, e) for f, e in zip(self.factors(w), self.expansions, strict=True) if f != 0.0]
-        if not used:
-            return combined(self.expansions, np.zeros(len(self)))
-        return Expansion(
-            np.concatenate([e.rows for _, e in used]),
-            np.concatenate([f * e.coef for f, e in used]),
-        )
-
     def kept(
         self, coordinates: np.ndarray, expansions: Sequence[Expansion], capacity: int
     ) -> CutSpan:
