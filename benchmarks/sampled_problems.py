@@ -160,14 +160,18 @@ def fit_and_record(
     split: Split,
     *,
     limit: float | None = None,
+    patience: float = 1.0,
     train_error: bool = True,
     keep: list[Any] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """A fit of ``SampledCutSVC`` with the problem's C and kernel, recorded; ``keep`` gets it."""
+    """A fit of ``SampledCutSVC`` with the problem's C and kernel, recorded; ``keep`` gets it.
+
+    It may take ``patience`` times the seconds of the settings.
+    """
     from cutplane import SampledCutSVC
 
-    most = report.settings.tight_seconds
+    most = patience * report.settings.tight_seconds
     most = most if limit is None else min(limit, most)
     model = SampledCutSVC(C=split.C, gamma=split.gamma, time_limit=most, **options)
     if keep is not None:

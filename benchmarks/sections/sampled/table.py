@@ -47,6 +47,8 @@ PAPER = {
 CHEAP = 130.0
 LONG = {("checkers", "linear", 1000), ("covtype", "linear", 1000)}
 LONG_SECONDS = 600.0
+# The paper's runs took hours where C is large: one more run, with so many times the time.
+PATIENCE = {("a9a", "constant"): 3.0}
 WITHIN = 0.3  # points of the paper's test error, or better
 
 
@@ -64,17 +66,11 @@ def run(report: Report) -> None:
                 if (name, method, size) in LONG and limit < LONG_SECONDS:
                     report.skip(f"{label}: --tight-seconds is below {LONG_SECONDS:g}")
                     continue
-                if report.known(label) is not None:
-                    continue
-                with report.attempt(label):
-                    runs = report.partial(label)
-                    for seed in seeds(report)[len(runs) :]:
-                        if runs and runs[0]["cpu_seconds"] > CHEAP:
-                            break
-                        options = {"method": method, "sample_size": size, "random_state": seed}
-                        runs.append(fit_and_record(report, split, **options))
-                        report.save()
-                    _add(report, split.facts(), method, size, runs, label)
+                _fits(report, split, method, size, label, seeds(report))
+                patience = PATIENCE.get((name, method))
+                if patience is not None:
+                    label = f"{label}, {patience:g} times as long"
+                    _fits(report, split, method, size, label, range(1), patience)
         for size in BASES[name]:
             label = f"{NAMES[name]} cholesky {size}"
             if report.known(label) is not None:
@@ -82,6 +78,28 @@ def run(report: Report) -> None:
             with report.attempt(label):
                 model = _cholesky(split, 50 if report.settings.quick else size, limit)
                 _add(report, split.facts(), "cholesky", size, [record(split, model)], label)
+
+
+def _fits(
+    report: Report,
+    split: Any,
+    method: str,
+    size: int,
+    label: str,
+    random_states: range,
+    patience: float = 1.0,
+) -> None:
+    if report.known(label) is not None:
+        return
+    with report.attempt(label):
+        runs = report.partial(label)
+        for seed in random_states[len(runs) :]:
+            if runs and runs[0]["cpu_seconds"] > CHEAP:
+                break
+            options = {"method": method, "sample_size": size, "random_state": seed}
+            runs.append(fit_and_record(report, split, patience=patience, **options))
+            report.save()
+        _add(report, split.facts(), method, size, runs, label)
 
 
 def _cholesky(split: Any, size: int, limit: float) -> Any:
