@@ -16,7 +16,7 @@ LEAST_PARTIALS = 8
 # Columns of them that are worth a task to add up.
 SUM_COLUMNS = 1 << 12
 # Numbers between two of them: threads that write to the same line of the cache, or to neighbouring
-# ones, wait for one another. On covtype two threads then gain little over one.
+# ones, wait for one another: on covtype Xᵀ·c takes two threads a tenth more time then.
 APART = 16
 
 
