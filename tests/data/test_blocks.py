@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -229,6 +231,56 @@ def test_copies_shared_among_threads(monkeypatch):
     assert shared.whole.indices.dtype == plain.whole.indices.dtype == np.uint16
     np.testing.assert_array_equal(shared.whole.indices, plain.whole.indices)
     np.testing.assert_array_equal(plain.whole.indices, X.indices)
+
+
+def rows_of_equal_values(lengths, values, features=40):
+    """Rows of so many non-zeros, all of them equal in a row."""
+    rng = np.random.default_rng(0)
+    columns = [np.sort(rng.choice(features, length, replace=False)) for length in lengths]
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    data = np.repeat(np.asarray(values, np.float32), lengths)
+    indices = np.concatenate([*columns, []]).astype(np.int32)
+    return scipy.sparse.csr_array((data, indices, starts), (len(lengths), features))
+
+
+@given(
+    lengths=st.lists(st.integers(0, 9), min_size=1, max_size=90),
+    changed=st.none() | st.integers(0, 10**6),
+    one_value=st.booleans(),
+    shared=st.booleans(),
+)
+def test_rows_of_equal_values_are_found(lengths, changed, one_value, shared):
+    values = np.ones(len(lengths)) if one_value else np.arange(1, len(lengths) + 1)
+    X = rows_of_equal_values(lengths, values)
+    if changed is not None and X.nnz:
+        X.data[changed % X.nnz] += 0.5
+    rows = [X.data[a:b] for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
+    expected = X.nnz > 0 and all(len(set(row.tolist())) <= 1 for row in rows)
+    with pytest.MonkeyPatch.context() as patch, ThreadExecutor(2) as threads:
+        patch.setattr(blocks, "SHARED_COPY", 16)
+        patch.setattr(blocks, "ROWS_AT_FIRST", 3)
+        matrix = as_blocks(X, runner=threads if shared else None)
+    assert matrix.whole.equal == expected
+    assert all(block.equal == expected for block in matrix.blocks)
+    assert not as_blocks(X, compact=False).whole.equal  # a single pass is not worth looking
+
+
+@pytest.mark.parametrize("features", [40, 70_000])
+def test_loops_for_equal_values_give_the_same_bits(features):
+    rng = np.random.default_rng(2)
+    X = rows_of_equal_values(rng.integers(0, 12, 200), rng.normal(size=200), features)
+    found = as_blocks(X).whole
+    others = dataclasses.replace(found, equal=False)
+    assert found.equal
+    w, coef = rng.normal(size=features), rng.normal(size=200) * (rng.random(200) < 0.7)
+    scores, gradients = np.empty((2, 200)), np.zeros((2, features))
+    for k, block in enumerate((found, others)):
+        block.scores(w, scores[k])
+        block.add_gradient(coef, gradients[k])
+    np.testing.assert_array_equal(*scores)
+    np.testing.assert_array_equal(*gradients)
+    np.testing.assert_allclose(scores[0], X @ w, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(gradients[0], X.T @ coef, rtol=1e-12, atol=1e-12)
 
 
 def test_features_at_the_edge_of_16_bits():

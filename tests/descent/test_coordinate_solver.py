@@ -8,7 +8,7 @@ import scipy.sparse
 
 from cutplane import LinearSVC
 from cutplane.bundle import AdaptivePosition, BundleSolver, StopRule
-from cutplane.data import as_blocks
+from cutplane.data import as_blocks, blocks
 from cutplane.descent import CoordinateSolver, passes
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.oracles import RowOracle
@@ -341,3 +341,38 @@ def test_norms_are_computed_once_for_a_matrix(all_cases):
     np.testing.assert_allclose(squares, np.asarray(X.multiply(X).sum(axis=1)).ravel(), rtol=1e-12)
     again = passes.squared_norms(oracle)
     assert np.shares_memory(squares, again)
+
+
+@pytest.mark.parametrize("solver", ["auto", "dcd"])
+@pytest.mark.parametrize("C", [0.02, 0.2])
+def test_values_that_are_equal_in_rows_are_read_once(monkeypatch, solver, C):
+    rng = np.random.default_rng(5)
+    X = scipy.sparse.csr_array((rng.random((4000, 90)) < 0.5).astype(np.float32))
+    labels = np.sign(X @ rng.normal(size=90) + rng.normal(size=4000))
+    settings = {"C": C, "solver": solver, "fit_intercept": False, "random_state": 0}
+    model = LinearSVC(**settings).fit(X, labels)
+    monkeypatch.setattr(blocks, "_equal_in_rows", lambda *_: False)
+    other = LinearSVC(**settings).fit(X, labels)
+    np.testing.assert_array_equal(model.coef_, other.coef_)
+    assert model.certificate_ == other.certificate_
+
+
+@pytest.mark.parametrize(("C", "alone"), [(1.0, True), (300.0, False)])
+def test_no_passes_beside_a_certificate_that_seems_to_be_the_last(monkeypatch, all_cases, C, alone):
+    X, labels = alike()
+    calls = []
+    beside = ThreadExecutor.beside
+
+    def counted(executor, *tasks):
+        calls.append(tasks)
+        return beside(executor, *tasks)
+
+    monkeypatch.setattr(ThreadExecutor, "beside", counted)
+    with ThreadExecutor(2) as executor:
+        oracle = make_oracle(X, labels, all_cases["hinge"].make(), executor)
+        result = solve(oracle, C, relative=1e-2)
+    assert len(calls) == (0 if alone else result.n_iter)
+    assert (result.n_iter == 1) == alone
+    other = solve(make_oracle(X, labels, all_cases["hinge"].make()), C, relative=1e-2)
+    np.testing.assert_array_equal(result.w, other.w)
+    assert result.certificate == other.certificate

@@ -311,9 +311,16 @@ def test_cutting_planes_have_a_look_at_long_rows(monkeypatch, settings):
     numbers = runs[0].result_.column("number")
     assert list(numbers) == list(range(1, runs[0].n_iter_ + 1))
     assert np.all(np.diff(runs[0].result_.column("dual")) >= 0.0)
-    few = LinearSVC(max_iter=auto.LOOK, **options)
+    few = LinearSVC(max_iter=auto.GLANCE, **options)
     with pytest.warns(UserWarning, match="gap"):
         assert "newton" not in few.fit(X, y).result_.timings
+    cuts = runs[0].result_.column("cuts")
+    assert cuts[auto.GLANCE - 1] > 1 and cuts[auto.GLANCE] == 1
+    monkeypatch.setattr(auto, "GLANCE_GAP", 1.0)
+    model = LinearSVC(**options).fit(X, y)
+    cuts = model.result_.column("cuts")
+    assert "newton" in model.result_.timings
+    assert cuts[auto.LOOK - 1] > 1 and cuts[auto.LOOK] == 1
     monkeypatch.setattr(auto, "LOOK_GAP", 1.0)  # any gap will do
     assert "newton" not in LinearSVC(**options).fit(X, y).result_.timings
 

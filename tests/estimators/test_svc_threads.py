@@ -104,9 +104,9 @@ def test_the_same_bits_for_any_number_of_threads(small_blocks, monkeypatch, iris
 
 @pytest.mark.parametrize("variant", [{}, {"loss": "logistic"}], ids=["hinge", "logistic"])
 def test_the_same_bits_on_large_data(monkeypatch, variant):
-    """With the package's own block sizes: 900,000 numbers are four blocks."""
+    """With the package's own block sizes: 1,200,000 numbers are six blocks."""
     rng = np.random.default_rng(1)
-    X = rng.normal(size=(30_000, 30))
+    X = rng.normal(size=(40_000, 30))
     y = X @ rng.normal(size=30) + rng.normal(size=len(X)) > 1.0
     pools = Pools(monkeypatch)
     models = [LinearSVC(C=1e-3, n_jobs=jobs, **variant).fit(X, y) for jobs in (1, 2, 8)]

@@ -78,12 +78,14 @@ class AdaptivePosition:
         """Primal's part in the closing of the gap, recent iterations weighing more."""
         falls = rises = 0.0
         for before, after in pairwise(trace):
-            if before.gap == 0.0:  # closed by rounding; the run went on from a better sum
+            primal, dual = before.primal, before.dual
+            gap = primal - dual
+            if gap <= 0.0:  # closed by rounding; the run went on from a better sum
                 continue
             # Decrease of log primal : increase of log dual, times dual/gap.
-            fall = (before.primal - after.primal) * before.dual / before.primal
-            rise = after.dual - before.dual
-            falls = MEMORY * falls + fall / before.gap
-            rises = MEMORY * rises + rise / before.gap
+            fall = (primal - after.primal) * dual / primal
+            rise = after.dual - dual
+            falls = MEMORY * falls + fall / gap
+            rises = MEMORY * rises + rise / gap
         total = falls + rises
         return max(0.0, falls / total) if total > 0.0 else 0.0

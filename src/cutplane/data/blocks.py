@@ -39,6 +39,8 @@ COMPACT_BYTES = 1 << 29
 FEW_PASSES_BYTES, MANY_FEATURES = 1 << 25, 4096
 # Numbers that are worth a thread's while to copy.
 SHARED_COPY = 1 << 20
+# Rows that are looked at before all are, for whether values of a row are equal.
+ROWS_AT_FIRST = 64
 
 Result = TypeVar("Result")
 
@@ -62,11 +64,15 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class CSRBlock:
-    """Sparse rows: ``values`` and ``indices`` of the rows, ``starts`` relative to them."""
+    """Sparse rows: ``values`` and ``indices`` of the rows, ``starts`` relative to them.
+
+    ``equal`` says that all values of a row are equal: one of them is read then, for the same bits.
+    """
 
     values: np.ndarray
     indices: np.ndarray
     starts: np.ndarray
+    equal: bool = False
 
     @property
     def rows(self) -> int:
@@ -76,11 +82,15 @@ class CSRBlock:
         return self.values, self.indices, self.starts
 
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
-        kernel = products.csr_scores if w.ndim == 1 else products.csr_scores_multi
+        kernel = products.csr_scores_equal if self.equal else products.csr_scores
+        if w.ndim > 1:
+            kernel = products.csr_scores_multi
         kernel(self.values, self.indices, self.starts, w, out)
 
     def add_gradient(self, coef: np.ndarray, out: np.ndarray) -> None:
-        kernel = products.csr_add_gradient if coef.ndim == 1 else products.csr_add_gradient_multi
+        kernel = products.csr_add_gradient_equal if self.equal else products.csr_add_gradient
+        if coef.ndim > 1:
+            kernel = products.csr_add_gradient_multi
         kernel(self.values, self.indices, self.starts, coef, out)
 
     def squared_norms(self, out: np.ndarray) -> None:
@@ -339,6 +349,26 @@ def _compact_indices(
     return copy
 
 
+def _equal_in_rows(values: np.ndarray, starts: np.ndarray, runner: Runner | None) -> bool:
+    """Whether all rows have equal values, as indicators have. Others soon show that they do not."""
+    rows = len(starts) - 1
+    some = min(rows, ROWS_AT_FIRST)
+    tasks = max(1, int(starts[-1] - starts[0]) // SHARED_COPY)
+    edges = some + (rows - some) * np.arange(tasks + 1) // tasks
+
+    def part(k: int) -> bool:
+        first, last = (0, some) if k < 0 else (edges[k], edges[k + 1])
+        own = values[starts[first] : starts[last]]
+        changes = own[1:] != own[:-1]
+        ends = starts[first:last] - starts[first]  # where others may follow
+        ends = ends[(ends > 0) & (ends < len(own)) & (np.diff(ends, append=-1) != 0)]
+        return np.count_nonzero(changes) == np.count_nonzero(changes[ends - 1])
+
+    if starts[0] == starts[-1] or not part(-1):
+        return False
+    return all(map(part, range(tasks)) if runner is None else runner.run(part, tasks))
+
+
 def _csr_matrix(
     X: Any, outputs: int, block_numbers: int | None, compact: bool, runner: Runner | None
 ) -> BlockedMatrix:
@@ -346,13 +376,14 @@ def _csr_matrix(
     indices = read_only(_compact_indices(X.indices, X.shape[1], compact, runner))
     values = read_only(X.data)
     bounds = csr_bounds(starts, X.shape[1] * outputs, block_numbers)
+    equal = compact and _equal_in_rows(values, starts, runner)
     blocks = []
     for first, last in itertools.pairwise(bounds):
         numbers = slice(starts[first], starts[last])
         relative = starts[first : last + 1] - starts[first]
-        blocks.append(CSRBlock(values[numbers], indices[numbers], read_only(relative)))
+        blocks.append(CSRBlock(values[numbers], indices[numbers], read_only(relative), equal))
     numbers = slice(starts[0], starts[-1])
-    whole = CSRBlock(values[numbers], indices[numbers], read_only(starts - starts[0]))
+    whole = CSRBlock(values[numbers], indices[numbers], read_only(starts - starts[0]), equal)
     return BlockedMatrix(MemoryBlocks(blocks), bounds, X.shape, int(starts[-1] - starts[0]), whole)
 
 

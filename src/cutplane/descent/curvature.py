@@ -59,6 +59,7 @@ class Curvature:
         self._size = matrix.shape[1] + (self._constant != 0.0)
         # Rows on disk are read when their turn comes.
         in_memory = matrix.whole is not None
+        self._equal = isinstance(matrix.whole, CSRBlock) and matrix.whole.equal
         self._flat = [flat_rows(block) for block in matrix.blocks] if in_memory else None
         blocks = len(matrix.blocks)
         room = int(GROUP_PART * matrix.numbers / self._size**2)
@@ -135,6 +136,7 @@ class Curvature:
         rows = self._oracle.matrix.slice(k)
         loops.add_squares(
             *block,
+            self._equal,
             inside[rows],
             self._counted[rows],
             self._oracle.targets.weights[rows],

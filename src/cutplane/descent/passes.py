@@ -197,6 +197,7 @@ class Passes:
         self.w = np.zeros(matrix.shape[1] + (self._constant != 0.0))
         self._bias = 0.0
         self._idle_above = np.inf
+        self._equal = isinstance(matrix.whole, CSRBlock) and matrix.whole.equal
         tile_rows = TILE_NUMBERS * rows // max(1, matrix.numbers)
         tile_rows = min(max(TILE_ROWS, tile_rows), MOST_TILE_ROWS, max(1, rows // LEAST_TILES))
         per_call = NUMBERS_PER_CALL * rows // max(1, matrix.numbers)
@@ -330,6 +331,7 @@ class Passes:
             part.values,
             part.indices,
             part.starts,
+            self._equal,
             order,
             part.labels,
             part.squares,
@@ -357,6 +359,10 @@ def squared_norms(oracle: RowOracle) -> np.ndarray:
         if isinstance(block, ColumnMajorBlock):
             columns = block.xt[:, block.first : block.first + block.rows]
             squares[rows] = np.einsum("ji,ji->i", columns, columns, dtype=np.float64)
+        elif isinstance(block, CSRBlock) and block.equal:
+            first = np.minimum(block.starts[:-1], len(block.values) - 1)
+            values = block.values[first].astype(np.float64)
+            squares[rows] = np.diff(block.starts) * values**2
         else:
             values, _, starts = flat_rows(block)
             loops.squared_norms(values, starts, 0.0, squares[rows])

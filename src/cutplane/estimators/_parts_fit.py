@@ -136,7 +136,7 @@ def fit_parts(
     rows, width = X.shape
     with (
         single_threaded_blas(),
-        make_executor(settings.n_jobs, rows * max(1, width) * 16) as executor,
+        make_executor(settings.n_jobs, rows * max(1, width) * 64) as executor,
     ):
         if kernel.function is not None:
             executor = SerialExecutor()  # the user's function is called from one thread

@@ -84,7 +84,7 @@ class WithKernel:
         return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
 
     def _executor(self, rows: int, width: int) -> Executor:
-        return make_executor(self.n_jobs, rows * max(1, width) * 16)
+        return make_executor(self.n_jobs, rows * max(1, width) * 64)
 
     def _model(self, X: Any, support: np.ndarray, dual_coef: np.ndarray) -> dict[str, Any]:
         """Fitted attributes of support vectors with coefficients, (outputs, support vectors)."""

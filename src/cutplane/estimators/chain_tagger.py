@@ -330,7 +330,7 @@ class ChainTagger(KernelParts):
             return np.zeros(0, dtype=np.int64)
         scores = self._emissions(rows)
         chunks = chain.Chunks(starts, self._shape)
-        work = rows.shape[0] * len(self.classes_) ** (self._shape.order + 1)
+        work = 4 * rows.shape[0] * len(self.classes_) ** (self._shape.order + 1)
         with make_executor(self.n_jobs, work) as executor:
             return chain.decode(scores, chunks, self._shape, self._chain_weights(), executor)
 

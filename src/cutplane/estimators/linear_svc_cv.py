@@ -263,7 +263,8 @@ max_iter
         count = len(folds)
         remote = isinstance(rows.matrix, RemoteMatrix)  # whose workers do one thing at a time
         jobs = 1 if remote else threads_of(self)
-        with make_executor(jobs, count * rows.matrix.numbers) as outer:
+        # A fold is a single task, however many rounds it takes: fewer numbers are worth a thread.
+        with make_executor(jobs, 4 * count * rows.matrix.numbers) as outer:
             threads = max(1, outer.threads // count)
 
             def run(fold: int) -> tuple[LinearSVCPath, np.ndarray]:

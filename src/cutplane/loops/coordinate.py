@@ -48,6 +48,36 @@ def _sparse_add(values, indices, first, stop, factor, w):
         w[indices[p]] += factor * values[p]
 
 
+@jit
+def _equal_dot(value, indices, first, stop, w):
+    """As ``_sparse_dot``, in the same order, for a row whose values are all equal."""
+    s0 = 0.0
+    s1 = 0.0
+    s2 = 0.0
+    s3 = 0.0
+    p = first
+    one = np.uint64(1)
+    two = np.uint64(2)
+    three = np.uint64(3)
+    four = np.uint64(4)
+    while p + four <= stop:
+        s0 += value * w[indices[p]]
+        s1 += value * w[indices[p + one]]
+        s2 += value * w[indices[p + two]]
+        s3 += value * w[indices[p + three]]
+        p += four
+    while p < stop:
+        s0 += value * w[indices[p]]
+        p += one
+    return (s0 + s1) + (s2 + s3)
+
+
+@jit
+def _equal_add(indices, first, stop, step, w):
+    for p in range(first, stop):
+        w[indices[p]] += step
+
+
 @jit(reassociate=True)
 def _dense_dot(values, first, stop, w):
     s = 0.0
@@ -86,6 +116,7 @@ def visit(
     values,
     indices,
     starts,
+    equal,
     order,
     labels,
     squares,
@@ -98,7 +129,7 @@ def visit(
     alpha,
     idle,
 ):
-    """Minimise over α_i for each row in ``order``.
+    """Minimise over α_i for each row in ``order``; ``equal`` if the values of a row all are.
 
     Rows at a bound whose gradient holds them there by more than ``idle_above`` are
     skipped; ``idle`` says for every row visited whether it was. Returns the number of the others,
@@ -116,6 +147,8 @@ def visit(
         a = alpha[i]
         if indices is None:  # decided when compiled
             score = _dense_dot(values, first, stop, w)
+        elif equal and first < stop:
+            score = _equal_dot(np.float64(values[first]), indices, first, stop, w)
         else:
             score = _sparse_dot(values, indices, first, stop, w)
         if constant != 0.0:
@@ -139,6 +172,8 @@ def visit(
         gain -= (gradient + 0.5 * curvature * (new - a)) * (new - a)
         if indices is None:
             _dense_add(values, first, stop, step, w)
+        elif equal and first < stop:
+            _equal_add(indices, first, stop, step * values[first], w)
         else:
             _sparse_add(values, indices, first, stop, step, w)
         if constant != 0.0:

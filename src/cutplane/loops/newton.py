@@ -73,11 +73,12 @@ def count_changes(inside, counted):
 
 
 @jit
-def add_squares(values, indices, starts, inside, counted, weights, constant, anew, half):
+def add_squares(values, indices, starts, equal, inside, counted, weights, constant, anew, half):
     """half + halfᵀ += Σ weight·x xᵀ over the rows that have come inside, less those that have gone.
 
-    ``anew`` counts all that are inside. Rows are flat, as for ``coordinate``; a last column stands
-    for a feature of value ``constant``, if that is not 0. ``counted`` becomes ``inside``.
+    ``anew`` counts all that are inside. Rows are flat, as for ``coordinate``, and ``equal`` if the
+    values of a row all are; a last column stands for a feature of value ``constant``, if that is
+    not 0. ``counted`` becomes ``inside``.
     """
     n = half.shape[0]
     last = n - 1
@@ -98,6 +99,18 @@ def add_squares(values, indices, starts, inside, counted, weights, constant, ane
                     for k in range(j):
                         half[j, k] += factor * values[first + np.uint64(k)]
                     half[j, j] += 0.5 * factor * values[first + np.uint64(j)]
+        elif equal and first < stop:
+            factor = weight * values[first]
+            square = factor * values[first]
+            p = first
+            while p < stop:
+                row = np.uint64(n) * np.uint64(indices[p])
+                q = first
+                while q < p:
+                    flat[row + np.uint64(indices[q])] += square
+                    q += one
+                flat[row + np.uint64(indices[p])] += 0.5 * square
+                p += one
         else:
             p = first
             while p < stop:

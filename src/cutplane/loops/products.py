@@ -8,6 +8,9 @@ spare the wrap-around check that signed ones pay on every access.
 
 Sums run in float64 whatever the type of the data. The loops over sparse rows
 are unrolled by hand, because vectorised gathers lose on short rows.
+
+Indicators have rows whose values are all equal, often in all rows. The loops named
+``equal`` read one value of such a row, and give the same bits as those that read all.
 """
 
 from __future__ import annotations
@@ -57,6 +60,52 @@ def csr_add_gradient(values, indices, starts, coef, gradient):
                 p += two
             if p < stop:
                 gradient[indices[p]] += c * values[p]
+
+
+@jit
+def csr_scores_equal(values, indices, starts, w, scores):
+    """As ``csr_scores`` for rows of equal values."""
+    one = np.uint64(1)
+    two = np.uint64(2)
+    three = np.uint64(3)
+    four = np.uint64(4)
+    for i in range(scores.shape[0]):
+        p = np.uint64(starts[i])
+        stop = np.uint64(starts[i + 1])
+        value = np.float64(values[p]) if p < stop else 0.0
+        s0 = 0.0
+        s1 = 0.0
+        s2 = 0.0
+        s3 = 0.0
+        while p + four <= stop:
+            s0 += value * w[indices[p]]
+            s1 += value * w[indices[p + one]]
+            s2 += value * w[indices[p + two]]
+            s3 += value * w[indices[p + three]]
+            p += four
+        while p < stop:
+            s0 += value * w[indices[p]]
+            p += one
+        scores[i] = (s0 + s1) + (s2 + s3)
+
+
+@jit
+def csr_add_gradient_equal(values, indices, starts, coef, gradient):
+    """As ``csr_add_gradient`` for rows of equal values."""
+    one = np.uint64(1)
+    two = np.uint64(2)
+    for i in range(coef.shape[0]):
+        c = coef[i]
+        p = np.uint64(starts[i])
+        stop = np.uint64(starts[i + 1])
+        if c != 0.0 and p < stop:
+            step = c * values[p]
+            while p + two <= stop:
+                gradient[indices[p]] += step
+                gradient[indices[p + one]] += step
+                p += two
+            if p < stop:
+                gradient[indices[p]] += step
 
 
 @jit(reassociate=True)
