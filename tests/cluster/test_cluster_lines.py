@@ -1,0 +1,272 @@
+"""Lines to workers in other processes: refused, cut, interrupted; nothing is left of them."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from cutplane import DaskCluster, LinearSVC, open_dataset
+from cutplane.exec import lines
+from cutplane.exec.members import Member
+from cutplane.exec.messages import Messages
+from cutplane.exec.orders import Worker
+from cutplane.result import Status
+
+distributed = pytest.importorskip("distributed")
+
+ROOT = Path(__file__).resolve().parents[2]
+
+if not (ROOT / "benchmarks" / "cluster_faults.py").is_file():
+    pytest.skip("no benchmarks folder here", allow_module_level=True)
+if not hasattr(os, "fork"):
+    pytest.skip("processes are forked and killed", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def faults():
+    """The module of the benchmarks, which are not installed."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        yield importlib.import_module("benchmarks.cluster_faults")
+    finally:
+        sys.path.remove(str(ROOT))
+
+
+@pytest.fixture(scope="module")
+def processes(faults):
+    with faults.ProcessCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(processes):
+    """Two workers as new: what a test changes there goes with them."""
+    for name in processes.pids():
+        processes.kill_worker(name)
+    processes.fill_up()
+    return processes
+
+
+@pytest.fixture(scope="module")
+def problem(faults):
+    with faults.generated_problem() as problem:
+        yield problem
+
+
+def fit(faults, problem, cluster, **settings):
+    """A fit; its crew, whether it is as without cluster, and the lines there were."""
+    opened = []
+    usual = Messages.connect
+
+    def noting(self, members):
+        usual(self, members)
+        opened.extend(member.line for member in members)
+
+    Messages.connect = noting
+    try:
+        with faults.crews_of_fits() as crews:
+            executor = DaskCluster(cluster.client, timeout=20.0)
+            model = problem.fit("hinge", executor=executor, **settings)
+    finally:
+        Messages.connect = usual
+    same = faults.Outcome.of(model) == problem.outcome("hinge")
+    return model, crews[0], same, opened
+
+
+def _threads():
+    return [t.name for t in threading.enumerate() if t.name == "cutplane-line"]
+
+
+def no_threads(cluster):
+    """Within two seconds no worker has a thread or a socket of a line."""
+    deadline = time.monotonic() + 2.0
+    while any((left := cluster.client.run(_threads)).values()):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.02)
+    return True
+
+
+def test_rounds_go_on_lines_which_end_with_the_fit(faults, problem, cluster):
+    _, crew, same, opened = fit(faults, problem, cluster)
+    assert same and len(opened) == 2 and None not in opened
+    assert all(line.fileno() == -1 for line in opened)  # closed here
+    assert no_threads(cluster)
+    assert crew.timings.losses == 0
+
+
+def _listen_to_nobody():
+    def refuse(host):
+        raise PermissionError("no port here")
+
+    lines.listen = refuse
+
+
+async def _unheard(host, port, key, silence):
+    import asyncio
+
+    await asyncio.sleep(60.0)
+
+
+@pytest.mark.parametrize("how", ["no port", "refused", "packets are dropped"])
+def test_without_a_line_messages_go_by_dask(how, faults, problem, cluster, monkeypatch):
+    if how == "no port":
+        address = next(iter(cluster.addresses().values()))  # of one of them, the other has a line
+        cluster.client.run(_listen_to_nobody, workers=[address])
+    elif how == "refused":
+
+        async def refuse(*arguments):
+            raise ConnectionRefusedError
+
+        monkeypatch.setattr(lines, "call", refuse)
+    else:
+        monkeypatch.setattr(lines, "call", _unheard)
+        monkeypatch.setattr(lines, "CALL", 0.1)
+    begin = time.monotonic()
+    _, crew, same, opened = fit(faults, problem, cluster)
+    assert same and crew.timings.losses == 0
+    assert opened.count(None) == (1 if how == "no port" else 2)
+    assert time.monotonic() - begin < 30.0
+
+
+@pytest.mark.parametrize("address", ["tls://10.0.0.1:7", "inproc://10.0.0.1/7/1", "ucx://10.0.0.1:7"])
+def test_only_plain_tcp_has_lines(address):
+    """Nothing is asked of such a worker; a client that were asked would fail."""
+    member = Member(0, None, Worker(address, "0", 1))
+    Messages(None, None, None).connect([member])
+    assert member.line is None
+
+
+def _cut_answers(call):
+    """On a worker: the n-th answer on a line is cut in the middle."""
+    usual, calls = lines._push, 0
+
+    def cutting(end, piece, watch):
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            end.send(piece[: len(piece) // 2])
+            end.close()
+            raise ConnectionResetError("cut by the test")
+        usual(end, piece, watch)
+
+    lines._push = cutting
+
+
+@pytest.mark.parametrize("call", [2, 9])
+def test_a_line_is_cut_in_the_middle_of_a_round(call, faults, problem, cluster):
+    """As any loss: the rows go to another worker, to the same bits."""
+    cluster.client.run(_cut_answers, call, workers=[next(iter(cluster.addresses().values()))])
+    _, crew, same, opened = fit(faults, problem, cluster)
+    assert same and crew.timings.losses == 1
+    assert len(opened) == 3 and all(line.fileno() == -1 for line in opened)
+    assert no_threads(cluster)
+
+
+def test_a_worker_that_is_told_to_retire_goes_at_once(faults, problem, cluster):
+    """Its thread does not keep it, and its rows go to the other one."""
+    name, pid = next(iter(cluster.pids().items()))
+    address = cluster.addresses()[name]
+    moments = []
+
+    def retire(record):
+        if record.number == 4:
+            cluster.client.retire_workers([address], close_workers=True)
+            moments.append(time.monotonic())
+
+    _, crew, same, _ = fit(faults, problem, cluster, callback=retire)
+    assert same and moments and crew.timings.losses == 1
+    while faults._exists(pid):
+        assert time.monotonic() < moments[0] + 20.0
+        time.sleep(0.05)
+    assert no_threads(cluster)
+
+
+def test_a_worker_of_this_process_that_closes_is_not_asked_any_more(faults, problem):
+    """Nothing ends its line but that it looks around."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(processes=False, protocol="tcp://", **options) as local,
+        distributed.Client(local) as client,
+    ):
+        worker = next(iter(local.workers.values()))
+
+        def close(record):
+            if record.number == 4:
+                local.sync(worker.close, nanny=False, reason="the test ends it")
+
+        with faults.crews_of_fits() as crews:
+            model = problem.fit("hinge", executor=client, callback=close)
+    assert faults.Outcome.of(model) == problem.outcome("hinge")
+    assert crews[0].timings.losses == 1
+    deadline = time.monotonic() + 3.0
+    while _threads():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def _slow_values(call, seconds):
+    """On a worker: the n-th value takes its time."""
+    from cutplane.oracles.holder import RowsHolder
+
+    usual, calls = RowsHolder.gradients, 0
+
+    def slow(self, coef):
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            time.sleep(seconds)
+        return usual(self, coef)
+
+    RowsHolder.gradients = slow
+
+
+@contextlib.contextmanager
+def interrupt_after(seconds):
+    clock = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    clock.start()
+    try:
+        yield
+    finally:
+        clock.cancel()
+        clock.join()
+
+
+def test_an_interrupt_in_the_middle_of_a_round(faults, problem, cluster):
+    """The model so far, at once; lines are closed, and the workers serve the next fit."""
+    problem.outcome("hinge")
+    fit(faults, problem, cluster)  # everything is compiled
+    cluster.client.run(_slow_values, 4, 3.0)
+    begin = time.monotonic()
+    with interrupt_after(1.5):
+        model, _, _, opened = fit(faults, problem, cluster)
+    assert time.monotonic() - begin < 2.5
+    assert model.result_.status is Status.INTERRUPTED and model.n_iter_ >= 1
+    assert all(line.fileno() == -1 for line in opened)
+    _, crew, same, opened = fit(faults, problem, cluster)  # waits for what is still going on
+    assert same and crew.timings.losses == 0
+    assert no_threads(cluster)
+
+
+def test_an_error_on_a_worker_closes_the_lines(faults, problem, cluster, tmp_path):
+    def fail():
+        from cutplane.oracles.holder import RowsHolder
+
+        def raising(self, coef):
+            raise ArithmeticError("made by the test")
+
+        RowsHolder.gradients = raising
+
+    cluster.client.run(fail)
+    with faults.crews_of_fits() as crews, pytest.raises(ArithmeticError, match="made by") as caught:
+        LinearSVC(solver="ocas", executor=cluster.client).fit(open_dataset(problem.folder))
+    assert "raised on worker worker-" in caught.value.__notes__[0]
+    assert not crews[0].members
+    assert no_threads(cluster)
