@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from at_iteration import At
 from cutplane import DaskCluster, LinearSVC, open_dataset
 from cutplane.exec import lines
 from cutplane.exec.members import Member
@@ -48,11 +49,17 @@ def processes(faults):
 
 @pytest.fixture
 def cluster(processes):
-    """Two workers as new: what a test changes there goes with them."""
-    for name in processes.pids():
-        processes.kill_worker(name)
+    """Two workers, which a test leaves as they are."""
     processes.fill_up()
     return processes
+
+
+@pytest.fixture
+def spoilt(cluster):
+    """The same for a test that changes or loses workers: they end with it."""
+    yield cluster
+    for name in cluster.pids():
+        cluster.kill_worker(name)
 
 
 @pytest.fixture(scope="module")
@@ -115,10 +122,18 @@ async def _unheard(host, port, key, silence):
     await asyncio.sleep(60.0)
 
 
-@pytest.mark.parametrize("how", ["no port", "refused", "packets are dropped"])
-def test_without_a_line_messages_go_by_dask(how, faults, problem, cluster, monkeypatch):
-    if how == "no port":
-        address = next(iter(cluster.addresses().values()))  # of one of them, the other has a line
+@pytest.mark.parametrize(
+    "how",
+    [
+        "refused",
+        pytest.param("no port", marks=pytest.mark.slow),
+        pytest.param("packets are dropped", marks=pytest.mark.slow),
+    ],
+)
+def test_without_a_line_messages_go_by_dask(how, faults, problem, cluster, monkeypatch, request):
+    if how == "no port":  # at one of them, and the other one has a line
+        request.getfixturevalue("spoilt")
+        address = next(iter(cluster.addresses().values()))
         cluster.client.run(_listen_to_nobody, workers=[address])
     elif how == "refused":
 
@@ -136,7 +151,9 @@ def test_without_a_line_messages_go_by_dask(how, faults, problem, cluster, monke
     assert time.monotonic() - begin < 30.0
 
 
-@pytest.mark.parametrize("address", ["tls://10.0.0.1:7", "inproc://10.0.0.1/7/1", "ucx://10.0.0.1:7"])
+@pytest.mark.parametrize(
+    "address", ["tls://10.0.0.1:7", "inproc://10.0.0.1/7/1", "ucx://10.0.0.1:7"]
+)
 def test_only_plain_tcp_has_lines(address):
     """Nothing is asked of such a worker; a client that were asked would fail."""
     member = Member(0, None, Worker(address, "0", 1))
@@ -160,35 +177,37 @@ def _cut_answers(call):
     lines._push = cutting
 
 
-@pytest.mark.parametrize("call", [2, 9])
-def test_a_line_is_cut_in_the_middle_of_a_round(call, faults, problem, cluster):
+@pytest.mark.parametrize("call", [9, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2, 5))])
+def test_a_line_is_cut_in_the_middle_of_a_round(call, faults, problem, spoilt):
     """As any loss: the rows go to another worker, to the same bits."""
-    cluster.client.run(_cut_answers, call, workers=[next(iter(cluster.addresses().values()))])
-    _, crew, same, opened = fit(faults, problem, cluster)
+    spoilt.client.run(_cut_answers, call, workers=[next(iter(spoilt.addresses().values()))])
+    _, crew, same, opened = fit(faults, problem, spoilt)
     assert same and crew.timings.losses == 1
     assert len(opened) == 3 and all(line.fileno() == -1 for line in opened)
-    assert no_threads(cluster)
+    assert no_threads(spoilt)
 
 
-def test_a_worker_that_is_told_to_retire_goes_at_once(faults, problem, cluster):
+def test_a_worker_that_is_told_to_end_does(faults, problem, spoilt):
     """Its thread does not keep it, and its rows go to the other one."""
-    name, pid = next(iter(cluster.pids().items()))
-    address = cluster.addresses()[name]
-    moments = []
+    client = spoilt.client
+    name, pid = next(iter(spoilt.pids().items()))
+    address = spoilt.addresses()[name]
 
-    def retire(record):
-        if record.number == 4:
-            cluster.client.retire_workers([address], close_workers=True)
-            moments.append(time.monotonic())
+    async def end():
+        with contextlib.suppress(OSError):  # it need not find the time to answer
+            await client.rpc(address).terminate(reason="the test ends it")
 
-    _, crew, same, _ = fit(faults, problem, cluster, callback=retire)
-    assert same and moments and crew.timings.losses == 1
+    at = At(4, lambda: client.sync(end))
+    _, crew, same, _ = fit(faults, problem, spoilt, callback=at)
+    assert same and at.done and crew.timings.losses == 1
+    deadline = time.monotonic() + 10.0
     while faults._exists(pid):
-        assert time.monotonic() < moments[0] + 20.0
+        assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert no_threads(cluster)
+    assert no_threads(spoilt)
 
 
+@pytest.mark.slow
 def test_a_worker_of_this_process_that_closes_is_not_asked_any_more(faults, problem):
     """Nothing ends its line but that it looks around."""
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
@@ -198,12 +217,9 @@ def test_a_worker_of_this_process_that_closes_is_not_asked_any_more(faults, prob
     ):
         worker = next(iter(local.workers.values()))
 
-        def close(record):
-            if record.number == 4:
-                local.sync(worker.close, nanny=False, reason="the test ends it")
-
+        at = At(4, lambda: local.sync(worker.close, nanny=False, reason="the test ends it"))
         with faults.crews_of_fits() as crews:
-            model = problem.fit("hinge", executor=client, callback=close)
+            model = problem.fit("hinge", executor=client, callback=at)
     assert faults.Outcome.of(model) == problem.outcome("hinge")
     assert crews[0].timings.losses == 1
     deadline = time.monotonic() + 3.0
@@ -212,8 +228,8 @@ def test_a_worker_of_this_process_that_closes_is_not_asked_any_more(faults, prob
         time.sleep(0.02)
 
 
-def _slow_values(call, seconds):
-    """On a worker: the n-th value takes its time."""
+def _slow_gradients(call, seconds):
+    """On a worker: the n-th gradient takes its time."""
     from cutplane.oracles.holder import RowsHolder
 
     usual, calls = RowsHolder.gradients, 0
@@ -239,23 +255,23 @@ def interrupt_after(seconds):
         clock.join()
 
 
-def test_an_interrupt_in_the_middle_of_a_round(faults, problem, cluster):
+def test_an_interrupt_in_the_middle_of_a_round(faults, problem, spoilt):
     """The model so far, at once; lines are closed, and the workers serve the next fit."""
     problem.outcome("hinge")
-    fit(faults, problem, cluster)  # everything is compiled
-    cluster.client.run(_slow_values, 4, 3.0)
+    fit(faults, problem, spoilt)  # everything is compiled
+    spoilt.client.run(_slow_gradients, 4, 3.0)
     begin = time.monotonic()
     with interrupt_after(1.5):
-        model, _, _, opened = fit(faults, problem, cluster)
+        model, _, _, opened = fit(faults, problem, spoilt)
     assert time.monotonic() - begin < 2.5
     assert model.result_.status is Status.INTERRUPTED and model.n_iter_ >= 1
     assert all(line.fileno() == -1 for line in opened)
-    _, crew, same, opened = fit(faults, problem, cluster)  # waits for what is still going on
+    _, crew, same, opened = fit(faults, problem, spoilt)  # waits for what is still going on
     assert same and crew.timings.losses == 0
-    assert no_threads(cluster)
+    assert no_threads(spoilt)
 
 
-def test_an_error_on_a_worker_closes_the_lines(faults, problem, cluster, tmp_path):
+def test_an_error_on_a_worker_closes_the_lines(faults, problem, spoilt, tmp_path):
     def fail():
         from cutplane.oracles.holder import RowsHolder
 
@@ -264,9 +280,9 @@ def test_an_error_on_a_worker_closes_the_lines(faults, problem, cluster, tmp_pat
 
         RowsHolder.gradients = raising
 
-    cluster.client.run(fail)
+    spoilt.client.run(fail)
     with faults.crews_of_fits() as crews, pytest.raises(ArithmeticError, match="made by") as caught:
-        LinearSVC(solver="ocas", executor=cluster.client).fit(open_dataset(problem.folder))
+        LinearSVC(solver="ocas", executor=spoilt.client).fit(open_dataset(problem.folder))
     assert "raised on worker worker-" in caught.value.__notes__[0]
     assert not crews[0].members
-    assert no_threads(cluster)
+    assert no_threads(spoilt)
