@@ -93,8 +93,8 @@ def _threads():
 
 
 def no_threads(cluster):
-    """Within two seconds no worker has a thread or a socket of a line."""
-    deadline = time.monotonic() + 2.0
+    """No worker keeps a thread or a socket of a line; one that nobody called listens for a while."""
+    deadline = time.monotonic() + lines.LISTEN + 2.0
     while any((left := cluster.client.run(_threads)).values()):
         assert time.monotonic() < deadline, left
         time.sleep(0.02)

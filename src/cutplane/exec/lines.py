@@ -31,7 +31,7 @@ from .processes import pickled
 
 KEY_BYTES = 32
 # Seconds that a worker listens for its caller, and a caller tries to be heard.
-LISTEN, CALL = 5.0, 1.0
+LISTEN, CALL = 3.0, 1.0
 # Seconds after which whoever waits for the other end looks around.
 POLL = 1.0
 # Arrays that go beside the pickle; a shorter one is quicker copied into it.
