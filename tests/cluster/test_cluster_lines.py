@@ -93,7 +93,7 @@ def _threads():
 
 
 def no_threads(cluster):
-    """No worker keeps a thread or a socket of a line; one that nobody called listens for a while."""
+    """No worker keeps a thread of a line; one that nobody called listens for a while."""
     deadline = time.monotonic() + lines.LISTEN + 2.0
     while any((left := cluster.client.run(_threads)).values()):
         assert time.monotonic() < deadline, left
