@@ -93,8 +93,33 @@ def test_memory_is_used_again_only_if_nobody_has_it(pair):
     size = 1 << 16
     for number, keep in enumerate([False, False, True, False, False]):
         assert ask(line, (np.full(size, float(number)), keep)) == size * number
+        assert ask(line, (np.ones(3), False)) == 3.0  # short ones in between make no difference
+        places.pop()
     assert places[0] == places[1] == places[2] and places[3] == places[4] != places[2]
     np.testing.assert_array_equal(kept[0], np.full(10, 2.0))
+
+
+def test_an_answer_stays_as_it_came_while_somebody_has_it(pair):
+    line, end = pair
+    serving(end, echo)
+    first = ask(line, np.full(1 << 16, 1.0))
+    second = ask(line, np.full(1 << 16, 2.0))
+    place = second.ctypes.data
+    del second
+    third = ask(line, np.full(1 << 16, 3.0))
+    assert third.ctypes.data == place != first.ctypes.data
+    assert np.all(first == 1.0) and np.all(third == 3.0)
+
+
+def test_little_memory_is_kept(monkeypatch):
+    monkeypatch.setattr(lines, "KEPT", 250)
+    room = lines.Room()
+    for size in (130, 120, 100):
+        room.give_back([bytearray(size)])
+    assert [len(array) for array in room._free] == [100, 120]
+    for size in (100, 120, 130):
+        assert len(room.take(size)) == size
+    assert not room._free
 
 
 def test_a_class_of_a_script_goes_along(pair):

@@ -97,8 +97,8 @@ def opened(parcel: Parcel) -> Any:
 class Room:
     """Memory for arrays that come in, used again when nobody has the last ones any more.
 
-    New memory costs a worker more than the copy that goes there, page by page, because Dask has it
-    given back to the system at once.
+    New memory costs more than the copy that goes there, page by page; most of all in a worker, where
+    Dask has it given back to the system at once.
     """
 
     def __init__(self) -> None:
@@ -115,8 +115,9 @@ class Room:
         alone = _holders([bytearray()])[0]
         holders = _holders(arrays)
         free = [a for a, count in zip(arrays, holders, strict=True) if count == alone]
-        if sum(map(len, free)) <= KEPT:
-            self._free = free
+        self._free = [*free, *self._free]
+        while sum(map(len, self._free)) > KEPT:  # those that have not been wanted for long
+            self._free.pop()
 
 
 def _holders(arrays: list[bytearray]) -> list[int]:
@@ -284,9 +285,9 @@ class Line:
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
-        self._unsent: deque[memoryview] = deque()
-        self._incoming: Incoming = incoming()
-        self._view = next(self._incoming)
+        self._room = Room()
+        self._arrays: list[bytearray] = []  # of the last answer
+        self.begin(())
 
     def fileno(self) -> int:
         """For selectors."""
@@ -300,7 +301,9 @@ class Line:
     def begin(self, pieces: Sequence[memoryview]) -> None:
         """A message is to be sent."""
         self._unsent = deque(piece for piece in pieces if piece)
-        self._incoming = incoming()
+        self._room.give_back(self._arrays)
+        self._arrays = []
+        self._incoming: Incoming = incoming(self._room.take)
         self._view = next(self._incoming)
 
     def go_on(self) -> tuple[Any] | None:
@@ -321,6 +324,7 @@ class Line:
         except BlockingIOError:
             return None
         except StopIteration as stop:
+            self._arrays, self._view = stop.value[1], memoryview(b"")
             return (opened(stop.value),)
 
     def close(self) -> None:
