@@ -213,14 +213,13 @@ class Crew:
             # Waiting is done by the current client, which need not be ours.
             with self.client.as_current(), contextlib.suppress(TimeoutError, CancelledError):
                 wait([m.future for m in pending], timeout=POLL, return_when="FIRST_COMPLETED")
-            alive = {worker.address for worker in self._ask_scheduler()}
+            pending = [member for member in pending if member.future.status != "finished"]
+            alive = {worker.address for worker in self._ask_scheduler()} if pending else set()
             for member in list(pending):
                 if member.worker.address not in alive:
                     pending.remove(member)
                     lost.append(member)
-                elif member.future.status == "finished":
-                    pending.remove(member)
-                elif member.future.status != "pending":
+                elif member.future.status not in ("pending", "finished"):
                     pending.remove(member)
                     logger.debug("making an object on %s: %s", member.worker, member.future.status)
                     if not self._was_lost(member):
