@@ -37,7 +37,7 @@ POLL = 1.0
 # Arrays that go beside the pickle; a shorter one is quicker copied into it.
 BESIDE = 1 << 14
 # Bytes of arrays whose memory is used again for the next message.
-KEPT = 1 << 26
+KEPT = 1 << 28
 
 _HEAD = struct.Struct("<QQ")
 Watch = Callable[[], None]
