@@ -97,8 +97,8 @@ def opened(parcel: Parcel) -> Any:
 class Room:
     """Memory for arrays that come in, used again when nobody has the last ones any more.
 
-    New memory costs more than the copy that goes there, page by page; most of all in a worker, where
-    Dask has it given back to the system at once.
+    New memory costs more than the copy that goes there, page by page; most of all in a worker,
+    where Dask has it given back to the system at once.
     """
 
     def __init__(self) -> None:
