@@ -75,9 +75,11 @@ def _size(message: Any) -> int:
 def accounting(count_bytes: bool = False, lines: bool = False) -> Iterator[Account]:
     """Keep account of the one fit inside."""
     from cutplane.exec.cluster import Crew
+    from cutplane.exec.messages import Messages
 
     account = Account()
-    usual = {name: getattr(Crew, name) for name in ("round", "hire", "_send_one")}
+    usual = {name: getattr(Crew, name) for name in ("round", "hire")}
+    usual_send = Messages.send
 
     def keeping(self: Any, orders: Sequence[Any]) -> Any:
         account.timings = self.timings
@@ -94,22 +96,24 @@ def accounting(count_bytes: bool = False, lines: bool = False) -> Iterator[Accou
         usual["hire"](self, *arguments)
         account.load_seconds = time.perf_counter() - begin
 
-    async def counting(self: Any, member: Any, orders: Sequence[Any]) -> Any:
-        answer = await usual["_send_one"](self, member, orders)
+    def counting(self: Any, members: Sequence[Any], orders: Sequence[Any]) -> Any:
+        answers = usual_send(self, members, orders)
         if any(order.method in BEGINNING for order in orders):
-            return answer
+            return answers
         from distributed.protocol import to_serialize
 
-        account.sent += _size(to_serialize([order.for_one(member.number) for order in orders]))
-        account.received += _size(to_serialize(answer))
-        return answer
+        for member, answer in zip(members, answers, strict=True):
+            account.sent += _size(to_serialize([order.for_one(member.number) for order in orders]))
+            account.received += _size(to_serialize(answer))
+        return answers
 
     Crew.round, Crew.hire = keeping, hiring  # type: ignore[method-assign]
     if count_bytes:
-        Crew._send_one = counting  # type: ignore[method-assign]
+        Messages.send = counting  # type: ignore[method-assign]
     try:
         yield account
     finally:
+        Messages.send = usual_send  # type: ignore[method-assign]
         for name, method in usual.items():
             setattr(Crew, name, method)
 

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -280,6 +282,34 @@ def test_blocks_are_those_of_memory(tmp_path: Path, monkeypatch, sparse, limit):
             here.squared_norms(SerialExecutor()),
             np.asarray(X.multiply(X).sum(1)).ravel() if sparse else (X * X).sum(1),
         )
+
+
+def test_where_rows_begin_is_each_threads_own(tmp_path: Path, monkeypatch):
+    """In a pass one room per thread is used over and over; blocks by number stay as they are."""
+    monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS", 64)
+    X = some_rows(300, sparse=True)
+    source = write_dataset(tmp_path / "a.cut", [(X,)]).blocks().blocks
+    assert len(source) > 6
+    expected = [block.starts.copy() for block in source]
+    kept = source[0]
+    source.begin()
+    both = threading.Barrier(2, timeout=20.0)
+
+    def take(numbers):
+        rooms = set()
+        for k in numbers:
+            block = source.take(k)
+            rooms.add(block.starts.ctypes.data)
+            both.wait()
+            np.testing.assert_array_equal(block.starts, expected[k])
+            assert not block.starts.flags.writeable
+            both.wait()
+        return rooms
+
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(take, ([0, 1, 2], [3, 4, 5]))
+    assert len(first) == len(second) == 1 and first != second
+    np.testing.assert_array_equal(kept.starts, expected[0])
 
 
 def test_pages_are_asked_for_once_and_dropped_beyond_the_limit(tmp_path: Path, monkeypatch):

@@ -53,13 +53,16 @@ class MappedRows:
     starts: MappedArray | None
     features: int
 
-    def block(self, first: int, last: int) -> Block:
-        """Rows ``first`` to ``last``, without reading them."""
+    def block(self, first: int, last: int, room: np.ndarray | None = None) -> Block:
+        """Rows ``first`` to ``last``, without reading them.
+
+        ``room`` is for where rows begin, which then is good until the room is used again.
+        """
         if self.indices is None or self.starts is None:
             return RowMajorBlock(self.values.array[first:last])
         starts = self.starts.array[first : last + 1]
         begin, end = int(starts[0]), int(starts[-1])
-        relative = starts - begin
+        relative = np.subtract(starts, begin, out=None if room is None else room[: len(starts)])
         relative.flags.writeable = False
         return CSRBlock(self.values.array[begin:end], self.indices.array[begin:end], relative)
 
@@ -154,6 +157,7 @@ class MappedBlocks(BlockSource):
         self._window_of = np.repeat(np.arange(len(self._edges) - 1), np.diff(self._edges)).tolist()
         self._left: list[int] = []  # blocks of each window that are still to be dropped
         self._lock = threading.Lock()
+        self._own = threading.local()
 
     def _plan(self, budget: int) -> None:
         ends = np.array([self._bytes_before(row) for row in self._bounds])
@@ -176,9 +180,11 @@ class MappedBlocks(BlockSource):
     def __getitem__(self, k: int | slice) -> Block | Sequence[Block]:
         if isinstance(k, slice):
             return [self[j] for j in range(*k.indices(len(self)))]
-        k = range(len(self))[k]
+        return self._block(range(len(self))[k])
+
+    def _block(self, k: int, room: np.ndarray | None = None) -> Block:
         first, last = self._bounds[k], self._bounds[k + 1]
-        block = self._rows.block(first, last)
+        block = self._rows.block(first, last, room)
         if not self._checked[k]:
             self._rows.check(block, first)
             self._checked[k] = True
@@ -202,7 +208,14 @@ class MappedBlocks(BlockSource):
         window = self._window_of[k]
         if k == self._edges[window]:
             self._will_need(window + 1)
-        return self[k]
+        return self._block(k, None if self._rows.starts is None else self._room())
+
+    def _room(self) -> np.ndarray:
+        """Of this thread, for the longest block: new memory in every pass costs more than it."""
+        if not hasattr(self._own, "room"):
+            self._own.room = np.empty(1 + int(np.diff(self._bounds).max()), np.int64)
+        room: np.ndarray = self._own.room
+        return room
 
     def release(self, k: int) -> None:
         """The last block of a window gives all of the window back, up to the budget."""

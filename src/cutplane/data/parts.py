@@ -117,21 +117,23 @@ def add_nodes(nodes: Mapping[Node, Any], last: int, first: int = 0) -> Any:
     Or over the parts first to last, if these are a node of the tree.
     """
 
-    def total(a: int, b: int) -> tuple[Any, bool]:
-        """A sum, and whether it may be written to."""
-        if (a, b) in nodes:
-            return nodes[a, b], False
-        middle = (a + b) // 2
-        (left, left_free), (right, right_free) = total(a, middle), total(middle, b)
-        if left_free:
-            left += right
-        elif right_free:
-            right += left
-        else:
-            return left + right, True
-        return (left, True) if left_free else (right, True)
+    return _total(nodes, first, last)[0]
 
-    return total(first, last)[0]
+
+def _total(nodes: Mapping[Node, Any], a: int, b: int) -> tuple[Any, bool]:
+    """A sum, and whether it may be written to."""
+    if (a, b) in nodes:
+        return nodes[a, b], False
+    middle = (a + b) // 2
+    left, left_free = _total(nodes, a, middle)
+    right, right_free = _total(nodes, middle, b)
+    if left_free:
+        left += right
+    elif right_free:
+        right += left
+    else:
+        return left + right, True
+    return (left, True) if left_free else (right, True)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ few orders (a method, its arguments) in one message and gets all answers. Orders
 object are kept in a log: an object that is lost with its worker is made again from its recipe on
 another worker and gets the log once more, which brings it to the same state, to the last bit.
 
-The objects are Dask actors; rounds go to their workers directly where that is possible, without a
-task for the scheduler, and through the scheduler otherwise. Knows no mathematics.
+The objects are Dask actors; how messages come to them is the affair of ``messages``. Knows no
+mathematics.
 """
 
 from __future__ import annotations
@@ -22,17 +22,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .members import Failed, Lost, Member, is_lost, refusal, told
+from .members import Member, is_lost, refusal, told
 from .members import versions as _facts
+from .messages import POLL, Messages
 from .orders import Order, Recipe, Timings, Worker
+from .station import make
 
 logger = logging.getLogger("cutplane")
 
-# Seconds after which those who are waited for are looked after.
-POLL = 1.0
-# Seconds that a worker may take to answer the first greeting before the scheduler is asked to pass
-# messages on.
-GREETING = 5.0
 # How often an object may be lost without a round in between.
 MOST_LOSSES = 5
 # A worker that others wait for so many seconds, or that takes so many times as long, is named.
@@ -61,12 +58,6 @@ def check_client(client: Any) -> None:
         raise ClusterError(f"the client's connection to the scheduler is {client.status}")
 
 
-def _make(pickled: bytes, inputs: Sequence[Any]) -> Any:
-    """Make an object in a thread of a worker, where all imports that it takes are done, too."""
-    factory, arguments = pickle.loads(pickled)
-    return factory(*arguments, *([inputs] if inputs else []))
-
-
 @dataclass
 class Crew:
     """Objects on the workers of a cluster.
@@ -84,14 +75,12 @@ class Crew:
     log: list[Order] = field(default_factory=list)
     _members: list[Member] = field(default_factory=list)
     _bad: set[str] = field(default_factory=set)
-    _late: tuple[float, list[Member]] = field(default_factory=lambda: (0.0, []))
-    _greeted: set[str] = field(default_factory=set)
-    _proxied: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         check_client(self.client)
         self._id = uuid.uuid4().hex[:12]
         self._attempts = 0
+        self._messages = Messages(self.client, self._alive, self._ask_scheduler)
 
     def __len__(self) -> int:
         return len(self._members)
@@ -211,7 +200,7 @@ class Crew:
         for member in members:
             self._attempts += 1
             member.future = self.client.submit(
-                _make,
+                make,
                 pickle.dumps((member.recipe.factory, member.recipe.arguments)),
                 list(member.recipe.inputs),
                 actor=True,
@@ -224,19 +213,19 @@ class Crew:
             # Waiting is done by the current client, which need not be ours.
             with self.client.as_current(), contextlib.suppress(TimeoutError, CancelledError):
                 wait([m.future for m in pending], timeout=POLL, return_when="FIRST_COMPLETED")
-            alive = {worker.address for worker in self._ask_scheduler()}
+            pending = [member for member in pending if member.future.status != "finished"]
+            alive = {worker.address for worker in self._ask_scheduler()} if pending else set()
             for member in list(pending):
                 if member.worker.address not in alive:
                     pending.remove(member)
                     lost.append(member)
-                elif member.future.status == "finished":
-                    pending.remove(member)
-                elif member.future.status != "pending":
+                elif member.future.status not in ("pending", "finished"):
                     pending.remove(member)
                     logger.debug("making an object on %s: %s", member.worker, member.future.status)
                     if not self._was_lost(member):
                         raise told(member, member.future.exception())
                     lost.append(member)
+        self._messages.connect([member for member in members if member not in lost])
         return lost
 
     def _was_lost(self, member: Member) -> bool:
@@ -256,7 +245,7 @@ class Crew:
     def _move(self, members: Sequence[Member]) -> list[Member]:
         """Make lost objects again on other workers; returns those that were lost again."""
         for member in members:
-            self._dismiss(member)
+            member.dismiss()
             self._bad.add(member.worker.address)
             member.losses += 1
             if member.losses > MOST_LOSSES:
@@ -282,16 +271,10 @@ class Crew:
             lost += [m for m, answer in zip(here, answers, strict=True) if is_lost(answer, m)]
         return lost
 
-    @staticmethod
-    def _dismiss(member: Member) -> None:
-        future, member.future = member.future, None
-        if future is not None:
-            future.release()
-
     def close(self) -> None:
         """Let the workers forget the objects."""
         for member in self._members:
-            self._dismiss(member)
+            member.dismiss()
         self._members = []
         self.log = []
 
@@ -303,7 +286,7 @@ class Crew:
 
     def note(self) -> str:
         """Which worker the others wait for, in words; nothing if none."""
-        begin, late = self._late
+        begin, late = self._messages.late
         waited = time.perf_counter() - begin
         if 0 < len(late) < len(self._members) and waited > SLOW:
             return f"waiting for worker {late[0].worker.name} ({waited:.0f} s)"
@@ -351,71 +334,7 @@ class Crew:
             return []
         if self.client.status != "running":
             raise self._gone()
-        return self.client.sync(self._send_all, members, orders)
-
-    async def _send_all(self, members: Sequence[Member], orders: Sequence[Order]) -> list[Any]:
-        tasks = [asyncio.ensure_future(self._send_one(member, orders)) for member in members]
-        pending: set[Any] = set(tasks)
-        begin = time.perf_counter()
-        try:
-            while pending:
-                done, pending = await asyncio.wait(pending, timeout=POLL)
-                late = [m for t, m in zip(tasks, members, strict=True) if t in pending]
-                self._late = (begin, late)
-                if not pending or done:
-                    continue
-                alive = {worker.address for worker in await self._alive()}
-                for task, member in zip(tasks, members, strict=True):
-                    if member.worker.address not in alive:
-                        task.cancel()
-        finally:
-            for task in pending:
-                task.cancel()
-        return [Lost() if task.cancelled() else task.result() for task in tasks]
-
-    async def _send_one(self, member: Member, orders: Sequence[Order]) -> Any:
-        from distributed.protocol import to_serialize
-
-        begin = time.perf_counter()
-        message = {
-            "actor": member.future.key,
-            "function": "play",
-            "args": [to_serialize([order.for_one(member.number) for order in orders])],
-            "kwargs": {},
-        }
-        address = member.worker.address
-        try:
-            if await self._is_direct(address):
-                reply = await self.client.rpc(address).actor_execute(**message)
-            else:
-                message["op"] = "actor_execute"
-                reply = await self.client.scheduler.proxy(worker=address, msg=message)
-        except (OSError, KeyError) as error:  # of the network; or it has no such actor
-            logger.debug("no answer from %s: %r", address, error)
-            return Lost()
-        member.seconds += time.perf_counter() - begin
-        if reply["status"] == "OK":
-            return reply["result"]
-        raised = reply["exception"]
-        if isinstance(raised, RuntimeError) and "after shutdown" in str(raised):
-            return Lost()  # it is closing and takes no more work
-        return Failed(raised)
-
-    async def _is_direct(self, address: str) -> bool:
-        """Whether messages go to a worker directly; asked once."""
-        if address in self._proxied:
-            return False
-        if address in self._greeted:
-            return True
-        if self.client.direct_to_workers is not False:
-            try:
-                await asyncio.wait_for(self.client.rpc(address).identity(), GREETING)
-                self._greeted.add(address)
-                return True
-            except OSError:
-                pass
-        self._proxied.add(address)
-        return False
+        return self._messages.send(members, orders)
 
 
 def worker_threads() -> int:

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from .lines import Line
 from .orders import Recipe, Worker
 
 PACKAGES = ("numpy", "scipy", "numba")
@@ -20,8 +21,22 @@ class Member:
     recipe: Recipe
     worker: Worker
     future: Any = None
+    line: Line | None = None
     losses: int = 0
     seconds: float = 0.0  # from questions to its answers so far
+
+    def hang_up(self) -> None:
+        """Cut the line to it, if there is one."""
+        line, self.line = self.line, None
+        if line is not None:
+            line.close()
+
+    def dismiss(self) -> None:
+        """Let its worker forget it."""
+        self.hang_up()
+        future, self.future = self.future, None
+        if future is not None:
+            future.release()
 
 
 class Lost:
