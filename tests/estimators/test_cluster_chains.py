@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
-from at_iteration import At
 
+from at_iteration import At
 from cutplane import ChainTagger, Checkpoint, DaskCluster
 from cutplane.exec.cluster import ClusterError
 

@@ -10,7 +10,8 @@ From one such sample follow, up to third order in how far b is from the best one
 Between two samples φ' and b* are cubics with these values and slopes: the zero of φ' is where
 to look next. The end of the line is among the samples, and so are the point at which the next cut
 will be made and its bias: all three lie on the same line, so that nobody has to look for a bias
-later. Newton's decrement ½ gᵀH⁻¹g is about how far a sample is above the minimum.
+later. Newton's decrement ½ gᵀH⁻¹g is about how far a sample is above the minimum. Without a
+free bias the same is done for k alone.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ import math
 from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from .point import Line
+from ..risks import Scores
+from .point import Line, Point
 
 # Looks before a search is given up.
 MOST_LOOKS = 6
@@ -40,6 +43,8 @@ NEAR = 0.1
 ENOUGH, BIAS_ENOUGH, CUT_ENOUGH = 0.5, 0.1, 0.25
 # How much farther to look at a time where the function still falls.
 GROW = 5.0
+# Derivatives in the bias among the numbers of a sample.
+OF_BIAS = [2, 4, 5]
 
 Points = tuple[tuple[float, float], ...]
 
@@ -152,7 +157,7 @@ class Found:
     position : float or None
         λ of the next cut, if it is known.
     balance : Balance or None
-        Of this cut.
+        Of this cut, if the bias is free.
     """
 
     k: float
@@ -161,6 +166,21 @@ class Found:
     end: Sample
     position: float | None = None
     balance: Balance | None = None
+
+    def questions(self, start: Point, end: Point, point: Point, coef: Any) -> list[tuple[Any, ...]]:
+        """What the next cut asks of passes, at ``point``, once the start of the line has moved."""
+        if self.position is None:
+            return []
+        balance = self.balance
+        scale = [("scale", balance.sign, balance.factor)] if balance is not None else []
+        bias = start.bias if balance is None else balance.bias
+        return [
+            ("blend", start.scores, end.scores, self.position, point.scores),
+            ("fill", Scores(point.scores, bias), None, 0.0),
+            *scale,
+            ("offset",),
+            ("gradients", coef),
+        ]
 
 
 class Profile:
@@ -249,17 +269,24 @@ class JointSearch:
     line : Line
     evaluate : callable
         Several (k, b) → R and its derivatives, as ``Sample.make`` takes them, a row for each.
+    free : bool, default=True
+        Whether the bias is free; else it is that of both ends.
     """
 
-    def __init__(self, line: Line, evaluate: Callable[[Points], np.ndarray]) -> None:
+    def __init__(
+        self, line: Line, evaluate: Callable[[Points], np.ndarray], free: bool = True
+    ) -> None:
         self._line = line
         self._evaluate = evaluate
+        self._free = free
         self._profile = Profile(line)
 
     def _look(self, points: Sequence[tuple[float, float]]) -> list[Sample] | None:
         """Samples at some points; None if numbers are too large."""
         points = tuple(points)
         sums = self._evaluate(points)
+        if not self._free:
+            sums[:, OF_BIAS] = 0.0
         samples = [
             Sample.make(self._line, *point, row) for point, row in zip(points, sums, strict=True)
         ]
@@ -279,7 +306,7 @@ class JointSearch:
         """
         line, profile = self._line, self._profile
         start = line.start
-        if self._look(_first_points(line, step, cut)) is None:
+        if self._look(self._first_points(step, cut)) is None:
             return None
         tolerance = line.tolerance
         found: Sample | None = None
@@ -298,7 +325,8 @@ class JointSearch:
                         line.end.risk = end.risk - end.excess
                     position = line.position(guess.k, start.risk - guess.value)
                 k = guess.k + position * (1.0 - guess.k)
-                points["cut"] = k, profile.bias_at(k)
+                if self._free:
+                    points["cut"] = k, profile.bias_at(k)
             if line.end.rough and end.excess > tolerance:
                 points["end"] = 1.0, end.best
             samples = self._look(list(points.values()))
@@ -312,25 +340,24 @@ class JointSearch:
                 if not found.value < start.risk:
                     return None
             end = profile.at(1.0)
-            if position is None:
-                return Found(found.k, found.bias, 1.0, end)
+            if "cut" not in at:
+                return Found(found.k, found.bias, 1.0, end, position)
             if at["cut"].excess <= CUT_ENOUGH * tolerance:
                 cut = at["cut"].k
                 return Found(found.k, found.bias, cut, end, position, _balance(at["cut"]))
         return None
 
-
-def _first_points(line: Line, step: float, cut: float) -> list[tuple[float, float]]:
-    """Where to look first."""
-    start, end = line.start, line.end
-    steps = [0.0, *(min(step * part, line.longest) for part in GRID), cut]
-    steps = [k for k in steps if abs(k - 1.0) > NEAR]
-    points = [(k, start.bias) for k in sorted(set(steps))]
-    if not end.rough:
-        return [*points, (1.0, end.bias)]
-    # The bias of the end jumps from line to line.
-    reach = max(LEAST_REACH, abs(end.bias - start.bias))
-    return [*points, *((1.0, start.bias + part * reach) for part in (-1.0, 0.0, 1.0))]
+    def _first_points(self, step: float, cut: float) -> list[tuple[float, float]]:
+        """Where to look first."""
+        start, end, longest = self._line.start, self._line.end, self._line.longest
+        steps = [0.0, *(min(step * part, longest) for part in GRID)]
+        steps = [k for k in steps + [cut] * self._free if abs(k - 1.0) > NEAR]
+        points = [(k, start.bias) for k in sorted(set(steps))]
+        if not (self._free and end.rough):
+            return [*points, (1.0, end.bias)]
+        # The bias of the end jumps from line to line.
+        reach = max(LEAST_REACH, abs(end.bias - start.bias))
+        return [*points, *((1.0, start.bias + part * reach) for part in (-1.0, 0.0, 1.0))]
 
 
 def _balance(sample: Sample) -> Balance:

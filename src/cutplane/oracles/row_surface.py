@@ -98,7 +98,7 @@ class RowSurface(Surface):
         self._cut_guess = CUT_GUESS  # where on a line with a smooth risk
         self._found: Found | None = None  # on the last line, with the next cut
         self._balanced: Balance | None = None  # of the cut to be made
-        self._smooth_bias = free_bias and not isinstance(risk, HingeRisk)
+        self._smooth = isinstance(risk, SmoothRisk)
 
     def new_point(self, w: np.ndarray) -> Point:
         return Point(w, self.passes.new_scores())
@@ -115,7 +115,7 @@ class RowSurface(Surface):
         self._cut_guess = float(state.get("cut", CUT_GUESS))
 
     def settle(self, point: Point) -> None:
-        if self._smooth_bias and point.rough and point is not self._spare:
+        if self._smooth and point.rough and point is not self._spare:
             point.risk = math.inf  # a line to it is next, and looks there, too
             return
         if not (point.rough and self._settle_end(point)):
@@ -153,7 +153,7 @@ class RowSurface(Surface):
         a, b = start.view(), point.view()
         if isinstance(self.risk, HingeRisk):
             return [("line_profiles", a, b, Octaves.around(self._step_guess))]
-        if self.free_bias:
+        if self._smooth:
             return []
         return [("line", a, b, 0.0), ("line", a, b, self._step_guess)]
 
@@ -195,7 +195,7 @@ class RowSurface(Surface):
         balanced, self._balanced = self._balanced, None
         if balanced is not None and point is self._cutting:
             self.passes.scale(balanced.sign, balanced.factor)
-        elif self._smooth_bias:
+        elif self._smooth and self.free_bias:
             self._balance()
         return self.passes.coef, sum(self.passes.offset())
 
@@ -284,7 +284,7 @@ class RowSurface(Surface):
         self._line_start = line.start
         self._bias_tolerance = BIAS_PART * line.tolerance * self.total
         self._cut_bias = self._found = None
-        if self._smooth_bias:
+        if self._smooth:
             k = self._descend_jointly(line)
             if k > 0.0:
                 return k
@@ -326,7 +326,8 @@ class RowSurface(Surface):
             sums = self.passes.line_and_bias(start.scores, end.scores, points)
             return in_order(sums) / self.total
 
-        found = JointSearch(line, evaluate).find(self._step_guess, self._cut_guess)
+        search = JointSearch(line, evaluate, self.free_bias)
+        found = search.find(self._step_guess, self._cut_guess)
         if found is None:
             if end.rough:
                 self._settle_exactly(end)
@@ -336,23 +337,11 @@ class RowSurface(Surface):
         self._move(start, end, found.k, start)
         start.bias, self._step_guess = found.bias, found.k
         self._cut_guess, self._found = found.cut, found
-        value = self.passes.value(start.view(), (), self._cut_found(start, end, found))
+        point = self._cut_point() if self.free_bias else self.spare()
+        then = found.questions(start, end, point, self.passes.coef)
+        value = self.passes.value(start.view(), (), then)
         start.risk = sum(value) / self.total
         return found.k
-
-    def _cut_found(self, start: Point, end: Point, found: Found) -> list[Question]:
-        """What the cut after a line asks, once its start has moved."""
-        position, balance = found.position, found.balance
-        if position is None or balance is None:
-            return []
-        point = self._cut_point()
-        return [
-            ("blend", start.scores, end.scores, position, point.scores),
-            ("fill", Scores(point.scores, balance.bias), None, 0.0),
-            ("scale", balance.sign, balance.factor),
-            ("offset",),
-            ("gradients", self.passes.coef),
-        ]
 
     def _descend_with_bias(self, line: Line, k: float, fall: float) -> float:
         """Mend the minimum k along the line on which w and the bias move together.
