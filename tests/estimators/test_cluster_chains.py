@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+import cutplane
 from at_iteration import At
 from cutplane import ChainTagger, Checkpoint, DaskCluster
+from cutplane.cli import main
 from cutplane.exec.cluster import ClusterError
 
 distributed = pytest.importorskip("distributed")
@@ -100,6 +102,24 @@ def test_sparse_tokens_the_address_and_points_computed_anew(client, data, monkey
 def test_fewer_parts_than_workers(client, data):
     X, Y = data[0][:6], data[1][:6]
     same(ChainTagger(executor=client).fit(X, Y), ChainTagger().fit(X, Y))
+
+
+def test_the_command_line(client, data, tmp_path, capsys):
+    lengths = np.array([len(y) for y in data[1]])
+    rows, tags = np.concatenate(data[0]), np.concatenate(data[1]).astype(int)
+    qid = np.repeat(np.arange(300), lengths)
+    cutplane.dump_svmlight(rows, tags, tmp_path / "chains.svm", qid=qid)
+    files = str(tmp_path / "chains.svm"), str(tmp_path / "model")
+    address = client.scheduler.address
+    flags = ["train", "--quiet", "--chain", "--C", "10", "--tol", "0.001"]
+    assert main([*flags, "--scheduler", address, *files]) == 0
+    filled = lengths[lengths > 0]
+    sparse = scipy.sparse.csr_array(rows)  # as they are read
+    here = ChainTagger(**SETTINGS).fit(sparse, tags, lengths=filled)
+    same(cutplane.load_model(files[1]), here)
+    kernel = ["--kernel", "rbf", "--scheduler", address]
+    assert main(["train", "--quiet", "--chain", *kernel, *files]) == 1
+    assert "with a kernel all runs on this machine" in capsys.readouterr().err
 
 
 # -- losses and checkpoints ---------------------------------------------------
