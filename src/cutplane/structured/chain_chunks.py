@@ -24,7 +24,7 @@ MOST_CHUNKS = 64
 # Partial gradients are long; what they hold must be worth writing and adding them.
 NUMBERS_PER_WEIGHT = 4
 # There are so many parts even so, if there is work enough for each of them.
-LEAST_PARTS = 4
+LEAST_PARTS = 2
 PART_WORK = 1 << 16
 
 
