@@ -22,6 +22,7 @@ CASES = {
     "cpa": LinearSVC(solver="cpa", max_iter=12),
     "squared_hinge": LinearSVC(loss="squared_hinge", max_iter=6),
     "logistic": LinearSVC(loss="logistic"),
+    "logistic, no bias": LinearSVC(loss="logistic", fit_intercept=False, max_iter=6),
     "three classes": LinearSVC(class_weight="balanced", max_iter=6),
     "crammer_singer": LinearSVC(multi_class="crammer_singer", max_iter=6),
     "roc_auc": MeasureSVC("roc_auc"),
@@ -110,7 +111,14 @@ def test_the_same_bits_wherever_it_runs(where, serial, folders, request):
 def test_rounds_per_iteration(client, folders):
     """Beside those at the beginning and the end of a fit."""
     dataset = open_dataset(folders[2])
-    for case, most in (("no bias", 2.0), ("regularised bias", 2.0), ("hinge", 5.0)):
+    for case, most in (
+        ("no bias", 2.0),
+        ("regularised bias", 2.0),
+        ("hinge", 5.0),
+        ("squared_hinge", 4.0),
+        ("logistic", 4.0),
+        ("logistic, no bias", 3.5),
+    ):
         rounds = {}
         for count in (4, 12):
             model = with_solver(case, executor=client, max_iter=count, tol=1e-9)

@@ -124,6 +124,19 @@ def test_the_same_bits_as_here(client, data, here):
     same(StructuredSVM(Matching(), executor=address, **SETTINGS).fit(*data), here)
 
 
+@pytest.mark.parametrize("sent", [0, 1 << 20])
+def test_cuts_from_kept_outputs(client, data, here, monkeypatch, sent):
+    """Whether workers send outputs along does not show but in rounds."""
+    monkeypatch.setattr("cutplane.structured.chunks.SENT_NUMBERS", sent)
+    model = StructuredSVM(Matching(), executor=client, **SETTINGS).fit(*data)
+    same(model, here)
+    rounds = model.result_.timings["rounds"]
+    if sent == 1 << 20:
+        assert rounds <= model.n_iter_ + 4
+    else:
+        assert rounds > 2 * model.n_iter_
+
+
 def test_without_cache_with_ocas_and_with_batches(client, data, monkeypatch):
     monkeypatch.setattr("cutplane.structured.inference.BATCH", 20)
     settings = {"cache_size": 0, "solver": "ocas", "tol": 1e-3}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-import cutplane.structured.chain
+import cutplane.structured.chain_chunks
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.oracles import Line
@@ -170,8 +170,8 @@ def test_cheap_cuts_are_the_best_of_known_outputs(loss):
 @pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
 @pytest.mark.parametrize("order", [1, 2])
 def test_the_same_bits_for_any_number_of_threads(loss, layout, order, monkeypatch):
-    monkeypatch.setattr(cutplane.structured.chain, "CHUNK_WORK", 30)
-    monkeypatch.setattr(cutplane.structured.chain, "NUMBERS_PER_WEIGHT", 1)
+    monkeypatch.setattr(cutplane.structured.chain_chunks, "CHUNK_WORK", 30)
+    monkeypatch.setattr(cutplane.structured.chain_chunks, "NUMBERS_PER_WEIGHT", 1)
     lengths = tuple(np.random.default_rng(0).integers(0, 8, 40))
     X, Y = random_chains(1, lengths=lengths)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -183,8 +183,8 @@ def test_the_same_bits_for_any_number_of_threads(loss, layout, order, monkeypatc
         with executor:
             matrix = as_blocks(layout(np.concatenate(X)), block_numbers=20)
             model = ChainExamples(matrix, LabelledChains(starts, np.concatenate(Y), shape, loss))
-            assert len(model.chains._chunks.bounds) > 5
-            assert len(model._groups) > 2
+            assert len(model.chains.chunks.bounds) > 5
+            assert model.plan.parts > 2
             oracle = StructuredOracle(model, executor)
             point = at(oracle, w)
             cut = oracle.cut(point)

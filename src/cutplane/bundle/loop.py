@@ -168,7 +168,7 @@ class BundleSolver(IterativeSolver):
             if not isinstance(self.oracle, Refreshing) or not np.all(np.isfinite(point["w"])):
                 raise ValueError("the scores of the point are missing")
             self.oracle.place(self.point)
-        for name in ("scores", "coef") if scores_here else ("coef",):
+        for name in ("scores", "coef") if scores_here else ():
             if getattr(self.point, name).shape != point[name].shape:
                 raise ValueError(f"the {name} of the point have another shape")
             getattr(self.point, name)[...] = point[name]

@@ -97,7 +97,7 @@ def _add_flags(parser: Parser, arguments: list[str]) -> None:
         "--scheduler",
         metavar="ADDRESS",
         help="train on the workers of this Dask scheduler, such as tcp://host:8786; DATA.cut must "
-        "be readable by them under the same path",
+        "be readable by them under the same path, rows from other files are sent to them",
     )
     group.add_argument(
         "--scheduler-timeout",

@@ -370,12 +370,18 @@ def _equal_in_rows(values: np.ndarray, starts: np.ndarray, runner: Runner | None
 
 
 def _csr_matrix(
-    X: Any, outputs: int, block_numbers: int | None, compact: bool, runner: Runner | None
+    X: Any,
+    outputs: int,
+    block_numbers: int | None,
+    compact: bool,
+    runner: Runner | None,
+    edges: Sequence[int],
 ) -> BlockedMatrix:
     starts = X.indptr.astype(np.int64)
     indices = read_only(_compact_indices(X.indices, X.shape[1], compact, runner))
     values = read_only(X.data)
-    bounds = csr_bounds(starts, X.shape[1] * outputs, block_numbers)
+    width = X.shape[1] * outputs
+    bounds = _bounds(edges, lambda a, b: csr_bounds(starts[a : b + 1], width, block_numbers))
     equal = compact and _equal_in_rows(values, starts, runner)
     blocks = []
     for first, last in itertools.pairwise(bounds):
@@ -387,9 +393,17 @@ def _csr_matrix(
     return BlockedMatrix(MemoryBlocks(blocks), bounds, X.shape, int(starts[-1] - starts[0]), whole)
 
 
-def _dense_matrix(X: np.ndarray, outputs: int, block_numbers: int | None) -> BlockedMatrix:
+def _bounds(edges: Sequence[int], of_part: Callable[[int, int], np.ndarray]) -> np.ndarray:
+    """Where blocks begin that do not go across edges, from those of each part."""
+    return np.unique(np.concatenate([a + of_part(a, b) for a, b in itertools.pairwise(edges)]))
+
+
+def _dense_matrix(
+    X: np.ndarray, outputs: int, block_numbers: int | None, edges: Sequence[int]
+) -> BlockedMatrix:
     rows, features = X.shape
-    bounds = dense_bounds(X.shape, features * outputs, block_numbers)
+    width = features * outputs
+    bounds = _bounds(edges, lambda a, b: dense_bounds((b - a, features), width, block_numbers))
     pairs = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
     blocks: tuple[Block, ...]
     whole: Block
@@ -411,6 +425,7 @@ def as_blocks(
     block_numbers: int | None = None,
     compact: bool = True,
     runner: Runner | None = None,
+    edges: Sequence[int] | None = None,
 ) -> BlockedMatrix:
     """Cut a design matrix into row blocks without copying its values.
 
@@ -428,9 +443,12 @@ def as_blocks(
         data and saves up to a third of every further one, when threads share the memory.
     runner : Executor, optional
         Shares the copying among threads.
+    edges : sequence of int, optional
+        Rows from 0 to the end that blocks do not go across; not for ``RowsInBlocks``.
     """
     if isinstance(X, RowsInBlocks):
         return X.blocks(outputs)
+    edges = (0, X.shape[0]) if edges is None else edges
     if scipy.sparse.issparse(X):
-        return _csr_matrix(X, outputs, block_numbers, compact, runner)
-    return _dense_matrix(X, outputs, block_numbers)
+        return _csr_matrix(X, outputs, block_numbers, compact, runner, edges)
+    return _dense_matrix(X, outputs, block_numbers, edges)

@@ -28,6 +28,8 @@ from ..oracles.remote import RemoteMatrix
 if TYPE_CHECKING:
     from ..exec.cluster import Crew
     from ..exec.orders import Worker
+    from ..structured.chain import ChainExamples
+    from ..structured.chain_cluster import ChainsOnCluster
     from ..structured.examples import ProblemExamples
     from ..structured.part_examples import PartExamples
 
@@ -315,6 +317,18 @@ def inference_for(
         yield
     finally:
         examples.inference.close()
+
+
+@contextmanager
+def chains_for(model: Any, examples: ChainExamples) -> Iterator[ChainExamples | ChainsOnCluster]:
+    """The sequences here, or on the workers of the model's executor."""
+    if not is_cluster(model.executor):
+        yield examples
+        return
+    from ..structured.chain_cluster import ChainsOnCluster
+
+    with crew_of(model.executor) as crew:
+        yield ChainsOnCluster(examples, crew, _checked_workers(crew))
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from .._checks import check_choice, check_integer
 from ..result import SolveResult
 from ..structured.parts import PartsModel
 from ._callbacks import WARN_LEVEL, FitTasks
+from ._cluster import threads_of
 from ._parts_fit import CONSTANT, PartsSettings, fit_parts
 from ._sampled import NOT_SAMPLED, Sampling, sampling_bounds
 from ._structured import StructuredModel
@@ -126,7 +127,7 @@ class KernelParts(WithKernel, StructuredModel):
             passes=int(self.passes),
             max_basis=None if self.max_basis is None else int(self.max_basis),
             seed=seed,
-            n_jobs=self.n_jobs,
+            n_jobs=threads_of(self),
             verbose=self.verbose,
             callback=self.callback,
         )

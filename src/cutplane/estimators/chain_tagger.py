@@ -20,6 +20,7 @@ from ..structured.kernel_chain import KernelChains
 from ..structured.sequences import split, stack_labels, stack_rows, starts_of
 from ._base import FLOATS
 from ._callbacks import with_callbacks
+from ._cluster import chains_for, is_cluster, threads_of
 from ._kernel_parts import OF_KERNELS, KernelParts
 from ._warnings import warn_unless_converged
 from .checkpoint import Checkpoint
@@ -96,6 +97,10 @@ class ChainTagger(KernelParts):
         As for :class:`LinearSVC`; with a kernel every fit starts anew.
     checkpoint
         As for :class:`LinearSVC`; not with a kernel.
+    executor : None, int, dask.distributed.Client or DaskCluster, default=None
+        Who runs training: a number is the same as ``n_jobs``; with a cluster its workers do, which
+        get their sequences once. The answer is the same, to the last bit, and workers may be lost.
+        Not with a kernel.
 
     Attributes
     ----------
@@ -166,6 +171,7 @@ class ChainTagger(KernelParts):
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        executor: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
@@ -190,6 +196,7 @@ class ChainTagger(KernelParts):
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
+        self.executor = executor
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
@@ -222,7 +229,6 @@ class ChainTagger(KernelParts):
         shape = chain.ChainShape(
             rows.shape[1], len(classes), bool(self.boundaries), int(self.order)
         )
-        chains = chain.LabelledChains(starts, truth, shape, self.loss)
         same = np.array_equal(getattr(self, "classes_", classes), classes)
         same = same and getattr(self, "_shape", shape) == shape and self.kernel is None
         for name in OF_KERNELS if same else (*OF_KERNELS, *OF_LINEAR):
@@ -231,9 +237,11 @@ class ChainTagger(KernelParts):
         self.classes_ = classes
         self._shape = shape
         if self.kernel is None:
-            model = chain.ChainExamples(as_blocks(rows), chains)
-            result = self._solve_joint((X, y), "chain", model)
+            examples = chain.ChainExamples.in_parts(rows, starts, truth, shape, self.loss)
+            with chains_for(self, examples) as model:
+                result = self._solve_joint((X, y), "chain", model)
         else:
+            chains = chain.LabelledChains(starts, truth, shape, self.loss)
             result = self._fit_kernel((X, y), "chain", rows, KernelChains(chains))
         warn_unless_converged(type(self).__name__, [result])
         return self
@@ -242,6 +250,11 @@ class ChainTagger(KernelParts):
         super()._check_common()
         check_choice("loss", self.loss, tuple(chain.LOSSES))
         check_flag("boundaries", self.boundaries)
+        if self.kernel is not None and is_cluster(self.executor):
+            raise ValueError(
+                "executor: with a kernel all runs on this machine; give a number of threads, or "
+                "train with kernel=None"
+            )
         if check_integer("order", self.order, at_least=1) > 2:
             raise ValueError(f"order must be 1 or 2, got {self.order!r}")
 
@@ -331,7 +344,7 @@ class ChainTagger(KernelParts):
         scores = self._emissions(rows)
         chunks = chain.Chunks(starts, self._shape)
         work = 4 * rows.shape[0] * len(self.classes_) ** (self._shape.order + 1)
-        with make_executor(self.n_jobs, work) as executor:
+        with make_executor(threads_of(self), work) as executor:
             return chain.decode(scores, chunks, self._shape, self._chain_weights(), executor)
 
     def _emissions(self, rows: Any) -> np.ndarray:
@@ -343,7 +356,7 @@ class ChainTagger(KernelParts):
             self._part_scores(rows, scores)
             return scores
         matrix = as_blocks(rows, compact=False)
-        with make_executor(self.n_jobs, chain.work(self._shape, matrix)) as executor:
+        with make_executor(threads_of(self), chain.work(self._shape, matrix)) as executor:
             chain.emissions(matrix, self._chain_weights().emissions, scores, executor)
         return scores
 

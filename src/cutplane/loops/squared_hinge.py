@@ -56,28 +56,36 @@ def line_value(start, start_bias, end, end_bias, k, labels, weights):
 
 
 @jit
-def line_and_bias(start, end, k, bias, labels, weights, sums):
-    """sums = value, derivatives in k and the bias, and second ones: k, k and bias, bias."""
-    total = 0.0
-    by_k = 0.0
-    by_bias = 0.0
-    by_k_k = 0.0
-    by_k_bias = 0.0
-    by_bias_bias = 0.0
-    for i in range(start.shape[0]):
-        change = end[i] - start[i]
-        margin = 1.0 - labels[i] * (start[i] + k * change + bias)
-        if margin > 0.0:
-            total += weights[i] * margin * margin
-            slope = 2.0 * weights[i] * labels[i] * margin
-            curvature = 2.0 * weights[i]
-            by_k -= slope * change
-            by_bias -= slope
-            by_k_k += curvature * change * change
-            by_k_bias += curvature * change
-            by_bias_bias += curvature
-    sums[0], sums[1], sums[2] = total, by_k, by_bias
-    sums[3], sums[4], sums[5] = by_k_k, by_k_bias, by_bias_bias
+def line_and_bias(start, end, steps, biases, labels, weights, sums):
+    """sums[j] = value at (steps[j], biases[j]), derivatives in k and the bias, second ones: k,
+    k and bias, bias; and Σ |d loss/d score|."""
+    for j in range(steps.shape[0]):
+        k = steps[j]
+        bias = biases[j]
+        total = 0.0
+        by_k = 0.0
+        by_bias = 0.0
+        by_k_k = 0.0
+        by_k_bias = 0.0
+        by_bias_bias = 0.0
+        size = 0.0
+        for i in range(start.shape[0]):
+            change = end[i] - start[i]
+            margin = 1.0 - labels[i] * (start[i] + k * change + bias)
+            if margin > 0.0:
+                curvature = 2.0 * weights[i]
+                u = curvature * margin
+                slope = labels[i] * u
+                total += weights[i] * margin * margin
+                by_k -= slope * change
+                by_bias -= slope
+                by_k_k += curvature * change * change
+                by_k_bias += curvature * change
+                by_bias_bias += curvature
+                size += u
+        sums[j, 0], sums[j, 1], sums[j, 2] = total, by_k, by_bias
+        sums[j, 3], sums[j, 4], sums[j, 5] = by_k_k, by_k_bias, by_bias_bias
+        sums[j, 6] = size
 
 
 @jit

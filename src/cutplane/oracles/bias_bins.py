@@ -53,6 +53,12 @@ class BiasBins:
     low: float
     high: float
 
+    @classmethod
+    def around(cls, guess: float, reach: float) -> BiasBins:
+        """An interval around a guess."""
+        reach = max(reach, 1e-3 * abs(guess))
+        return cls(guess - reach, guess + reach)
+
     @property
     def scale(self) -> float:
         """Bins per unit."""
@@ -104,9 +110,16 @@ class BiasBins:
             float(at[better]),
             float(risks[better]),
             float(risks[better] - (risks[0] + left * meet)),
-            min(1.0, -lack / tied_plus) if lack < 0.0 < tied_plus else 0.0,
-            min(1.0, lack / tied_minus) if lack > 0.0 < tied_minus else 0.0,
+            *tied_parts(lack, tied_plus, tied_minus),
         )
+
+
+def tied_parts(lack: float, positive: float, negative: float) -> tuple[float, float]:
+    """Parts for which tied rows of both classes count, where + weighs more by ``lack``."""
+    return (
+        min(1.0, -lack / positive) if lack < 0.0 < positive else 0.0,
+        min(1.0, lack / negative) if lack > 0.0 < negative else 0.0,
+    )
 
 
 def _from_above(sums: np.ndarray) -> np.ndarray:

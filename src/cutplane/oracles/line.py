@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MOST_EVALUATIONS = 30
+# Relative to where it is, a Newton step that is the last one.
+SMALL_STEP = 1e-13
 
 
 @dataclass(frozen=True)
@@ -165,8 +167,8 @@ def newton(
         else:
             high = x
         step = -slope / curvature if curvature > 0.0 else math.copysign(math.inf, -slope)
-        if abs(step) <= 1e-15 * abs(x):
-            break
+        if abs(step) <= SMALL_STEP * max(1.0, abs(x)):  # rounding may keep the slope larger
+            return x + step
         new = x + min(max(step, -reach), reach)
         x = new if low < new < high else 0.5 * (low + high)
         reach *= 4.0

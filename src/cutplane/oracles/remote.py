@@ -21,7 +21,7 @@ from .changes import MOST_UPDATES
 from .holder import COEF, RowTask, Slot, Task
 from .octaves import Octaves
 from .rounds import Rounds
-from .row_passes import Question
+from .row_passes import Points, Question
 from .selection import Grid, Listed, ListedSteps
 
 
@@ -266,8 +266,8 @@ class RemotePasses:
     def line(self, start: Scores, end: Scores, k: float) -> list[np.ndarray]:
         return self._rounds.ask("line", start, end, k)
 
-    def line_and_bias(self, start: Slot, end: Slot, k: float, bias: float) -> list[np.ndarray]:
-        return self._rounds.ask("line_and_bias", start, end, k, bias)
+    def line_and_bias(self, start: Slot, end: Slot, points: Points) -> list[np.ndarray]:
+        return self._rounds.ask("line_and_bias", start, end, points)
 
     def profile_bias(
         self, scores: Slot, bins: BiasBins, then: Sequence[Question] = ()

@@ -23,6 +23,16 @@ from .selection import Grid, Listed, ListedSteps, StepLists
 
 Result = TypeVar("Result")
 Question = tuple[Any, ...]
+# (k, bias) of each.
+Points = tuple[tuple[float, float], ...]
+
+
+def in_order(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The sum of arrays, from the first to the last."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
 
 
 class Passes(StepLists, Protocol):
@@ -91,8 +101,8 @@ class Passes(StepLists, Protocol):
         """Value and derivative at start + k(end − start)."""
         ...
 
-    def line_and_bias(self, start: Any, end: Any, k: float, bias: float) -> list[np.ndarray]:
-        """Value and derivatives in k and the bias at start + k(end − start) + bias."""
+    def line_and_bias(self, start: Any, end: Any, points: Points) -> list[np.ndarray]:
+        """Value and derivatives at start + k(end − start) + bias, by (k, bias) of ``points``."""
         ...
 
     def profile_bias(
@@ -224,13 +234,11 @@ class RowPasses:
         risk = self._risk
         return self._run(lambda rows, targets: np.array(risk.bias_derivatives(at[rows], targets)))
 
-    def line_and_bias(
-        self, start: np.ndarray, end: np.ndarray, k: float, bias: float
-    ) -> list[np.ndarray]:
+    def line_and_bias(self, start: np.ndarray, end: np.ndarray, points: Points) -> list[np.ndarray]:
         assert isinstance(self._risk, SmoothRisk)
         risk = self._risk
         return self._run(
-            lambda rows, targets: risk.line_and_bias(start[rows], end[rows], k, bias, targets)
+            lambda rows, targets: risk.line_and_bias(start[rows], end[rows], points, targets)
         )
 
     def line(self, start: Scores, end: Scores, k: float) -> list[np.ndarray]:

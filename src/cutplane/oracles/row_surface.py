@@ -18,12 +18,12 @@ import numpy as np
 from ..data.parts import ChunkSums
 from ..exec import Executor, SerialExecutor
 from ..risks import HingeRisk, Risk, Scores, SmoothRisk, Targets
-from .bias_bins import Band, BiasBins
-from .joint import minimise_jointly
+from .bias_bins import Band, BiasBins, tied_parts
+from .joint import Balance, Found, JointSearch, Points
 from .line import newton
 from .octaves import Octaves
 from .point import Line, Point
-from .row_passes import Passes, Question, RowPasses
+from .row_passes import Passes, Question, RowPasses, in_order
 from .selection import FAR, Grid, find_zero
 from .surface import Surface
 
@@ -41,16 +41,10 @@ JUMPS, DECAY = 4.0, 0.5
 EXACT_ROWS = 4096
 # Passes after which the bias is looked for to the last bit.
 MOST_PROFILES = 4
+# Where on a line the first cut after one is expected.
+CUT_GUESS = 0.3
 # Derivative of a smooth risk in the bias at which it is minimised, but for rounding.
 BIAS_SLOPE = 1e-14
-
-
-def in_order(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """The sum of arrays, from the first to the last."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
 
 
 class RowSurface(Surface):
@@ -101,20 +95,29 @@ class RowSurface(Surface):
         self._cutting: Point | None = None  # where a cut is made
         self._cut_bias: float | None = None  # about the best one there
         self._band: Band | None = None  # the best one there
+        self._cut_guess = CUT_GUESS  # where on a line with a smooth risk
+        self._found: Found | None = None  # on the last line, with the next cut
+        self._balanced: Balance | None = None  # of the cut to be made
+        self._smooth = isinstance(risk, SmoothRisk)
 
     def new_point(self, w: np.ndarray) -> Point:
         return Point(w, self.passes.new_scores())
 
     def state(self) -> dict[str, Any]:
         own = {"bias_tolerance": self._bias_tolerance, "end_reach": self._end_reach}
+        own["cut"] = self._cut_guess
         return {**super().state(), **own}
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         self._bias_tolerance = float(state.get("bias_tolerance", 0.0))
         self._end_reach = float(state.get("end_reach", END_REACH))
+        self._cut_guess = float(state.get("cut", CUT_GUESS))
 
     def settle(self, point: Point) -> None:
+        if self._smooth and point.rough and point is not self._spare:
+            point.risk = math.inf  # a line to it is next, and looks there, too
+            return
         if not (point.rough and self._settle_end(point)):
             self._settle_exactly(point)
 
@@ -150,10 +153,8 @@ class RowSurface(Surface):
         a, b = start.view(), point.view()
         if isinstance(self.risk, HingeRisk):
             return [("line_profiles", a, b, Octaves.around(self._step_guess))]
-        if self.free_bias:
-            k = self._step_guess
-            bias = start.bias + k * (point.bias - start.bias)
-            return [("line_and_bias", start.scores, point.scores, k, bias)]
+        if self._smooth:
+            return []
         return [("line", a, b, 0.0), ("line", a, b, self._step_guess)]
 
     def _blend_scores(self, start: Point, end: Point, k: float, into: Point) -> None:
@@ -167,6 +168,11 @@ class RowSurface(Surface):
             return super().between(start, end, k)
         point = self._cut_point()
         self._blend_scores(start, end, k, point)
+        found, self._found = self._found, None
+        if found is not None and found.balance is not None and found.position == k:
+            self._balanced = found.balance
+            point.bias = found.balance.bias
+            return point
         if self._cut_bias is not None:
             point.bias, self._cut_bias = self._cut_bias, None
         self._band = self._find_band(point)
@@ -186,7 +192,10 @@ class RowSurface(Surface):
         else:
             self._fill_coefficients(point)
         # The hinge's coefficients are shared out at the kink and balance already.
-        if self.free_bias and not isinstance(self.risk, HingeRisk):
+        balanced, self._balanced = self._balanced, None
+        if balanced is not None and point is self._cutting:
+            self.passes.scale(balanced.sign, balanced.factor)
+        elif self._smooth and self.free_bias:
             self._balance()
         return self.passes.coef, sum(self.passes.offset())
 
@@ -209,9 +218,7 @@ class RowSurface(Surface):
         sums = in_order(self.passes.active_weights(view))
         positive, negative, tied_positive, tied_negative = sums.tolist()
         lack = positive - negative
-        part_positive = min(1.0, -lack / tied_positive) if lack < 0 < tied_positive else 0.0
-        part_negative = min(1.0, lack / tied_negative) if lack > 0 < tied_negative else 0.0
-        self.passes.fill(view, part_positive, part_negative)
+        self.passes.fill(view, *tied_parts(lack, tied_positive, tied_negative))
 
     def _balance(self) -> None:
         """Scale the heavier class down until the coefficients sum to zero."""
@@ -241,7 +248,7 @@ class RowSurface(Surface):
         exactly = self._small or not (tolerance > 0.0 and isinstance(self.risk, HingeRisk))
         if exactly or not self.free_bias:
             return None
-        bins = self._bias_bins(point.bias, reach)
+        bins = BiasBins.around(point.bias, reach)
         for _ in range(MOST_PROFILES):
             if not bins.low < bins.high < FAR:
                 return None
@@ -251,11 +258,6 @@ class RowSurface(Surface):
             bins = bins.wider(WIDER) if band is None else bins.inside(band.number)
             then = ()
         return None
-
-    @staticmethod
-    def _bias_bins(guess: float, reach: float = PROFILE_REACH) -> BiasBins:
-        reach = max(reach, 1e-3 * abs(guess))
-        return BiasBins(guess - reach, guess + reach)
 
     def _bias_by_selection(self, point: Point) -> float:
         view = point.view()
@@ -281,8 +283,8 @@ class RowSurface(Surface):
         """Move the start of a line to the minimum on it, within the tolerance; returns its k."""
         self._line_start = line.start
         self._bias_tolerance = BIAS_PART * line.tolerance * self.total
-        self._cut_bias = None
-        if self.free_bias and not isinstance(self.risk, HingeRisk):
+        self._cut_bias = self._found = None
+        if self._smooth:
             k = self._descend_jointly(line)
             if k > 0.0:
                 return k
@@ -320,27 +322,26 @@ class RowSurface(Surface):
         """
         start, end = line.start, line.end
 
-        def evaluate(k: float, bias: float) -> np.ndarray:
-            sums = self.passes.line_and_bias(start.scores, end.scores, k, bias)
+        def evaluate(points: Points) -> np.ndarray:
+            sums = self.passes.line_and_bias(start.scores, end.scores, points)
             return in_order(sums) / self.total
 
-        guess = min(self._step_guess, line.longest)
-        found = minimise_jointly(
-            line, evaluate, guess, start.bias + guess * (end.bias - start.bias)
-        )
+        search = JointSearch(line, evaluate, self.free_bias)
+        found = search.find(self._step_guess, self._cut_guess)
         if found is None:
+            if end.rough:
+                self._settle_exactly(end)
             return 0.0
-        k, bias = found
-        point = self.spare()
-        self._move(start, end, k, point)
-        point.bias = bias  # close to the best one there
-        point.bias = self._bias_by_newton(point)
-        point.risk = sum(self.passes.value(point.view())) / self.total
-        if not line.height(k, point.risk, 0.0).value < start.risk:
-            return 0.0
-        start.take(point)
-        self._step_guess = k
-        return k
+        if end.rough:
+            end.bias, end.risk = found.end.best, found.end.risk
+        self._move(start, end, found.k, start)
+        start.bias, self._step_guess = found.bias, found.k
+        self._cut_guess, self._found = found.cut, found
+        point = self._cut_point() if self.free_bias else self.spare()
+        then = found.questions(start, end, point, self.passes.coef)
+        value = self.passes.value(start.view(), (), then)
+        start.risk = sum(value) / self.total
+        return found.k
 
     def _descend_with_bias(self, line: Line, k: float, fall: float) -> float:
         """Mend the minimum k along the line on which w and the bias move together.
@@ -396,7 +397,7 @@ class RowSurface(Surface):
         self._cut_bias = bias
         return [
             ("blend", moved.scores, end.scores, position, point.scores),
-            ("bias_profiles", point.scores, self._bias_bins(bias)),
+            ("bias_profiles", point.scores, BiasBins.around(bias, PROFILE_REACH)),
         ]
 
     def _derivative(self, point: Point, start: Point, end: Point) -> float:

@@ -19,7 +19,7 @@ points it costs no product with the data.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -90,6 +90,27 @@ class JointModel(Inferring, Protocol):
         ...
 
 
+@runtime_checkable
+class Elsewhere(Protocol):
+    """A model whose scores and outputs are on other machines, by number of the point."""
+
+    def blend_scores(self, start: Point, end: Point, k: float, into: Point) -> None:
+        """Scores at start + k(end − start)."""
+        ...
+
+    def copy_scores(self, point: Point, into: Point) -> None:
+        """Scores and outputs of another point."""
+        ...
+
+    def expect_plane(self) -> None:
+        """The next inference is for a plane."""
+        ...
+
+    def begin_anew(self) -> None:
+        """No point before matters any more."""
+        ...
+
+
 class JointSurface(PlaneSurface):
     """The risk of a structured problem, in whose points w counts besides the scores.
 
@@ -117,20 +138,30 @@ class JointSurface(PlaneSurface):
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
         """Move ``into`` to start + k(end − start); at the end itself everything is known."""
         if k == 1.0:
-            _copy(end, into)
+            self._copy(end, into)
         else:
             super().blend(start, end, k, into)
 
     def between(self, start: Point, end: Point, k: float) -> Point:
         point = self.spare()
+        if isinstance(self.model, Elsewhere):
+            self.model.expect_plane()
         self.blend(start, end, k, point)
         return point
 
+    def _blend_scores(self, start: Point, end: Point, k: float, into: Point) -> None:
+        if isinstance(self.model, Elsewhere):
+            self.model.blend_scores(start, end, k, into)
+        else:
+            super()._blend_scores(start, end, k, into)
 
-def _copy(point: Point, into: Point) -> None:
-    into.w, into.risk, into.offset = point.w, point.risk, point.offset
-    into.scores[...] = point.scores
-    into.coef[...] = point.coef
+    def _copy(self, point: Point, into: Point) -> None:
+        into.w, into.risk, into.offset = point.w, point.risk, point.offset
+        if isinstance(self.model, Elsewhere):
+            self.model.copy_scores(point, into)
+        else:
+            into.scores[...] = point.scores
+            into.coef[...] = point.coef
 
 
 class StructuredOracle:
@@ -166,13 +197,32 @@ class StructuredOracle:
 
     def evaluate(self, w: np.ndarray, into: Point) -> None:
         """Move ``into`` to w: one pass of inference, unless it is there already."""
-        drifts = into.scores.size > 0  # blending adds rounding to scores
-        if not drifts and np.isfinite(into.risk) and np.array_equal(into.w, w):
+        if not self._has_scores(into) and np.isfinite(into.risk) and np.array_equal(into.w, w):
             into.w = w
             return
         into.w = w
         self.model.score(w, into.scores, self.executor)
         self.surface.settle(into)
+
+    @staticmethod
+    def _has_scores(point: Point) -> bool:
+        """Whether there are scores, to which blending adds rounding, here or elsewhere."""
+        return not isinstance(point.scores, np.ndarray) or point.scores.size > 0
+
+    def refresh(self, point: Point) -> None:
+        """Compute the scores of a point anew from its w, and depend on nothing before."""
+        if self._has_scores(point):
+            self.place(point)
+
+    def place(self, point: Point) -> None:
+        """Compute a point anew from its w."""
+        if isinstance(self.model, Elsewhere):
+            self.model.begin_anew()
+        self.model.score(point.w, point.scores, self.executor)
+        self.surface.settle(point)
+
+    def forget_cuts(self) -> None:
+        """Nothing to do: every cut is computed from all examples."""
 
     def state(self) -> dict[str, Any]:
         """Guesses of the surface, and what is known of the inference."""

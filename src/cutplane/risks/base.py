@@ -18,6 +18,7 @@ another solver.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,12 +105,17 @@ class SmoothRisk(Risk):
 
     @abstractmethod
     def line_and_bias(
-        self, start: np.ndarray, end: np.ndarray, k: float, bias: float, targets: Targets
+        self,
+        start: np.ndarray,
+        end: np.ndarray,
+        points: Sequence[tuple[float, float]],
+        targets: Targets,
     ) -> np.ndarray:
-        """Σ weight·loss at start + k(end − start) + bias, and its derivatives in k and the bias.
+        """Σ weight·loss at start + k(end − start) + bias, for several (k, bias), with derivatives.
 
         Value, first derivatives in k and in the bias, second ones in k, in k and the bias, in the
-        bias: shape (6,). ``start`` and ``end`` are scores without bias.
+        bias, and Σ |weight·derivative of the loss in the score|: shape (points, 7). ``start`` and
+        ``end`` are scores without bias.
         """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 
 import numpy as np
@@ -32,10 +33,15 @@ class _KernelRisk(SmoothRisk):
         )
 
     def line_and_bias(
-        self, start: np.ndarray, end: np.ndarray, k: float, bias: float, targets: Targets
+        self,
+        start: np.ndarray,
+        end: np.ndarray,
+        points: Sequence[tuple[float, float]],
+        targets: Targets,
     ) -> np.ndarray:
-        sums = np.empty(6)
-        self.loops.line_and_bias(start, end, k, bias, targets.labels, targets.weights, sums)
+        steps, biases = np.array(points).T.copy()
+        sums = np.empty((len(points), 7))
+        self.loops.line_and_bias(start, end, steps, biases, targets.labels, targets.weights, sums)
         return sums
 
     def offset(self, coef: np.ndarray, targets: Targets) -> float:

@@ -17,27 +17,21 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ..data import BlockedMatrix, BlockSum, as_blocks
+from ..data.blocks import Block
+from ..data.parts import SumPlan
 from ..exec import Executor
 from ..loops import viterbi, viterbi2
 from ..oracles import Cut, Line, Point
-
-if TYPE_CHECKING:
-    from ..data import BlockedMatrix
+from .chain_chunks import Chunks, part_edges
 
 LOSSES = {"hamming": "most_violated", "zero_one": "most_violated_whole"}
-
-# Additions and comparisons of a chunk: a few hundred microseconds.
-CHUNK_WORK = 1 << 20
-MOST_CHUNKS = 64
-# Partial gradients are long; what they hold must be worth writing and adding them.
-NUMBERS_PER_WEIGHT = 4
 
 
 @dataclass(frozen=True)
@@ -109,31 +103,6 @@ class ChainWeights:
         return first if self.second is None else (self.second, *first)
 
 
-class Chunks:
-    """Sequences in consecutive chunks of about the same work.
-
-    Parameters
-    ----------
-    starts : ndarray of int64, shape (sequences + 1,)
-        Where each sequence begins among the tokens.
-    shape : ChainShape
-    """
-
-    def __init__(self, starts: np.ndarray, shape: ChainShape) -> None:
-        tokens = int(starts[-1])
-        count = min(MOST_CHUNKS, max(1, tokens * shape.labels ** (shape.order + 1) // CHUNK_WORK))
-        inner = np.searchsorted(starts, [tokens * k // count for k in range(1, count)])
-        edges = np.unique(np.concatenate([[0], inner, [len(starts) - 1]])).tolist()
-        self.bounds = list(itertools.pairwise(edges))
-        self.starts = starts
-        self._width = (shape.labels,) * shape.order
-
-    def buffer(self, first: int, last: int) -> np.ndarray:
-        """Room for the forward pass over the longest of the sequences first..last."""
-        longest = int(np.max(np.diff(self.starts[first : last + 1]), initial=1))
-        return np.empty((longest, *self._width))
-
-
 def work(shape: ChainShape, matrix: BlockedMatrix) -> int:
     """What a pass of products and inference costs, in numbers of a data matrix."""
     inference = 4 * len(matrix) * shape.labels ** (shape.order + 1)
@@ -183,33 +152,53 @@ class LabelledChains:
         Numbers of the labels.
     shape : ChainShape
     loss : {'hamming', 'zero_one'}
+    chunks : Chunks, optional
+        These sequences in chunks.
+    weight : float, optional
+        If these are some of all sequences.
     """
 
-    def __init__(self, starts: np.ndarray, truth: np.ndarray, shape: ChainShape, loss: str) -> None:
+    def __init__(
+        self,
+        starts: np.ndarray,
+        truth: np.ndarray,
+        shape: ChainShape,
+        loss: str,
+        *,
+        chunks: Chunks | None = None,
+        weight: float | None = None,
+    ) -> None:
         self.shape = shape
         self.loss = loss
         self.truth = truth
         sequences = len(starts) - 1
         self._violated = getattr(shape.loops, LOSSES[loss])
-        self.weight = 1.0 / sequences
+        self.weight = 1.0 / sequences if weight is None else weight
         self._weights = np.full(sequences, self.weight)
         self.token_weights = np.repeat(self._weights, np.diff(starts))
-        self._chunks = Chunks(starts, shape)
+        self.chunks = chunks or Chunks(starts, shape)
 
     @property
     def starts(self) -> np.ndarray:
         """Where each sequence begins among the tokens."""
-        return self._chunks.starts
+        return self.chunks.starts
 
     def infer(self, point: Point, weights: ChainWeights, executor: Executor) -> None:
         """Viterbi's algorithm with the loss added; the most violated labelling becomes ``coef``."""
-        chunks = self._chunks
+        parts = self.inferred(point.scores, weights, point.coef, executor)
+        point.risk, point.offset = map(float, np.sum(parts, axis=0))
+
+    def inferred(
+        self, scores: np.ndarray, weights: ChainWeights, path: np.ndarray, executor: Executor
+    ) -> list[np.ndarray]:
+        """Risk and offset by chunk, from emissions; ``path`` gets the most violated labelling."""
+        chunks = self.chunks
 
         def task(k: int) -> np.ndarray:
             first, last = chunks.bounds[k]
             return np.array(
                 self._violated(
-                    point.scores,
+                    scores,
                     chunks.starts,
                     first,
                     last,
@@ -217,37 +206,49 @@ class LabelledChains:
                     self.truth,
                     self._weights,
                     chunks.buffer(first, last),
-                    point.coef,
+                    path,
                 )
             )
 
-        parts = executor.run(task, len(chunks.bounds))
-        point.risk, point.offset = map(float, np.sum(parts, axis=0))
+        return executor.run(task, len(chunks.bounds))
 
     def slopes(self, line: Line, way: ChainWeights, executor: Executor) -> Callable[[Point], float]:
         """Derivatives on a line, from the emissions at both ends and the others' difference."""
-        start, end, chunks = line.start, line.end, self._chunks
+        ends = line.start.scores, line.end.scores
+        return lambda point: sum(self.slope(*ends, way, point.coef, executor))
 
-        def slope(point: Point) -> float:
-            def task(k: int) -> float:
-                return self.shape.loops.slope(
-                    start.scores,
-                    end.scores,
-                    chunks.starts,
-                    *chunks.bounds[k],
-                    *way.scores(),
-                    self.truth,
-                    self._weights,
-                    point.coef,
-                )
+    def slope(
+        self,
+        start: np.ndarray,
+        end: np.ndarray,
+        way: ChainWeights,
+        path: np.ndarray,
+        executor: Executor,
+    ) -> list[float]:
+        """The derivative of the plane of a labelling by chunk, from start to end."""
+        chunks = self.chunks
 
-            return sum(executor.run(task, len(chunks.bounds)))
+        def task(k: int) -> float:
+            return self.shape.loops.slope(
+                start,
+                end,
+                chunks.starts,
+                *chunks.bounds[k],
+                *way.scores(),
+                self.truth,
+                self._weights,
+                path,
+            )
 
-        return slope
+        return executor.run(task, len(chunks.bounds))
 
     def counts(self, path: np.ndarray, executor: Executor) -> ChainWeights:
         """Mean counts of a labelling minus those of the truth, of all but the emissions."""
-        chunks = self._chunks
+        return self.count_sums(path, executor)[0]
+
+    def count_sums(self, path: np.ndarray, executor: Executor) -> list[ChainWeights]:
+        """As ``counts``, of the nodes of the tree of parts."""
+        chunks = self.chunks
         counted = ChainShape(0, self.shape.labels, True, self.shape.order)
 
         def count(k: int) -> np.ndarray:
@@ -262,7 +263,8 @@ class LabelledChains:
             )
             return partial
 
-        return counted.unpack(np.sum(executor.run(count, len(chunks.bounds)), axis=0))
+        partials = executor.run(count, len(chunks.bounds))
+        return [counted.unpack(total) for total in chunks.sums.add(partials)]
 
 
 class ChainExamples:
@@ -275,26 +277,46 @@ class ChainExamples:
     matrix : BlockedMatrix
         All tokens, in order.
     chains : LabelledChains
+    plan : SumPlan, optional
+        How sums over blocks are added up; the parts are those of the chunks of the chains.
     """
 
-    def __init__(self, matrix: BlockedMatrix, chains: LabelledChains) -> None:
+    def __init__(
+        self, matrix: BlockedMatrix, chains: LabelledChains, plan: SumPlan | None = None
+    ) -> None:
         self.matrix = matrix
         self.chains = chains
         self.shape = chains.shape
         self.dimension = self.shape.dimension
         self.rows = len(chains.truth)
         self.outputs: int | None = self.shape.labels
-        self._groups = self._gradient_groups()
+        self._sum = BlockSum(matrix, (self.shape.features, self.shape.labels), plan)
 
-    def _gradient_groups(self) -> list[range]:
-        """Consecutive blocks that share a partial gradient."""
-        blocks = len(self.matrix.blocks)
-        worth = self.matrix.numbers // (
-            NUMBERS_PER_WEIGHT * self.shape.features * self.shape.labels
+    @classmethod
+    def in_parts(
+        cls, rows: Any, starts: np.ndarray, truth: np.ndarray, shape: ChainShape, loss: str
+    ) -> ChainExamples:
+        """Examples whose sums are added up in parts, so that parts can be elsewhere.
+
+        Parameters
+        ----------
+        rows : ndarray or CSR matrix
+            All tokens.
+        starts, truth, shape, loss
+            As for ``LabelledChains``.
+        """
+        edges = part_edges(starts, shape, getattr(rows, "nnz", np.prod(rows.shape)))
+        matrix = as_blocks(rows, outputs=shape.labels, edges=starts[edges].tolist())
+        chains = LabelledChains(
+            starts, truth, shape, loss, chunks=Chunks(starts, shape, edges.tolist())
         )
-        count = max(1, min(blocks, worth))
-        edges = [blocks * k // count for k in range(count + 1)]
-        return [range(a, b) for a, b in itertools.pairwise(edges)]
+        plan = SumPlan(np.searchsorted(matrix.bounds, starts[edges]), 0, len(edges) - 1)
+        return cls(matrix, chains, plan)
+
+    @property
+    def plan(self) -> SumPlan:
+        """How sums over blocks are added up."""
+        return self._sum.plan
 
     @property
     def numbers(self) -> int:
@@ -328,26 +350,27 @@ class ChainExamples:
 
     def plane(self, point: Point, executor: Executor) -> np.ndarray:
         """One product Xᵀ·coef over the wrong tokens, and the counts of transitions."""
-        path, shape, chains = point.coef, self.shape, self.chains
-        longest = int(np.max(np.diff(self.matrix.bounds)))
+        return self.planes(point.coef, executor)[0]
 
-        def gradient(k: int) -> np.ndarray:
-            partial = np.zeros((shape.features, shape.labels))
-            buffer = np.empty((longest, shape.labels))
-            for number in self._groups[k]:
-                rows = self.matrix.slice(number)
-                coef = buffer[: rows.stop - rows.start]
-                viterbi.emission_coefficients(
-                    chains.truth[rows], chains.token_weights[rows], path[rows], coef
-                )
-                self.matrix.blocks[number].add_gradient(coef, partial)
-            return partial
+    def planes(self, path: np.ndarray, executor: Executor) -> list[np.ndarray]:
+        """The planes of a labelling, of the nodes of the tree of parts."""
+        shape, chains = self.shape, self.chains
 
-        partials = executor.run(gradient, len(self._groups))
-        for partial in partials[1:]:
-            partials[0] += partial
-        counts = chains.counts(path, executor)
-        return shape.pack(dataclasses.replace(counts, emissions=partials[0]))
+        def gradient(k: int, block: Block, partial: np.ndarray) -> None:
+            rows = self.matrix.slice(k)
+            coef = np.empty((rows.stop - rows.start, shape.labels))
+            viterbi.emission_coefficients(
+                chains.truth[rows], chains.token_weights[rows], path[rows], coef
+            )
+            partial[...] = 0.0
+            block.add_gradient(coef, partial)
+
+        emissions = self._sum.run(gradient, executor)
+        counts = chains.count_sums(path, executor)
+        return [
+            shape.pack(dataclasses.replace(some, emissions=product))
+            for product, some in zip(emissions, counts, strict=True)
+        ]
 
     def cheap_cut(self, w: np.ndarray) -> Cut | None:
         """None: the product X·W costs more than the inference that a cache would spare."""

@@ -4,11 +4,12 @@ Chunks depend on the number of examples alone. Wherever they are, a pass is answ
 of a cut, and the passes before are kept where the chunks are (where processes of our own
 run the inference, here). Workers of a cluster get their chunks once, pickled; one that
 is lost is replaced by another one that gets the same chunks and repeats the passes that
-are kept.
+are kept. Where outputs are small workers send them along, and cuts from them take no round.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import pickle
 from collections.abc import Sequence
@@ -24,6 +25,9 @@ from .inference import Inference
 from .kept import Answers, KeptAnswers, Share, Stored
 from .problem import RESCALINGS, SLACK, call, count_of, features_of, losses_of, take
 from .rows import Rows, scaled
+
+# Numbers in the outputs of a pass that workers send here, so that cuts from them take no round.
+SENT_NUMBERS = 1 << 20
 
 
 class Chunk:
@@ -108,6 +112,10 @@ class ChunksHere:
         answers = self.inference.call_each("answer", [(w,)] * self._count, executor)
         return [self._kept.take(answers, w, keep)]
 
+    def last(self) -> list[Stored]:
+        """The outputs of the last pass, if they are kept."""
+        return self._kept.last()
+
     def cut(self, w: np.ndarray, most: int) -> list[Share]:
         self._kept.trim(most)
         return [self._kept.cut(w)]
@@ -157,8 +165,12 @@ class ChunksOnWorker:
         self._executor = make_executor(worker_threads() if threads else 1, 1 << 40)
         self._here = ChunksHere(received, threads, self._plan)
 
-    def infer(self, w: np.ndarray, most: int, keep: bool) -> Share:
-        return self._here.infer(w, most, keep, self._executor)[0]
+    def infer(self, w: np.ndarray, most: int, keep: bool, sent: int) -> Share:
+        """A pass of inference; if outputs are kept, and not more than ``sent``, they come along."""
+        share = self._here.infer(w, most, keep, self._executor)[0]
+        if keep and share.numbers <= sent:
+            share = dataclasses.replace(share, answers=self._here.last())
+        return share
 
     def cut(self, w: np.ndarray, most: int) -> Share:
         return self._here.cut(w, most)[0]
@@ -196,6 +208,10 @@ class ChunksOnCluster:
         crew.hire([Recipe(ChunksOnWorker, (plan,)) for plan in plans], workers[: len(plans)])
         crew.round([Order("load", (threads, problem), shares, lasting=True)])
         self._base = len(crew.log)
+        # The passes that are kept there, if they are small: cuts from them then take no round.
+        self._kept = KeptAnswers(plan_for(len(chunks)), [chunk.first for chunk in chunks])
+        self._complete = True
+        self._sent = SENT_NUMBERS // len(plans)
 
     def _ask(self, *what: Any, lasting: bool = False) -> list[Any]:
         method, *arguments = what
@@ -204,7 +220,14 @@ class ChunksOnCluster:
 
     def infer(self, w: np.ndarray, most: int, keep: bool, executor: Executor) -> list[Share]:
         self._forget(most)
-        return self._ask("infer", w.copy(), most, keep, lasting=keep)
+        shares: list[Share] = self._ask("infer", w.copy(), most, keep, self._sent, lasting=keep)
+        if keep:
+            answers = [share.answers for share in shares]
+            self._complete = self._complete and None not in answers
+            self._kept.trim(most if self._complete else 0)
+            if self._complete:
+                self._kept.add([stored for some in answers for stored in some or ()])
+        return shares
 
     def _forget(self, most: int) -> None:
         """Let the log begin with the first pass that is kept, or with a state before it."""
@@ -214,7 +237,10 @@ class ChunksOnCluster:
             self.crew.log = [*self.crew.log[: self._base], *passes[begin:]]
 
     def cut(self, w: np.ndarray, most: int) -> list[Share]:
-        return self._ask("cut", w, most)
+        if not self._complete:
+            return self._ask("cut", w, most)
+        self._kept.trim(most)
+        return [self._kept.cut(w)]
 
     def state(self, most: int) -> list[list[Stored]]:
         parts = self._ask("state", most)
@@ -224,6 +250,8 @@ class ChunksOnCluster:
         self.crew.log = self.crew.log[: self._base]
         shares = [[answers[run] for answers in state] for run in self._runs]
         self.crew.round([Order("restore", (), shares, lasting=True)])
+        self._kept.restore(state)
+        self._complete = True
 
 
 def _sent(value: Any) -> np.ndarray:

@@ -57,6 +57,8 @@ class Share:
         The first example whose new output is less violated than one known before.
     numbers : int
         Values stored in the new outputs.
+    answers : list or None
+        The new outputs themselves, by chunk, if they are to be known elsewhere, too.
     """
 
     planes: list[np.ndarray]
@@ -64,6 +66,7 @@ class Share:
     risks: list[float]
     below: int | None = None
     numbers: int = 0
+    answers: list[Stored] | None = None
 
 
 class KeptAnswers:
@@ -85,6 +88,10 @@ class KeptAnswers:
     def __len__(self) -> int:
         """Number of passes kept."""
         return len(self._passes)
+
+    def add(self, answers: Sequence[Stored]) -> None:
+        """Keep the outputs of a pass."""
+        self._passes.append([Answers(*kept) for kept in answers])
 
     def trim(self, most: int) -> None:
         """Forget all but the last passes."""
@@ -128,13 +135,19 @@ class KeptAnswers:
                 planes.pop()
         return Share(planes, offsets, risks, **facts)
 
+    def last(self) -> list[Stored]:
+        """The last pass, by chunk."""
+        return [(kept.rows, kept.offsets) for kept in self._passes[-1]]
+
     def state(self) -> list[list[Stored]]:
         """By pass and chunk."""
         return [[(kept.rows, kept.offsets) for kept in answers] for answers in self._passes]
 
     def restore(self, state: Sequence[Sequence[Stored]]) -> None:
         """Return to a state."""
-        self._passes = deque([Answers(*kept) for kept in answers] for answers in state)
+        self._passes = deque()
+        for answers in state:
+            self.add(answers)
 
 
 @dataclass(frozen=True)
