@@ -351,7 +351,7 @@ def test_values_that_are_equal_in_rows_are_read_once(monkeypatch, solver, C):
     labels = np.sign(X @ rng.normal(size=90) + rng.normal(size=4000))
     settings = {"C": C, "solver": solver, "fit_intercept": False, "random_state": 0}
     model = LinearSVC(**settings).fit(X, labels)
-    monkeypatch.setattr(blocks, "_equal_in_rows", lambda *_: False)
+    monkeypatch.setattr(blocks, "equal_in_rows", lambda *_: False)
     other = LinearSVC(**settings).fit(X, labels)
     np.testing.assert_array_equal(model.coef_, other.coef_)
     assert model.certificate_ == other.certificate_

@@ -359,7 +359,7 @@ def squared_norms(oracle: RowOracle) -> np.ndarray:
         if isinstance(block, ColumnMajorBlock):
             columns = block.xt[:, block.first : block.first + block.rows]
             squares[rows] = np.einsum("ji,ji->i", columns, columns, dtype=np.float64)
-        elif isinstance(block, CSRBlock) and block.equal:
+        elif isinstance(block, CSRBlock) and block.equal and len(block.values):
             first = np.minimum(block.starts[:-1], len(block.values) - 1)
             values = block.values[first].astype(np.float64)
             squares[rows] = np.diff(block.starts) * values**2
