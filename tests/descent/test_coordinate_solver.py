@@ -355,24 +355,3 @@ def test_values_that_are_equal_in_rows_are_read_once(monkeypatch, solver, C):
     other = LinearSVC(**settings).fit(X, labels)
     np.testing.assert_array_equal(model.coef_, other.coef_)
     assert model.certificate_ == other.certificate_
-
-
-@pytest.mark.parametrize(("C", "alone"), [(1.0, True), (300.0, False)])
-def test_no_passes_beside_a_certificate_that_seems_to_be_the_last(monkeypatch, all_cases, C, alone):
-    X, labels = alike()
-    calls = []
-    beside = ThreadExecutor.beside
-
-    def counted(executor, *tasks):
-        calls.append(tasks)
-        return beside(executor, *tasks)
-
-    monkeypatch.setattr(ThreadExecutor, "beside", counted)
-    with ThreadExecutor(2) as executor:
-        oracle = make_oracle(X, labels, all_cases["hinge"].make(), executor)
-        result = solve(oracle, C, relative=1e-2)
-    assert len(calls) == (0 if alone else result.n_iter)
-    assert (result.n_iter == 1) == alone
-    other = solve(make_oracle(X, labels, all_cases["hinge"].make()), C, relative=1e-2)
-    np.testing.assert_array_equal(result.w, other.w)
-    assert result.certificate == other.certificate

@@ -87,7 +87,6 @@ class CoordinateSolver(IterativeSolver):
         self._ended = False
         self._in_time = True
         self._known: tuple[Snapshot, Cut] | None = None
-        self._evaluated: Snapshot | None = None  # where the trial point is, if known beforehand
         self._warm = dual_point is not None
         self._expected = None if oracle.free_bias else expected
         if dual_point is not None:
@@ -139,23 +138,11 @@ class CoordinateSolver(IterativeSolver):
             self._in_time = in_time and self._run_passes(number)
 
         executor = self.oracle.executor
-        if isinstance(executor, ThreadExecutor) and not self._seems_last():
+        if isinstance(executor, ThreadExecutor):
             return executor.beside(go_on, lambda: self._certify(in_time))
         answer = self._certify(in_time)
         go_on()
         return answer
-
-    def _seems_last(self) -> bool:
-        """Whether the first certificate seems to end the run: then no passes go on beside it.
-
-        Its product is computed by all threads before that is known.
-        """
-        if self.trace or self.oracle.free_bias:
-            return False
-        with self.watch.phase("certificate"):
-            self.oracle.evaluate(self._snapshot.w, self.trial)
-            self._evaluated = self._snapshot
-        return self.stop.converged(self._objective(self.trial), self.passes.dual, self.C)
 
     def _run_passes(self, number: int) -> bool:
         """The passes before a certificate; False if time ran out on the way."""
@@ -216,8 +203,7 @@ class CoordinateSolver(IterativeSolver):
             squared_norm = float(np.einsum("i,i->", w, w))
             dual = self.C * offset / oracle.targets.total - (0.5 + DRIFT) * squared_norm
             self.dual = max(self.dual, dual)
-        if self._evaluated is not snapshot:
-            oracle.evaluate(w, self.trial)
+        oracle.evaluate(w, self.trial)
         verdict = self.passes.judge(snapshot, self.trial.scores)
         step = self._descend(self.point, self.trial, squared_norm)
         step = self._keep_if_better(self.point, step)
