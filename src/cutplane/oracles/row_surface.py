@@ -337,6 +337,8 @@ class RowSurface(Surface):
         self._move(start, end, found.k, start)
         start.bias, self._step_guess = found.bias, found.k
         self._cut_guess, self._found = found.cut, found
+        if self.free_bias and self._small:
+            start.bias = self._bias_by_newton(start)
         point = self._cut_point() if self.free_bias else self.spare()
         then = found.questions(start, end, point, self.passes.coef)
         value = self.passes.value(start.view(), (), then)
