@@ -104,8 +104,9 @@ def test_pieces_change_nothing_but_rounding(small_pieces, case):
 
 
 @pytest.mark.parametrize("case", FEW_CASES[1:], ids=case_name)
-def test_the_same_bits_on_large_data(case, pools):
-    """With the package's own sizes of pieces."""
+def test_the_same_bits_on_large_data(case, pools, monkeypatch):
+    """With the package's own sizes of pieces, and threads where they do not pay yet."""
+    monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1 << 17)
     data = make_data(60_000, 12, queries=100)
     models = [case.fit(data, C=10.0, n_jobs=jobs, max_iter=15, tol=1e-2) for jobs in JOBS]
     assert {2, 3} <= set(pools)

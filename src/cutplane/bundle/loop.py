@@ -259,8 +259,22 @@ class BundleSolver(IterativeSolver):
             return self.oracle.cut(self.point)
         if self.position is None:
             return self.oracle.cut(self.trial)
+        if self._stuck():
+            self._forget_cuts()
+            return self.oracle.cut(self.trial)
         position = self._position_after() if self._placed is None else self._placed
         return self.oracle.cut(self.point, self.trial, position)
+
+    def _stuck(self) -> bool:
+        """Whether the last iteration has changed nothing: the same cut would change nothing again.
+
+        So it is where no row near the best point has a loss. A cut at the trial point always
+        raises the model there.
+        """
+        if len(self.trace) < 2:
+            return False
+        before, now = self.trace[-2:]
+        return (now.primal, now.dual) == (before.primal, before.dual)
 
     def _drop_cuts(self) -> None:
         """Forget cuts that have not mattered for long."""

@@ -41,6 +41,8 @@ NEAR = 0.1
 # Parts of the tolerance that the decrement of the point found may be, and how far it may be above
 # the minimum over the bias alone; the same of the next cut.
 ENOUGH, BIAS_ENOUGH, CUT_ENOUGH = 0.5, 0.1, 0.25
+# By what coefficients of the heavier class may be multiplied, at least.
+LEAST_BALANCE = 0.5
 # How much farther to look at a time where the function still falls.
 GROW = 5.0
 # Derivatives in the bias among the numbers of a sample.
@@ -343,8 +345,10 @@ class JointSearch:
             if "cut" not in at:
                 return Found(found.k, found.bias, 1.0, end, position)
             if at["cut"].excess <= CUT_ENOUGH * tolerance:
-                cut = at["cut"].k
-                return Found(found.k, found.bias, cut, end, position, _balance(at["cut"]))
+                cut, balance = at["cut"].k, _balance(at["cut"])
+                if balance.factor < LEAST_BALANCE:  # not much of the cut would be left
+                    return Found(found.k, found.bias, cut, end)
+                return Found(found.k, found.bias, cut, end, position, balance)
         return None
 
     def _first_points(self, step: float, cut: float) -> list[tuple[float, float]]:

@@ -331,14 +331,19 @@ class RowSurface(Surface):
         if found is None:
             if end.rough:
                 self._settle_exactly(end)
+            if self.free_bias:  # a bias that was good enough for the last line may not be for this
+                self._settle_exactly(start)
             return 0.0
         if end.rough:
             end.bias, end.risk = found.end.best, found.end.risk
         self._move(start, end, found.k, start)
         start.bias, self._step_guess = found.bias, found.k
-        self._cut_guess, self._found = found.cut, found
+        self._cut_guess = found.cut
         if self.free_bias and self._small:
             start.bias = self._bias_by_newton(start)
+            start.risk = sum(self.passes.value(start.view())) / self.total
+            return found.k
+        self._found = found
         point = self._cut_point() if self.free_bias else self.spare()
         then = found.questions(start, end, point, self.passes.coef)
         value = self.passes.value(start.view(), (), then)
