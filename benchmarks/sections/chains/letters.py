@@ -1,14 +1,13 @@
 """OCR letters: error per letter over ten folds, with linear emissions and with an RBF kernel.
 
-Trained on one fold and tested on nine, and the other way round. The published error of linear
-structural SVMs is 15 to 20 %, of kernels well below. C and the kernel's width were chosen by
-the test error of fold 0 and are the same for all folds. Every fold is written as soon as it is
-measured, so that ``--resume`` can go on from there.
+Trained on one fold and tested on nine, and with linear emissions the other way round, too. The
+published error of linear structural SVMs is 15 to 20 %, of kernels well below. C and the kernel's
+width were chosen by the test error of fold 0 and are the same for all folds. Every fold is written
+as soon as it is measured, so that ``--resume`` can go on from there.
 """
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ PUBLISHED = 0.20
 # What "well below" means for a kernel, as a part of the linear error.
 WELL_BELOW = 0.75
 GAMMA = 0.05
+FOLDS = 10
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,6 @@ class Case:
     one_fold: bool
     C_per_word: float
     parameters: dict[str, Any] = field(default_factory=dict)
-    seconds: float = math.inf  # per fit, if that is less than what the settings allow
 
     @property
     def kernel(self) -> bool:
@@ -44,19 +43,17 @@ class Case:
 
 
 RBF = {"kernel": "rbf", "gamma": GAMMA, "random_state": 0}
-# At this C the gap of 1 % is far away: what is measured is how good a model a minute gives.
-CONSTANT = {"method": "constant", "sample_size": 100}
+# At this C the gap of 1 % is far away: what is measured is how good a model so many cuts give.
+CONSTANT = {"method": "constant", "sample_size": 100, "max_iter": 1000}
 CASES = (
     Case("one fold", True, 0.1),
     Case("nine folds", False, 1.0),
     Case("one fold, second order", True, 0.3, {"order": 2}),
     Case("one fold, rbf", True, 3.0, RBF),
     Case("one fold, rbf, sampled cuts", True, 3.0, {**RBF, "method": "linear"}),
-    Case("one fold, rbf, constant time", True, 3.0, {**RBF, **CONSTANT}, 60.0),
+    Case("one fold, rbf, constant time", True, 3.0, {**RBF, **CONSTANT}),
     Case("one fold, rbf, 1000 basis tokens", True, 3.0, {**RBF, "max_basis": 1000}),
     Case("one fold, rbf, second order", True, 1.0, {**RBF, "order": 2}),
-    Case("nine folds, rbf", False, 1.0, RBF),
-    Case("nine folds, rbf, constant time", False, 1.0, {**RBF, **CONSTANT}, 60.0),
 )
 NAMES = ("test_error", "train_error", "seconds", "cpu_seconds", "n_iter", "letters_per_second")
 KERNEL_NAMES = ("n_basis", "n_kernel_values", "basis_error")
@@ -69,7 +66,6 @@ def run(report: Report) -> None:
     except MissingDataError as error:
         report.skip(str(error))
         return
-    folds = (0, 1) if report.settings.quick else tuple(range(10))
     linear: dict[bool, float] = {}
     for case in CASES:
         known = report.known(case.what)
@@ -80,6 +76,7 @@ def run(report: Report) -> None:
             continue
         with report.attempt(case.what):
             runs = report.partial(case.what)
+            folds = range(2 if report.settings.quick else FOLDS)
             for fold in folds[len(runs) :]:
                 train = data.fold == fold if case.one_fold else data.fold != fold
                 runs.append(_fit(report, data.of(train), data.of(~train), case))
@@ -113,7 +110,7 @@ def _fit(report: Report, train: Sequences, test: Sequences, case: Case) -> dict[
 
     tagger = ChainTagger(
         C=case.C_per_word * len(train.lengths),
-        time_limit=min(case.seconds, report.settings.tight_seconds),
+        time_limit=report.settings.tight_seconds,
         **case.parameters,
     )
     wall, cpu = time.perf_counter(), time.process_time()
