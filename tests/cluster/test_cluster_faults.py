@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
@@ -27,16 +26,6 @@ if not hasattr(os, "fork"):
 # What a fit survives, and what ends it.
 SURVIVED = ("loading", "cut", "line-search", "both", "replaced", "slow")
 ENDED = ("all", "command", "scheduler")
-
-
-@pytest.fixture(scope="module")
-def faults():
-    """The module of the benchmarks, which are not installed."""
-    sys.path.insert(0, str(ROOT))
-    try:
-        yield importlib.import_module("benchmarks.cluster_faults")
-    finally:
-        sys.path.remove(str(ROOT))
 
 
 @pytest.fixture(scope="module")

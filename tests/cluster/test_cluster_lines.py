@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import signal
-import sys
 import threading
 import time
 from pathlib import Path
@@ -29,16 +27,6 @@ if not (ROOT / "benchmarks" / "cluster_faults.py").is_file():
     pytest.skip("no benchmarks folder here", allow_module_level=True)
 if not hasattr(os, "fork"):
     pytest.skip("processes are forked and killed", allow_module_level=True)
-
-
-@pytest.fixture(scope="module")
-def faults():
-    """The module of the benchmarks, which are not installed."""
-    sys.path.insert(0, str(ROOT))
-    try:
-        yield importlib.import_module("benchmarks.cluster_faults")
-    finally:
-        sys.path.remove(str(ROOT))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,21 @@
+"""What the tests of clusters of processes share."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def faults():
+    """The module of the benchmarks, which are not installed."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        yield importlib.import_module("benchmarks.cluster_faults")
+    finally:
+        sys.path.remove(str(ROOT))
