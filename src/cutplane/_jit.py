@@ -4,15 +4,22 @@ Kernels release the GIL and never start threads of their own: parallelism is
 the executor's business (see ``cutplane.exec``). Compiled code is cached on
 disk, next to the source or in the user's cache folder; where neither can be
 written the kernels are compiled again in every process.
+
+Where threads must meet more often than a task of the executor is worth, they count in an array
+that they share: ``count_up`` and ``counted`` read and write its numbers as one step, and no other
+access to memory is moved across them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 # Reassociating sums lets the compiler vectorise them. NaN and infinity keep
 # their meaning, so a kernel that may meet them can use this set of flags.
@@ -54,3 +61,36 @@ def _tolerant(dispatcher: Any) -> Any:
 
         cache.save_overload = save_if_possible
     return dispatcher
+
+
+def _number(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Where array[index] is, for an array of int64."""
+    kind = signature.args[0]
+    array = context.make_array(kind)(context, builder, arguments[0])
+    return cgutils.get_item_pointer(context, builder, kind, array, [arguments[1]], wraparound=False)
+
+
+@intrinsic
+def count_up(typing_context, array, index):  # type: ignore[no-untyped-def]
+    """array[index] += 1 for an array of int64, in one step; returns what was there before."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = _number(context, builder, signature, arguments)
+        return builder.atomic_rmw("add", number, context.get_constant(types.int64, 1), "seq_cst")
+
+    return types.int64(array, types.intp), generate
+
+
+@intrinsic
+def counted(typing_context, array, index):  # type: ignore[no-untyped-def]
+    """array[index] for an array of int64, as it is now."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load_atomic(_number(context, builder, signature, arguments), "seq_cst", 8)
+
+    return types.int64(array, types.intp), generate
+
+
+# Leaves the core to another thread; a process without the function goes on waiting.
+CAN_YIELD = os.name == "posix"
+give_way = types.ExternalFunction("sched_yield", types.int32())

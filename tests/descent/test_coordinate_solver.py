@@ -327,7 +327,7 @@ def test_a_verdict_at_once_leaves_out_rows_that_are_held(all_cases):
     verdict = again.judge(again.snapshot(), X @ taken.w)
     again.settle(verdict, None)
     assert len(again._parts[0].active) == len(labels)  # they may have been visited since
-    again.settle(verdict, None, at_once=True)
+    again.settle(verdict, None, passes.AT_ONCE)
     left_out = np.setdiff1d(np.arange(len(labels)), again._parts[0].active)
     held = verdict.violation < -passes.AT_ONCE * verdict.worst
     np.testing.assert_array_equal(left_out, np.flatnonzero(held))

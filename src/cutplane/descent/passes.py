@@ -22,6 +22,7 @@ from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, RowMajorBlock, read
 from ..loops import coordinate as loops
 from ..oracles import RowOracle
 from ..risks import HingeRisk, SquaredHingeRisk
+from .lanes import Lanes, worth_lanes
 
 # A tile has at least so many rows, or numbers where rows are short. Tiles of 1024 rows of text
 # converge visibly worse.
@@ -33,7 +34,7 @@ LEAST_TILES = 64
 # twice as many if sorted by class; with 4 five times as many.
 ROUNDS = 64
 # Rows between two looks at the clock, and whether the run has ended; or numbers, in long rows.
-ROWS_PER_CALL, NUMBERS_PER_CALL = 1 << 16, 1 << 21
+ROWS_PER_CALL, NUMBERS_PER_CALL = 1 << 18, 1 << 23
 # Idle rows are taken out of the list when they are this part of it.
 IDLE_PART = 0.05
 # A row is idle if its bound holds it by this part of the largest violation in the last pass. The
@@ -41,6 +42,9 @@ IDLE_PART = 0.05
 # by the next certificate. With the largest itself w8a, MNIST and k-mers take two to three times as
 # many visits for the same progress, with half of this part hardly fewer.
 IDLE_ABOVE = 0.1
+# The same for rows that are active when a certificate finds them held. With less some must come
+# back (text at C = 10 takes half as many certificates again), with more idle rows are visited.
+ACTIVE_ABOVE = 0.5
 # The same before the first pass from a dual point of another C, where much is still to change.
 AT_ONCE = 1.0
 # The same where the scores at other values of C are known only, in units of the root mean square of
@@ -202,6 +206,9 @@ class Passes:
         tile_rows = min(max(TILE_ROWS, tile_rows), MOST_TILE_ROWS, max(1, rows // LEAST_TILES))
         per_call = NUMBERS_PER_CALL * rows // max(1, matrix.numbers)
         self._rows_per_call = min(ROWS_PER_CALL, max(per_call, tile_rows))
+        self._lanes: Lanes | None = None
+        if matrix.whole is not None and worth_lanes(matrix.numbers, len(self.w)):
+            self._lanes = Lanes(self.w, matrix.numbers / rows, oracle.executor)
         self._parts = []
         for block, part in flat:
             counting = np.flatnonzero(weights[part] > 0.0)
@@ -222,6 +229,11 @@ class Passes:
                     tile_rows=tile_rows,
                 )
             )
+
+    @property
+    def in_lanes(self) -> bool:
+        """Whether two threads share a pass."""
+        return self._lanes is not None
 
     def _ordered(self, by_row: np.ndarray) -> np.ndarray:
         """An array by row of the matrix in the order of the passes."""
@@ -274,14 +286,16 @@ class Passes:
         self._idle_above = firm or np.inf
 
     def settle(
-        self, verdict: Verdict, correction: np.ndarray | None, *, at_once: bool = False
+        self, verdict: Verdict, correction: np.ndarray | None, held: float | None = None
     ) -> None:
         """Take the verdict on the last snapshot to heart.
 
-        Rows which it finds held by their bounds are not active from here on, unless they have been
-        since; ``at_once`` says that there was no pass. ``correction`` is what rounding has cost w.
-        A free bias moves to where the last passes put it: they regularise its distance from there,
-        a proximal point method.
+        Rows which it finds held by their bounds are not active from here on, unless they are now;
+        those stay if there may have been passes since, or if they are not held firmly. ``held``
+        says by how many times the largest violation rows must be held, those that are active as
+        well, before the first pass. ``correction`` is what rounding has cost w. A free bias moves
+        to where the last passes put it: they regularise its distance from there, a proximal point
+        method.
         """
         if correction is not None:
             self.w[: len(correction)] += correction
@@ -289,9 +303,10 @@ class Passes:
             self._bias += self._constant * float(self.w[-1])
         for part in self._parts:
             violation = verdict.violation[part.first :][: len(part.idle)]
-            wanted = violation >= -(AT_ONCE if at_once else IDLE_ABOVE) * verdict.worst
-            if not at_once:
-                wanted[part.active] = True
+            wanted = violation >= -(held or IDLE_ABOVE) * verdict.worst
+            if held is None:
+                firm = ACTIVE_ABOVE * verdict.worst if self.in_lanes else np.inf
+                wanted[part.active] |= violation[part.active] >= -firm
             part.active = part.rows[wanted[part.rows]]
         self._idle_above = IDLE_ABOVE * verdict.worst or np.inf
 
@@ -327,12 +342,8 @@ class Passes:
         return True
 
     def _visit(self, part: _Part, order: np.ndarray) -> tuple[int, float, float]:
-        return loops.visit(
-            part.values,
-            part.indices,
-            part.starts,
-            self._equal,
-            order,
+        rows = (part.values, part.indices, part.starts, self._equal)
+        steps = (
             part.labels,
             part.squares,
             part.upper,
@@ -340,10 +351,10 @@ class Passes:
             self._bias,
             self._constant,
             self._idle_above,
-            self.w,
-            part.alpha,
-            part.idle,
         )
+        if self._lanes is None or not self._lanes.worth(order):
+            return loops.visit(*rows, order, *steps, self.w, part.alpha, part.idle)
+        return self._lanes.visit(rows, order, steps, part.alpha, part.idle)
 
 
 def squared_norms(oracle: RowOracle) -> np.ndarray:

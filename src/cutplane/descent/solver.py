@@ -4,9 +4,10 @@ The dual point of the passes is a cut, so it bounds the optimum from below. Its 
 poor primal point for a long time; the minimum of F on the line from the best point to it is
 a far better one, and costs one product.
 
-A certificate is about a snapshot. A second thread goes on with the passes meanwhile; what the
-certificate says of the rows reaches the passes after these, with one thread as with two, so that
-the result is the same. The bound needs w of the dual point: the passes' own w is that but for
+A certificate is about a snapshot. Where passes are in lanes, all threads compute it, and the next
+passes begin with what it says of the rows. Elsewhere a second thread goes on with the passes
+meanwhile, and what the certificate says reaches the passes after these; with one thread, too, so
+that the result is the same. The bound needs w of the dual point: the passes' own w is that but for
 rounding, so a product Xᵀ·α is left out, but for one in a few and for the one that ends the run.
 """
 
@@ -21,7 +22,7 @@ from ..bundle import IterativeSolver, Observer, StopRule
 from ..exec import ThreadExecutor
 from ..oracles import Cut, RowOracle
 from ..result import Status
-from .passes import Passes, Snapshot, Verdict
+from .passes import AT_ONCE, Passes, Snapshot, Verdict
 
 # Passes before each certificate, the last number for all that follow, unless they are due sooner.
 # A certificate costs about as much as a pass.
@@ -117,18 +118,23 @@ class CoordinateSolver(IterativeSolver):
             status, judged = self._certify(True)
             if status is not None:
                 return status
-            self.passes.settle(judged.verdict, judged.correction, at_once=True)
+            self.passes.settle(judged.verdict, judged.correction, AT_ONCE)
         self._in_time = self._run_passes(0)
         while True:
             self._snapshot = self.passes.snapshot()
             try:
-                status, judged = self._certify_and_go_on()
+                if self.passes.in_lanes:
+                    status, judged = self._certify(self._in_time)
+                else:
+                    status, judged = self._certify_and_go_on()
             except BaseException:
                 self._ended = True  # the passes' thread need not finish
                 raise
             if status is not None:
                 return status
             self.passes.settle(judged.verdict, judged.correction)
+            if self.passes.in_lanes:
+                self._in_time = self._run_passes(len(self.trace))
 
     def _certify_and_go_on(self) -> tuple[Status | None, _Judged]:
         """A certificate of the snapshot, and the passes after it, unless it ends the run."""

@@ -16,7 +16,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import jit
+from .._jit import CAN_YIELD, count_up, counted, give_way, jit
+
+# Looks at a counter before the core is left to others.
+LOOKS = 4096
 
 
 @jit
@@ -179,6 +182,152 @@ def visit(
         if constant != 0.0:
             w[last] += constant * step
     return count, worst, gain
+
+
+@jit(reassociate=True)
+def _join(one, other, first, last, w):
+    """w ← one + other − w over the columns first..last, where both have started from w.
+
+    Returns the product of the two changes, and the square of their sum.
+    """
+    mixed = 0.0
+    squared = 0.0
+    for j in range(first, last):
+        here = one[j] - w[j]
+        there = other[j] - w[j]
+        mixed += here * there
+        squared += (here + there) * (here + there)
+        w[j] += here + there
+    return mixed, squared
+
+
+@jit
+def _shorten(one, other, part, first, last, w):
+    """After ``_join``: keep a part only of both changes, over the columns first..last."""
+    for j in range(first, last):
+        w[j] += (part - 1.0) * (2.0 * w[j] - one[j] - other[j])
+
+
+@jit
+def _wait(counters, at, count):
+    """Until all of a step's tasks have been done."""
+    looks = 0
+    while counted(counters, at) < count:
+        looks += 1
+        if CAN_YIELD and looks > LOOKS:
+            give_way()
+
+
+@jit
+def visit_in_lanes(
+    values,
+    indices,
+    starts,
+    equal,
+    order,
+    meetings,
+    labels,
+    squares,
+    upper,
+    ridge,
+    bias,
+    constant,
+    idle_above,
+    nearly_all,
+    columns,
+    w,
+    alpha,
+    idle,
+    own,
+    before,
+    counters,
+    sums,
+    found,
+    gains,
+):
+    """``visit`` in two lanes, which meet at ``meetings[s]``, the first and last of which are ends.
+
+    Any number of threads may call this at the same time, with the same arguments. Every step
+    consists of tasks, each of which is done by who comes first; nobody goes on to the next step
+    before all of them have been done. So who calls does not matter for the result, and nobody is
+    waited for who has not begun.
+
+    ``own`` (2, n), ``before`` (as ``order``) and ``sums`` (stretches, tasks, 2) are for what passes
+    between steps, ``counters`` (stretches, 6, 8) begins with zeros, a line of the cache each.
+    ``found`` (stretches, 2, 4) is what ``visit`` returns by lane, and Σ ridge·δ²; ``gains`` is what
+    the objective has gone down by in a stretch.
+    """
+    size = w.shape[0]
+    tasks = sums.shape[1]
+    flat = counters.reshape(-1)
+    for s in range(meetings.shape[0] - 1):
+        middle = (meetings[s] + meetings[s + 1]) // 2
+        at = 48 * s
+        lane = count_up(flat, at)
+        while lane < 2:
+            first = meetings[s] if lane == 0 else middle
+            last = middle if lane == 0 else meetings[s + 1]
+            mine = own[lane]
+            mine[:] = w
+            for k in range(first, last):
+                before[k] = alpha[order[k]]
+            count, worst, gain = visit(
+                values,
+                indices,
+                starts,
+                equal,
+                order[first:last],
+                labels,
+                squares,
+                upper,
+                ridge,
+                bias,
+                constant,
+                idle_above,
+                mine,
+                alpha,
+                idle,
+            )
+            moves = 0.0
+            for k in range(first, last):
+                moves += ridge[order[k]] * (alpha[order[k]] - before[k]) ** 2
+            found[s, lane, 0] = count
+            found[s, lane, 1] = worst
+            found[s, lane, 2] = gain
+            found[s, lane, 3] = moves
+            count_up(flat, at + 8)
+            lane = count_up(flat, at)
+        _wait(flat, at + 8, 2)
+        task = count_up(flat, at + 16)
+        while task < tasks:
+            first = task * columns
+            mixed, squared = _join(own[0], own[1], first, min(first + columns, size), w)
+            sums[s, task, 0] = mixed
+            sums[s, task, 1] = squared
+            count_up(flat, at + 24)
+            task = count_up(flat, at + 16)
+        _wait(flat, at + 24, tasks)
+        gain = found[s, 0, 2] + found[s, 1, 2]
+        squared = found[s, 0, 3] + found[s, 1, 3]
+        for k in range(tasks):
+            gain -= sums[s, k, 0]
+            squared += sums[s, k, 1]
+        if gain < (nearly_all - 0.5) * squared:
+            part = max(0.0, 0.5 + gain / squared)
+            gain = 0.5 * part * part * squared
+            task = count_up(flat, at + 32)
+            while task < tasks + 1:
+                if task < tasks:
+                    first = task * columns
+                    _shorten(own[0], own[1], part, first, min(first + columns, size), w)
+                else:
+                    for k in range(meetings[s], meetings[s + 1]):
+                        i = order[k]
+                        alpha[i] = before[k] + part * (alpha[i] - before[k])
+                count_up(flat, at + 40)
+                task = count_up(flat, at + 32)
+            _wait(flat, at + 40, tasks + 1)
+        gains[s] = gain  # all write the same
 
 
 @jit
