@@ -287,6 +287,7 @@ def test_blocks_are_those_of_memory(tmp_path: Path, monkeypatch, sparse, limit):
 def test_where_rows_begin_is_each_threads_own(tmp_path: Path, monkeypatch):
     """In a pass one room per thread is used over and over; blocks by number stay as they are."""
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS", 64)
+    monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS_PER_WEIGHT", 8)
     X = some_rows(300, sparse=True)
     source = write_dataset(tmp_path / "a.cut", [(X,)]).blocks().blocks
     assert len(source) > 6

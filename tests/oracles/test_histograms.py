@@ -157,7 +157,7 @@ def test_runs_by_histograms_reach_the_optimum(
     with ThreadExecutor(2) as executor:
         threads = run(0, executor)
     assert rough.status is Status.CONVERGED and exact.status is Status.CONVERGED
-    if C > 100.0:  # else 0 is the solution, or a few steps lead to it
+    if C > 100.0 and np.any(exact.column("step")):  # else 0 is the solution, or a few steps do
         assert rough.column("step").tolist() != exact.column("step").tolist()
     for record in (*rough.trace, rough.certificate):
         assert record.dual <= exact.certificate.primal * (1.0 + 1e-12)

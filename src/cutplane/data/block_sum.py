@@ -14,7 +14,7 @@ from .parts import SumPlan, whole_plan
 PARTIAL_NUMBERS = 1 << 22
 LEAST_PARTIALS = 8
 # Columns of them that are worth a task to add up.
-SUM_COLUMNS = 1 << 12
+SUM_COLUMNS = 1 << 14
 # Numbers between two of them: threads that write to the same line of the cache, or to neighbouring
 # ones, wait for one another: on covtype Xᵀ·c takes two threads a tenth more time then.
 APART = 16

@@ -23,6 +23,10 @@ from .._jit import jit
 @jit
 def csr_scores(values, indices, starts, w, scores):
     """scores[i] = Σ_p values[p]·w[indices[p]] over the non-zeros p of row i."""
+    one = np.uint64(1)
+    two = np.uint64(2)
+    three = np.uint64(3)
+    four = np.uint64(4)
     for i in range(scores.shape[0]):
         p = np.uint64(starts[i])
         stop = np.uint64(starts[i + 1])
@@ -30,17 +34,18 @@ def csr_scores(values, indices, starts, w, scores):
         s1 = 0.0
         s2 = 0.0
         s3 = 0.0
-        four = np.uint64(4)
-        one = np.uint64(1)
         while p + four <= stop:
             s0 += values[p] * w[indices[p]]
             s1 += values[p + one] * w[indices[p + one]]
-            s2 += values[p + np.uint64(2)] * w[indices[p + np.uint64(2)]]
-            s3 += values[p + np.uint64(3)] * w[indices[p + np.uint64(3)]]
+            s2 += values[p + two] * w[indices[p + two]]
+            s3 += values[p + three] * w[indices[p + three]]
             p += four
-        while p < stop:
+        if p + two <= stop:
             s0 += values[p] * w[indices[p]]
-            p += one
+            s1 += values[p + one] * w[indices[p + one]]
+            p += two
+        if p < stop:
+            s2 += values[p] * w[indices[p]]
         scores[i] = (s0 + s1) + (s2 + s3)
 
 
@@ -64,7 +69,10 @@ def csr_add_gradient(values, indices, starts, coef, gradient):
 
 @jit
 def csr_scores_equal(values, indices, starts, w, scores):
-    """As ``csr_scores`` for rows of equal values."""
+    """As ``csr_scores`` for rows of equal values.
+
+    What is left over of a row is added without a branch, see ``coordinate``.
+    """
     one = np.uint64(1)
     two = np.uint64(2)
     three = np.uint64(3)
@@ -72,7 +80,10 @@ def csr_scores_equal(values, indices, starts, w, scores):
     for i in range(scores.shape[0]):
         p = np.uint64(starts[i])
         stop = np.uint64(starts[i + 1])
-        value = np.float64(values[p]) if p < stop else 0.0
+        if p == stop:
+            scores[i] = 0.0
+            continue
+        value = np.float64(values[p])
         s0 = 0.0
         s1 = 0.0
         s2 = 0.0
@@ -83,9 +94,13 @@ def csr_scores_equal(values, indices, starts, w, scores):
             s2 += value * w[indices[p + two]]
             s3 += value * w[indices[p + three]]
             p += four
-        while p < stop:
-            s0 += value * w[indices[p]]
-            p += one
+        last = stop - one
+        t0 = value * w[indices[min(p, last)]]
+        t1 = value * w[indices[min(p + one, last)]]
+        t2 = value * w[indices[last]]
+        s0 += t0 if p + one < stop else 0.0
+        s1 += t1 if p + one < stop else 0.0
+        s2 += t2 if (stop - p) & one else 0.0
         scores[i] = (s0 + s1) + (s2 + s3)
 
 
@@ -94,18 +109,25 @@ def csr_add_gradient_equal(values, indices, starts, coef, gradient):
     """As ``csr_add_gradient`` for rows of equal values."""
     one = np.uint64(1)
     two = np.uint64(2)
+    three = np.uint64(3)
+    four = np.uint64(4)
     for i in range(coef.shape[0]):
         c = coef[i]
         p = np.uint64(starts[i])
         stop = np.uint64(starts[i + 1])
         if c != 0.0 and p < stop:
             step = c * values[p]
-            while p + two <= stop:
+            while p + four <= stop:
                 gradient[indices[p]] += step
                 gradient[indices[p + one]] += step
-                p += two
-            if p < stop:
-                gradient[indices[p]] += step
+                gradient[indices[p + two]] += step
+                gradient[indices[p + three]] += step
+                p += four
+            last = stop - one
+            pair = step if p + one < stop else 0.0
+            gradient[indices[min(p, last)]] += pair
+            gradient[indices[min(p + one, last)]] += pair
+            gradient[indices[last]] += step if (stop - p) & one else 0.0
 
 
 @jit(reassociate=True)

@@ -39,14 +39,16 @@ def add_tree(rows, begins, merges, top, first, last, stack):
     topmost sums are added up ``merges`` times. ``top`` is the number of sums, before and after.
     """
     for j in range(rows.shape[0]):
-        if begins[j]:
+        left = merges[j]
+        if begins[j] and (left == 0 or top == 0):
             for i in range(first, last):
                 stack[top, i] = rows[j, i]
             top += 1
         else:
             for i in range(first, last):
                 stack[top - 1, i] += rows[j, i]
-        for _ in range(merges[j]):
+            left -= begins[j]  # a sum of its own, which is added up at once
+        for _ in range(left):
             top -= 1
             for i in range(first, last):
                 stack[top - 1, i] += stack[top, i]
