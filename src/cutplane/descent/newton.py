@@ -91,9 +91,7 @@ class NewtonSolver(IterativeSolver):
         self._width, self._most = (WIDTH, 1.0) if self._hinge else (0.5, math.inf)
         self._shift = np.zeros(rows)
         if dual_point is not None and self._hinge:
-            weights = targets.weights
-            np.divide(dual_point, weights, out=self._shift, where=weights > 0.0)
-            np.clip(self._shift, 0.0, 1.0, out=self._shift)
+            self._shift_to(dual_point)
             self._width = CLOSE_WIDTH
         self._warm = dual_point is not None and self._hinge
         self.trial = oracle.new_point()
@@ -264,10 +262,18 @@ class NewtonSolver(IterativeSolver):
 
     def _narrow(self) -> None:
         """Shift by the present dual point and smooth less."""
-        weights = self.oracle.targets.weights
-        np.divide(np.abs(self._coef), weights, out=self._shift, where=weights > 0.0)
+        self._shift_to(self._coef)
         self._width *= NARROWER
         self._move(0.0)
+
+    def _shift_to(self, coef: np.ndarray) -> None:
+        """Shift by the dual point of coefficients."""
+        weights = self.oracle.targets.weights
+
+        def part(rows: slice) -> None:
+            loops.dual_parts(coef[rows], weights[rows], self._most, self._shift[rows])
+
+        self.oracle.surface.run(part)
 
     def _differentiate(self) -> float:
         """Renew gradient and bound; returns the bound of this point."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..data import BlockedMatrix
 from ..exec import Executor
+from ..loops import hinge
 from ..oracles import LinearOracle, Oracle, RowOracle, WholeSurface
 from ..oracles.remote import RemoteMatrix
 from ..oracles.structured import JointModel, StructuredOracle
@@ -104,12 +105,8 @@ class RowProblem(Problem):
         """
         if not isinstance(self.risk, HingeRisk):
             return dual_point
-        weights = self.targets.weights
-        carried = weights * (1.0 - 1e-12)
-        bound = dual_point >= carried
-        np.multiply(dual_point, factor, out=carried)
-        np.minimum(carried, weights, out=carried)
-        np.copyto(carried, weights, where=bound)
+        carried = np.empty_like(dual_point)
+        hinge.carry(dual_point, self.targets.weights, factor, carried)
         return carried
 
 

@@ -182,6 +182,16 @@ def line_value(start, start_bias, end, end_bias, k, labels, weights):
     return total, slope
 
 
+@jit
+def carry(dual_point, weights, factor, out):
+    """out = a dual point divided by C, for another C: rows at their bound stay there."""
+    for i in range(dual_point.shape[0]):
+        weight = weights[i]
+        point = dual_point[i]
+        held = point >= weight * (1.0 - 1e-12)
+        out[i] = weight if held else min(point * factor, weight)
+
+
 @jit(reassociate=True)
 def offset(coef):
     """Σ −weight·(conjugate of the loss) for coefficients in its domain: Σ |coef|."""

@@ -62,6 +62,14 @@ def bias_derivatives(scores, bias, labels, shift, slope, most, weights):
 
 
 @jit
+def dual_parts(coef, weights, most, out):
+    """out = π of coefficients or their sizes, weight·π; as it is for rows that do not count."""
+    for i in range(coef.shape[0]):
+        if weights[i] > 0.0:
+            out[i] = min(abs(coef[i]) / weights[i], most)
+
+
+@jit
 def count_changes(inside, counted):
     """How many rows are inside, and in how many that is not what ``counted`` says."""
     count = 0
