@@ -134,10 +134,22 @@ def _growth(cases: list[Content]) -> str:
 
 def _summary(cases: list[Content]) -> str:
     rows = [
-        [case["what"], f"{case['mean']:.2f}", f"{min(case['ratios'].values()):.2f}", case["worst"]]
+        [
+            case["what"],
+            f"{case['mean']:.2f}",
+            f"{min(case['ratios'].values()):.2f}",
+            case["worst"],
+            *(_at(case, distance) for distance in ("0.01", "0.0001")),
+        ]
         for case in cases
     ]
-    return markdown(["best peer / ours at 1e-3", "geometric mean", "least", "where"], rows)
+    columns = ["best peer / ours at 1e-3", "geometric mean", "least", "where", "at 1e-2", "at 1e-4"]
+    return markdown(columns, rows)
+
+
+def _at(case: Content, distance: str) -> str:
+    found = case.get("others", {}).get(distance)
+    return "–" if found is None else f"{found['mean']:.2f}, ahead in {found['ahead']}/{found['of']}"
 
 
 TABLES = {
