@@ -30,9 +30,8 @@ NUMBERS_BETWEEN, BETWEEN_PER_WEIGHT = 1 << 15, 8
 MOST_MEETINGS = 16
 # A best part of at least this is as good as 1: the full steps gain 94 % of what it would.
 NEARLY_ALL = 0.8
-# Columns of w that are worth a task, and numbers of a line of the cache.
+# Columns of w that are worth a task.
 COLUMNS = 1 << 13
-CACHE_LINE = 8
 
 
 def worth_lanes(numbers: int, weights: int) -> bool:
@@ -90,7 +89,7 @@ class Lanes:
             idle,
             self._own,
             np.empty(len(order)),
-            np.zeros((count, 6, CACHE_LINE), np.int64),
+            np.zeros(count * 6 * loops.CACHE_LINE, np.int64),
             np.empty((count, self._tasks, 2)),
             found,
             gains,

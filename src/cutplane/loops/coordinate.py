@@ -20,6 +20,8 @@ from .._jit import CAN_YIELD, count_up, counted, give_way, jit
 
 # Looks at a counter before the core is left to others.
 LOOKS = 4096
+# Numbers of 8 bytes in a line of the cache: counters do not share one.
+CACHE_LINE = 8
 
 
 @jit
@@ -217,10 +219,22 @@ def _shorten(one, other, part, first, last, w):
 
 
 @jit
-def _wait(counters, at, count):
+def _take(counters, step):
+    """The number of a step's next task, which is the caller's from here on, if there is one."""
+    return count_up(counters, 2 * CACHE_LINE * step)
+
+
+@jit
+def _finish(counters, step):
+    """A task of a step has been done."""
+    count_up(counters, 2 * CACHE_LINE * step + CACHE_LINE)
+
+
+@jit
+def _wait(counters, step, tasks):
     """Until all of a step's tasks have been done."""
     looks = 0
-    while counted(counters, at) < count:
+    while counted(counters, 2 * CACHE_LINE * step + CACHE_LINE) < tasks:
         looks += 1
         if CAN_YIELD and looks > LOOKS:
             give_way()
@@ -261,17 +275,16 @@ def visit_in_lanes(
     waited for who has not begun.
 
     ``own`` (2, n), ``before`` (as ``order``) and ``sums`` (stretches, tasks, 2) are for what passes
-    between steps, ``counters`` (stretches, 6, 8) begins with zeros, a line of the cache each.
+    between steps, ``counters`` (stretches · 6 · CACHE_LINE) begins with zeros.
     ``found`` (stretches, 2, 4) is what ``visit`` returns by lane, and Σ ridge·δ²; ``gains`` is what
     the objective has gone down by in a stretch.
     """
     size = w.shape[0]
     tasks = sums.shape[1]
-    flat = counters.reshape(-1)
     for s in range(meetings.shape[0] - 1):
         middle = (meetings[s] + meetings[s + 1]) // 2
-        at = 48 * s
-        lane = count_up(flat, at)
+        step = 3 * s
+        lane = _take(counters, step)
         while lane < 2:
             first = meetings[s] if lane == 0 else middle
             last = middle if lane == 0 else meetings[s + 1]
@@ -303,18 +316,19 @@ def visit_in_lanes(
             found[s, lane, 1] = worst
             found[s, lane, 2] = gain
             found[s, lane, 3] = moves
-            count_up(flat, at + 8)
-            lane = count_up(flat, at)
-        _wait(flat, at + 8, 2)
-        task = count_up(flat, at + 16)
+            _finish(counters, step)
+            lane = _take(counters, step)
+        _wait(counters, step, 2)
+        step += 1
+        task = _take(counters, step)
         while task < tasks:
             first = task * columns
             mixed, squared = _join(own[0], own[1], first, min(first + columns, size), w)
             sums[s, task, 0] = mixed
             sums[s, task, 1] = squared
-            count_up(flat, at + 24)
-            task = count_up(flat, at + 16)
-        _wait(flat, at + 24, tasks)
+            _finish(counters, step)
+            task = _take(counters, step)
+        _wait(counters, step, tasks)
         gain = found[s, 0, 2] + found[s, 1, 2]
         squared = found[s, 0, 3] + found[s, 1, 3]
         for k in range(tasks):
@@ -323,7 +337,8 @@ def visit_in_lanes(
         if gain < (nearly_all - 0.5) * squared:
             part = max(0.0, 0.5 + gain / squared)
             gain = 0.5 * part * part * squared
-            task = count_up(flat, at + 32)
+            step += 1
+            task = _take(counters, step)
             while task < tasks + 1:
                 if task < tasks:
                     first = task * columns
@@ -332,9 +347,9 @@ def visit_in_lanes(
                     for k in range(meetings[s], meetings[s + 1]):
                         i = order[k]
                         alpha[i] = before[k] + part * (alpha[i] - before[k])
-                count_up(flat, at + 40)
-                task = count_up(flat, at + 32)
-            _wait(flat, at + 40, tasks + 1)
+                _finish(counters, step)
+                task = _take(counters, step)
+            _wait(counters, step, tasks + 1)
         gains[s] = gain  # all write the same
 
 
