@@ -33,9 +33,10 @@ PASSES = (8, 5, 5, 5)
 REST, FIRST_REST = 0.2, 1e-4
 # Where they visit few rows, passes go on up to so many, or until they have visited this part of
 # what as many passes over all rows would.
-MOST_PASSES, VISITED_PART = 32, 0.5
-# The same for certificates that are due: passes over so few rows cost nothing beside one.
-FEW_PART = 0.25
+MANY_PASSES, VISITED_PART = 16, 0.5
+# While they have visited less than this part of the rows they cost nothing beside a certificate: it
+# is not due yet, and there are up to so many.
+FEW_PART, MOST_PASSES = 0.25, 32
 # Certificates of which one has an exact bound; what the others' bounds are lowered by, relative
 # to |w|².
 EXACT_EVERY = 8
@@ -161,7 +162,8 @@ class CoordinateSolver(IterativeSolver):
             for done in range(MOST_PASSES):
                 enough = passes.visited >= VISITED_PART * least * rows
                 rest = self._rest(before)
-                if number < len(PASSES) - 1 and rest <= self._due(0.0):
+                due = number < len(PASSES) - 1 and rest <= self._due(0.0)
+                if due or done >= MANY_PASSES:
                     enough |= passes.visited >= FEW_PART * rows
                 if done >= least and enough:
                     break

@@ -403,15 +403,12 @@ def violations(scores, bias, labels, alpha, upper, ridge, out):
     Returns the largest.
     """
     worst = 0.0
-    for i in range(scores.shape[0]):
+    for i in range(scores.shape[0]):  # no branch that is hard to predict
         a = alpha[i]
         gradient = labels[i] * (scores[i] + bias) - 1.0 + ridge[i] * a
-        violation = abs(gradient)
-        if a == 0.0:
-            violation = -gradient
-        elif a == upper[i]:
-            violation = gradient
-        if upper[i] > 0.0:
-            worst = max(worst, violation)
+        violation = gradient if a == upper[i] else abs(gradient)
+        violation = -gradient if a == 0.0 else violation
+        counting = violation if upper[i] > 0.0 else 0.0
+        worst = counting if counting > worst else worst
         out[i] = violation
     return worst

@@ -16,7 +16,7 @@ import numpy as np
 from .._jit import jit
 
 
-@jit
+@jit(reassociate=True)
 def move(scores, ways, step, bias, labels, shift, slope, most, weights, coef, inside):
     """scores += step·ways, and there coef = −y·weight·π and the rows inside.
 
@@ -64,9 +64,9 @@ def bias_derivatives(scores, bias, labels, shift, slope, most, weights):
 @jit
 def dual_parts(coef, weights, most, out):
     """out = π of coefficients or their sizes, weight·π; as it is for rows that do not count."""
-    for i in range(coef.shape[0]):
-        if weights[i] > 0.0:
-            out[i] = min(abs(coef[i]) / weights[i], most)
+    for i in range(coef.shape[0]):  # no branch, for vector instructions
+        part = min(abs(coef[i]) / weights[i], most)
+        out[i] = part if weights[i] > 0.0 else out[i]
 
 
 @jit
