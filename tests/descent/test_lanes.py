@@ -79,21 +79,21 @@ def test_lanes_that_do_the_same_step_back(short_lanes, monkeypatch, risk):
     """All rows are one: what both lanes add to w is half too much, and the step finds that."""
     X = scipy.sparse.csr_matrix(np.tile([[1.0, 0.0, 2.0]], (64, 1)))
     labels = np.ones(64)
-    parts = []
-    shorten = coordinate.visit_in_lanes
+    gains = []
+    visit = coordinate.visit_in_lanes
 
     def watched(*arguments):
-        shorten(*arguments)
-        parts.append(arguments[-1].sum())
+        visit(*arguments)
+        gains.append(arguments[-1].sum())
 
     monkeypatch.setattr(coordinate, "visit_in_lanes", watched)
     oracle = make_oracle(X, labels, np.ones(64), risk)
     run = passes.Passes(oracle, 1e3, np.random.default_rng(0))
     assert run.run(lambda: False)
-    # One lane alone solves the problem of all rows: the best part of both is half of them.
+    # One lane alone solves the problem of all rows; what was gained is what both have kept.
     ridge = 0.0 if risk == "hinge" else 0.5 / (1e3 / 64)
-    alone = np.sum(run.alpha) - 0.5 * run.w @ run.w - 0.5 * ridge * np.sum(run.alpha**2)
-    assert parts == [pytest.approx(alone, rel=1e-9)]
+    kept = np.sum(run.alpha) - 0.5 * run.w @ run.w - 0.5 * ridge * np.sum(run.alpha**2)
+    assert gains == [pytest.approx(kept, rel=1e-9)]
     np.testing.assert_allclose(run.w, X.T @ run.alpha, rtol=1e-12)
     np.testing.assert_allclose(run.w @ [1.0, 0.0, 2.0], 1.0, rtol=0.02)
 
