@@ -1,0 +1,228 @@
+"""Losses of one score, each a handful of scalar functions.
+
+A loss ℓ(z) is convex and at least 0. Its argument is
+
+    z = y·s      for classification: label y = ±1, score s,
+    z = s − y    for regression: target y.
+
+The conjugate ℓ*(u) = max_z u·z − ℓ(z) is what certificates are made of: every u in its domain
+gives a plane u·z − ℓ*(u) below ℓ, whether u is a slope, an average of slopes, or the dual point
+of another solver.
+
+A loss is a ``NamedTuple`` of its parameters whose methods are plain Python on numbers. Compiled
+loops take the loss as an argument and call the functions of the same names below, such as
+``slope(loss, z)``: numba compiles one version of each loop per loss, with the method inlined.
+So a new loss is a class here and an entry of ``LOSSES``; no loop knows it.
+
+What a loss must have, with ℓ' any subgradient:
+
+    value(z)            ℓ(z)
+    slope(z)            ℓ'(z)
+    conjugate(u)        ℓ*(u), for u in the domain
+    dual_step(u, z, h)  argmin over v of ℓ*(v) − z·v + ½h(v − u)², h > 0
+    domain              the least and the largest u with a finite ℓ*
+
+and what it may have:
+
+    curvature(z)        ℓ''(z), for smooth losses; None where ℓ has kinks
+    regression          True if z = s − y
+
+``dual_step`` is the step of coordinate descent on one row (h = C_i·|x_i|²), and also the slope of
+the smoothed loss max_u u·z − ℓ*(u) − ½h(u − shift)² that Newton's method works on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from numba.extending import overload, register_jitable
+
+
+class Loss(Protocol):
+    """What every loss has; the module says what it means."""
+
+    domain: ClassVar[tuple[float, float]]
+    curvature: ClassVar[Any]
+    regression: ClassVar[bool]
+
+    def value(self, z: float) -> float: ...
+    def slope(self, z: float) -> float: ...
+    def conjugate(self, u: float) -> float: ...
+    def dual_step(self, u: float, z: float, h: float) -> float: ...
+
+
+class Hinge(NamedTuple):
+    """max(0, 1 − z), the loss of the support vector machine."""
+
+    domain = (-1.0, 0.0)
+    curvature = None
+    regression = False
+
+    def value(self, z):  # type: ignore[no-untyped-def]
+        return max(0.0, 1.0 - z)
+
+    def slope(self, z):  # type: ignore[no-untyped-def]
+        return -1.0 if z < 1.0 else 0.0
+
+    def conjugate(self, u):  # type: ignore[no-untyped-def]
+        return u
+
+    def dual_step(self, u, z, h):  # type: ignore[no-untyped-def]
+        return min(max(u + (z - 1.0) / h, -1.0), 0.0)
+
+
+class SquaredHinge(NamedTuple):
+    """max(0, 1 − z)²."""
+
+    domain = (-math.inf, 0.0)
+    regression = False
+
+    def value(self, z):  # type: ignore[no-untyped-def]
+        margin = max(0.0, 1.0 - z)
+        return margin * margin
+
+    def slope(self, z):  # type: ignore[no-untyped-def]
+        return -2.0 * max(0.0, 1.0 - z)
+
+    def curvature(self, z):  # type: ignore[no-untyped-def]
+        return 2.0 if z < 1.0 else 0.0
+
+    def conjugate(self, u):  # type: ignore[no-untyped-def]
+        return u + 0.25 * u * u
+
+    def dual_step(self, u, z, h):  # type: ignore[no-untyped-def]
+        return min((h * u + z - 1.0) / (h + 0.5), 0.0)
+
+
+@register_jitable
+def _entropy(p: float) -> float:
+    """p·log p, 0 at 0."""
+    return p * math.log(p) if p > 0.0 else 0.0
+
+
+class Logistic(NamedTuple):
+    """log(1 + exp(−z))."""
+
+    domain = (-1.0, 0.0)
+    regression = False
+
+    def value(self, z):  # type: ignore[no-untyped-def]
+        # Without overflow, and exact to the last digits where the loss is small.
+        return math.log1p(math.exp(-abs(z))) + max(0.0, -z)
+
+    def slope(self, z):  # type: ignore[no-untyped-def]
+        e = math.exp(-abs(z))
+        return -e / (1.0 + e) if z > 0.0 else -1.0 / (1.0 + e)
+
+    def curvature(self, z):  # type: ignore[no-untyped-def]
+        e = math.exp(-abs(z))
+        return e / ((1.0 + e) * (1.0 + e))
+
+    def conjugate(self, u):  # type: ignore[no-untyped-def]
+        return _entropy(-u) + _entropy(1.0 + u)
+
+    def dual_step(self, u, z, h):  # type: ignore[no-untyped-def]
+        # v = ℓ'(t) where g(t) = t − z + h(ℓ'(t) − u) is zero. Newton's steps, guarded by a bracket.
+        low = z + h * u
+        high = z + h * (1.0 + u)
+        t = min(max(z, low), high)
+        for _ in range(60):
+            e = math.exp(-abs(t))
+            v = -e / (1.0 + e) if t > 0.0 else -1.0 / (1.0 + e)
+            g = t - z + h * (v - u)
+            if abs(g) <= 1e-14 * (1.0 + abs(z) + h):
+                break
+            if g > 0.0:
+                high = t
+            else:
+                low = t
+            new = t - g / (1.0 + h * e / ((1.0 + e) * (1.0 + e)))
+            t = new if low < new < high else 0.5 * (low + high)
+        e = math.exp(-abs(t))
+        return -e / (1.0 + e) if t > 0.0 else -1.0 / (1.0 + e)
+
+
+LOSSES: dict[str, Callable[..., Any]] = {
+    "hinge": Hinge,
+    "squared_hinge": SquaredHinge,
+    "logistic": Logistic,
+}
+
+
+# -- how compiled loops call a loss -------------------------------------------------------
+
+
+def value(self, z):  # type: ignore[no-untyped-def]
+    """ℓ(z)."""
+    return self.value(z)
+
+
+def slope(self, z):  # type: ignore[no-untyped-def]
+    """A subgradient of ℓ at z."""
+    return self.slope(z)
+
+
+def curvature(self, z):  # type: ignore[no-untyped-def]
+    """ℓ''(z), of a smooth loss."""
+    return self.curvature(z)
+
+
+def conjugate(self, u):  # type: ignore[no-untyped-def]
+    """ℓ*(u)."""
+    return self.conjugate(u)
+
+
+def dual_step(self, u, z, h):  # type: ignore[no-untyped-def]
+    """argmin over v of ℓ*(v) − z·v + ½h(v − u)²."""
+    return self.dual_step(u, z, h)
+
+
+def argument(loss, s, y):  # type: ignore[no-untyped-def]
+    """z of a row with score s and label or target y."""
+    return s - y if loss.regression else y * s
+
+
+def direction(loss, y):  # type: ignore[no-untyped-def]
+    """dz/ds."""
+    return 1.0 if loss.regression else y
+
+
+@overload(value)
+def _value(self, z):  # type: ignore[no-untyped-def]
+    return self.instance_class.value
+
+
+@overload(slope)
+def _slope(self, z):  # type: ignore[no-untyped-def]
+    return self.instance_class.slope
+
+
+@overload(curvature)
+def _curvature(self, z):  # type: ignore[no-untyped-def]
+    return self.instance_class.curvature
+
+
+@overload(conjugate)
+def _conjugate(self, u):  # type: ignore[no-untyped-def]
+    return self.instance_class.conjugate
+
+
+@overload(dual_step)
+def _dual_step(self, u, z, h):  # type: ignore[no-untyped-def]
+    return self.instance_class.dual_step
+
+
+@overload(argument)
+def _argument(loss, s, y):  # type: ignore[no-untyped-def]
+    if loss.instance_class.regression:
+        return lambda loss, s, y: s - y
+    return lambda loss, s, y: y * s
+
+
+@overload(direction)
+def _direction(loss, y):  # type: ignore[no-untyped-def]
+    if loss.instance_class.regression:
+        return lambda loss, y: 1.0
+    return lambda loss, y: y
