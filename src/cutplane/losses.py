@@ -26,6 +26,8 @@ and what it may have:
 
     curvature(z)        ℓ''(z), for smooth losses; None where ℓ has kinks
     regression          True if z = s − y
+    transcendental      True if a pass is dominated by exponentials or logarithms
+    reach               sup of −z·ℓ'(z), which bounds |w|² for Pegasos; None if there is none
 
 ``dual_step`` is the step of coordinate descent on one row (h = C_i·|x_i|²), and also the slope of
 the smoothed loss max_u u·z − ℓ*(u) − ½h(u − shift)² that Newton's method works on.
@@ -46,6 +48,8 @@ class Loss(Protocol):
     domain: ClassVar[tuple[float, float]]
     curvature: ClassVar[Any]
     regression: ClassVar[bool]
+    transcendental: ClassVar[bool]
+    reach: ClassVar[float | None]
 
     def value(self, z: float) -> float: ...
     def slope(self, z: float) -> float: ...
@@ -59,6 +63,8 @@ class Hinge(NamedTuple):
     domain = (-1.0, 0.0)
     curvature = None
     regression = False
+    transcendental = False
+    reach = 1.0
 
     def value(self, z):  # type: ignore[no-untyped-def]
         return max(0.0, 1.0 - z)
@@ -78,6 +84,8 @@ class SquaredHinge(NamedTuple):
 
     domain = (-math.inf, 0.0)
     regression = False
+    transcendental = False
+    reach = 0.5
 
     def value(self, z):  # type: ignore[no-untyped-def]
         margin = max(0.0, 1.0 - z)
@@ -107,6 +115,8 @@ class Logistic(NamedTuple):
 
     domain = (-1.0, 0.0)
     regression = False
+    transcendental = True
+    reach = 0.27846454276107
 
     def value(self, z):  # type: ignore[no-untyped-def]
         # Without overflow, and exact to the last digits where the loss is small.

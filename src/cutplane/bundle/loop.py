@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..oracles import Cut, Oracle, Refreshing, Resumable
-from ..result import Iteration, Status
+from ..result import Status
 from .reduced import Bundle, ReducedSolution
 from .solver import (
     LINE_PART,
@@ -38,6 +38,9 @@ DRIFT = 1e-12
 # Iterations after which the scores of the best point are computed anew. Rounding does not ask for
 # it so soon; but what is lost elsewhere with rows can be made again from what came since.
 REFRESH = 64
+# How far above the minimum over a free bias the risk at w_t may be, and that at a cut, as a part
+# of the gap.
+TRIAL_PART = 2.5e-4
 
 
 class BundleSolver(IterativeSolver):
@@ -73,10 +76,8 @@ class BundleSolver(IterativeSolver):
         self.solution: ReducedSolution | None = None
         self.point = oracle.new_point()
         self.trial = oracle.new_point()
-        self.trial.rough = position is not None  # else it may become the best point
         self.recorder: Recorder | None = None
         self.due: Callable[[], bool] | None = None
-        self._placed: float | None = None  # λ of the next cut, if it was chosen on the line
 
     def active_cuts(self) -> tuple[Cut, ...]:
         return tuple(Cut(a, offset) for a, offset in self.bundle.active())
@@ -97,6 +98,9 @@ class BundleSolver(IterativeSolver):
             slack = self.oracle.slack(self.best.primal, self.C)
             self.dual = max(self.dual, solution.dual - slack)
             with self.watch.phase("scores"):
+                if self.position is not None:  # else it may become the best point
+                    gap = max(0.0, self.best.primal - self.dual)
+                    self.trial.tolerance = TRIAL_PART * gap / self.C
                 self.oracle.evaluate(solution.w, self.trial)
             with self.watch.phase("line_search"):
                 step = self._move_best(solution.squared_norm)
@@ -206,7 +210,6 @@ class BundleSolver(IterativeSolver):
             return True
         self._keep(self.point)
         self._forget_cuts()
-        self._placed = None
         converged = self.stop.converged(self.best.primal, self.dual, self.C)
         return status is not Status.CONVERGED or converged
 
@@ -219,26 +222,8 @@ class BundleSolver(IterativeSolver):
         else:
             if self.trace:
                 self.line_tolerance = max(LINE_TOLERANCE, LINE_PART * self._position_after())
-            self._placed = None
-            step = self._descend(self.point, self.trial, trial_squared_norm, self._place)
-        taken = self._keep_if_better(self.point, step)
-        if taken != step:
-            self._placed = None
-        return taken
-
-    def _place(self, step: float, fall: float) -> float:
-        """Choose λ of the next cut, from how far the risk on the line is expected to fall.
-
-        So the cut can be asked for together with the objective, which is not known yet.
-        """
-        assert self.position is not None and self.solution is not None
-        primal = self.best.primal
-        primal -= self.C * fall if np.isfinite(fall) else 0.0
-        trial = 0.5 * self.solution.squared_norm + self.C * self.trial.risk
-        number = len(self.trace) + 1
-        record = Iteration(number, primal, self.dual, trial, step, len(self.bundle), 0.0)
-        self._placed = self.position.next(record, [*self.trace, record])
-        return self._placed
+            step = self._descend(self.point, self.trial, trial_squared_norm)
+        return self._keep_if_better(self.point, step)
 
     def _position_after(self) -> float:
         """λ of a cut after the last iteration."""
@@ -262,8 +247,7 @@ class BundleSolver(IterativeSolver):
         if self._stuck():
             self._forget_cuts()
             return self.oracle.cut(self.trial)
-        position = self._position_after() if self._placed is None else self._placed
-        return self.oracle.cut(self.point, self.trial, position)
+        return self.oracle.cut(self.point, self.trial, self._position_after())
 
     def _stuck(self) -> bool:
         """Whether the last iteration has changed nothing: the same cut would change nothing again.

@@ -208,12 +208,8 @@ class IterativeSolver(ABC):
         point: Point,
         trial: Point,
         trial_squared_norm: float,
-        position: Callable[[float, float], float] | None = None,
     ) -> float:
-        """Move a point to the minimum of F on the line towards a trial point; returns the step.
-
-        ``position`` says where the cut after it will be, as for a ``Line``.
-        """
+        """Move a point to the minimum of F on the line towards a trial point; returns the step."""
         start, end = point.w.reshape(-1), trial.w.reshape(-1)
         start_squared, mixed, squared = vectors.line_products(start, end)
         reach = start_squared + trial_squared_norm
@@ -224,7 +220,6 @@ class IterativeSolver(ABC):
             slope=mixed / self.C,
             tolerance=self.line_tolerance * max(0.0, self.best.primal - self.dual) / self.C,
             longest=np.inf if squared > NEARBY**2 * reach else LONGEST_FROM_NEARBY,
-            position=position,
         )
         return self.oracle.descend(line)
 

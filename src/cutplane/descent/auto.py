@@ -35,9 +35,9 @@ import numpy as np
 
 from ..bundle import AdaptivePosition, Best, BundleSolver, IterativeSolver, Observer, StopRule
 from ..data.blocks import CSRBlock
+from ..losses import Hinge, SquaredHinge
 from ..oracles import Cut, Oracle, Point, RowOracle
 from ..result import Iteration, Status
-from ..risks import HingeRisk, SquaredHingeRisk
 from .curvature import row_length
 from .newton import NewtonSolver
 from .passes import squared_norms
@@ -260,7 +260,7 @@ class AutoSolver(IterativeSolver):
         if self._newton_next:
             features = matrix.shape[1]
             long = _long_rows(oracle)
-            smooth = isinstance(oracle.risk, SquaredHingeRisk)  # it takes a few steps only
+            smooth = isinstance(oracle.risk.loss, SquaredHinge)  # it takes a few steps only
             if smooth or (matrix.numbers >= CHEAP_FACTOR * features**2 and not long):
                 return 0
             self._dear = long or features**3 >= DEAR_FACTOR * matrix.numbers
@@ -280,7 +280,7 @@ class AutoSolver(IterativeSolver):
     def _needs_look(self) -> bool:
         """Whether cutting planes go first, for a few iterations, to see how hard the problem is."""
         oracle = self.oracle
-        if not _suits_newton(oracle) or not isinstance(oracle.risk, HingeRisk):
+        if not _suits_newton(oracle) or not isinstance(oracle.risk.loss, Hinge):
             return False
         if not _long_rows(oracle):
             return False
@@ -295,7 +295,7 @@ def _has_dual_steps(oracle: Oracle) -> TypeGuard[RowOracle]:
     """Whether rows have dual variables that descent and Newton's method know."""
     if not isinstance(oracle, RowOracle) or oracle.slack(1.0, 1.0) != 0.0:
         return False
-    hinge = isinstance(oracle.risk, HingeRisk | SquaredHingeRisk)
+    hinge = isinstance(getattr(oracle.risk, "loss", None), Hinge | SquaredHinge)
     return hinge and oracle.matrix.numbers >= SMALL
 
 

@@ -29,10 +29,10 @@ from ..bundle import IterativeSolver, Observer, StopRule
 from ..data.blas import single_threaded_blas
 from ..data.blocks import Block
 from ..loops import newton as loops
+from ..losses import Hinge, SquaredHinge
 from ..oracles import Cut, Point, RowOracle
 from ..oracles.line import newton
 from ..result import Status
-from ..risks import HingeRisk, SquaredHingeRisk
 from .curvature import Curvature
 
 # The first width: at w = 0 all rows are inside, and the first step is one of least squares.
@@ -84,10 +84,10 @@ class NewtonSolver(IterativeSolver):
             stop = replace(stop, max_iter=MOST_ITERATIONS)
         super().__init__(oracle, C, stop, observer)
         targets, risk = oracle.targets, oracle.risk
-        if not isinstance(risk, HingeRisk | SquaredHingeRisk):
+        if not isinstance(getattr(risk, "loss", None), Hinge | SquaredHinge):
             raise TypeError(f"{type(risk).__name__} is not smoothed; the hinges are")
         rows = len(targets.labels)
-        self._hinge = isinstance(risk, HingeRisk)
+        self._hinge = isinstance(risk.loss, Hinge)
         self._width, self._most = (WIDTH, 1.0) if self._hinge else (0.5, math.inf)
         self._shift = np.zeros(rows)
         if dual_point is not None and self._hinge:

@@ -20,8 +20,8 @@ import numpy as np
 from ..data import BlockedMatrix
 from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, RowMajorBlock, read_only
 from ..loops import coordinate as loops
+from ..losses import Hinge, SquaredHinge
 from ..oracles import RowOracle
-from ..risks import HingeRisk, SquaredHingeRisk
 from .lanes import Lanes, worth_lanes
 
 # A tile has at least so many rows, or numbers where rows are short. Tiles of 1024 rows of text
@@ -158,11 +158,8 @@ class Passes:
         squares: np.ndarray | None = None,
     ) -> None:
         risk, targets, matrix = oracle.risk, oracle.targets, oracle.matrix
-        if not isinstance(risk, HingeRisk | SquaredHingeRisk):
-            raise TypeError(
-                f"{type(risk).__name__} has no coordinate steps; "
-                "HingeRisk and SquaredHingeRisk have"
-            )
+        if not isinstance(getattr(risk, "loss", None), Hinge | SquaredHinge):
+            raise TypeError(f"{type(risk).__name__} has no coordinate steps; the hinges have")
         self._rng = rng
         self._matrix = matrix
         self._free_bias = oracle.free_bias
@@ -188,7 +185,7 @@ class Passes:
         self.alpha = np.zeros(rows)
         self.visited = 0
         self.gain = self.dual = 0.0
-        hinge = isinstance(risk, HingeRisk)
+        hinge = isinstance(risk.loss, Hinge)
         self._upper = weights if hinge else np.where(weights > 0.0, np.inf, 0.0)
         self._ridge = np.zeros(rows)
         if not hinge:

@@ -11,11 +11,10 @@ import numpy as np
 
 from ..data import BlockedMatrix
 from ..exec import Executor
-from ..loops import hinge
 from ..oracles import LinearOracle, Oracle, RowOracle, WholeSurface
 from ..oracles.remote import RemoteMatrix
 from ..oracles.structured import JointModel, StructuredOracle
-from ..risks import HingeRisk, Risk, Targets, WholeRisk
+from ..risks import Risk, Targets, WholeRisk
 from ._form import NearlyFreeBias
 
 
@@ -92,7 +91,7 @@ class RowProblem(Problem):
 
     def digest(self) -> bytes:
         digest = hashlib.blake2b(digest_size=16)
-        digest.update(repr((type(self.risk).__name__, self.constant, self.free_bias)).encode())
+        digest.update(repr((self.risk, self.constant, self.free_bias)).encode())
         digest.update(self.targets.labels.data)
         digest.update(self.targets.weights.data)
         return digest.digest()
@@ -100,14 +99,14 @@ class RowProblem(Problem):
     def carried(self, dual_point: np.ndarray, factor: float) -> np.ndarray:
         """A dual point divided by C, for another C: ``factor`` is the old one by the new one.
 
-        Rows of the hinge at their bound stay there. Where the others' margins are 1 their α
+        Rows of a loss with kinks stay at their bound. Where the others' margins are 1 their α
         hardly depends on C, so that α/C changes by the factor.
         """
-        if not isinstance(self.risk, HingeRisk):
+        if self.risk.smooth:
             return dual_point
-        carried = np.empty_like(dual_point)
-        hinge.carry(dual_point, self.targets.weights, factor, carried)
-        return carried
+        weights = self.targets.weights
+        held = dual_point >= weights * (1.0 - 1e-12)
+        return np.where(held, weights, np.minimum(dual_point * factor, weights))
 
 
 @dataclass(frozen=True)

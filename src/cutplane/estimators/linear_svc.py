@@ -20,9 +20,10 @@ from .._checks import (
 )
 from ..data import BlockedMatrix
 from ..exec import SerialExecutor
+from ..losses import LOSSES
 from ..oracles.remote import RemoteMatrix
 from ..result import Iteration
-from ..risks import CrammerSingerRisk, HingeRisk, LogisticRisk, Risk, SquaredHingeRisk, Targets
+from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
 from ._base import LinearModel
 from ._callbacks import with_callbacks
 from ._cluster import blocks_for
@@ -33,11 +34,6 @@ from ._solve import SOLVERS
 from ._warnings import warn_unless_converged
 from .checkpoint import Checkpoint
 
-LOSSES: dict[str, Callable[[], Risk]] = {
-    "hinge": HingeRisk,
-    "squared_hinge": SquaredHingeRisk,
-    "logistic": LogisticRisk,
-}
 MULTI_CLASS = ("ovr", "crammer_singer")
 
 
@@ -320,7 +316,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             f"class {self.classes_[positive]}",
             form.constant,
             targets,
-            LOSSES[self.loss](),
+            LossRisk(LOSSES[self.loss]()),
             form.free_bias,
         )
 

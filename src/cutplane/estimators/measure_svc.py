@@ -12,10 +12,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks import check_choice, check_flag, check_number, check_weights
+from ..losses import Hinge
 from ..result import Iteration
 from ..risks import (
     F1Risk,
-    HingeRisk,
+    LossRisk,
     PairRisk,
     Targets,
     TopRisk,
@@ -238,7 +239,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         if self.measure == "error_rate":
             # Weights that sum to 1 make the sum of the losses the risk.
             targets = Targets.make(labels, weights / weights.sum())
-            return RowProblem(label, constant, targets, HingeRisk(), self._has_free_bias())
+            return RowProblem(label, constant, targets, LossRisk(Hinge()), self._has_free_bias())
         return WholeProblem(label, constant, self._risk(labels, weights))
 
     def _risk(self, labels: np.ndarray, weights: np.ndarray) -> WholeRisk:

@@ -16,10 +16,11 @@ from ..bundle import StopRule
 from ..data.blas import single_threaded_blas
 from ..exec import Executor, SerialExecutor
 from ..kernels import KernelMatrix, ProductMatrix
+from ..losses import Hinge
 from ..oracles.constant import ConstantOracle, RowPopulation
 from ..oracles.sampled import SampledOracle
 from ..result import Iteration, SolveResult
-from ..risks import CrammerSingerRisk, HingeRisk, Risk, Targets
+from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
 from ._base import STOPPING
 from ._kernel_base import KernelMachine
 from ._kernel_solve import SINGLE_BOUND, SINGLE_TOL
@@ -321,7 +322,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
             positive = 1 if len(self.classes_) == 2 else k
             label = str(self.classes_[positive])
             labels = np.where(encoded == positive, 1.0, -1.0)
-            risk = HingeRisk()
+            risk = LossRisk(Hinge())
         targets = Targets.make(labels, weights)
         rng = np.random.default_rng(seed)
         size = int(self.sample_size)

@@ -42,24 +42,23 @@ def coefficients(scores, labels, weights, coef):
 
 
 @jit
-def line_value(start, end, k, labels, weights):
-    """Value and derivative at start + k(end − start)."""
-    total = 0.0
-    slope = 0.0
-    for i in range(start.shape[0]):
-        y = labels[i]
-        here = start[i, y] + k * (end[i, y] - start[i, y])
-        highest = here
-        worst = y
-        for c in range(start.shape[1]):
-            s = start[i, c] + k * (end[i, c] - start[i, c]) + 1.0
-            if c != y and s > highest:
-                highest = s
-                worst = c
-        if worst != y:
-            total += weights[i] * (highest - here)
-            slope += weights[i] * (end[i, worst] - start[i, worst] - end[i, y] + start[i, y])
-    return total, slope
+def line_slopes(start, end, steps, labels, weights, slopes):
+    """slopes[j] = d/dk Σ weight·loss at start + k(end − start), for k = steps[j]."""
+    for j in range(steps.shape[0]):
+        k = steps[j]
+        total = 0.0
+        for i in range(start.shape[0]):
+            y = labels[i]
+            highest = start[i, y] + k * (end[i, y] - start[i, y])
+            worst = y
+            for c in range(start.shape[1]):
+                s = start[i, c] + k * (end[i, c] - start[i, c]) + 1.0
+                if c != y and s > highest:
+                    highest = s
+                    worst = c
+            change = end[i, worst] - start[i, worst] - end[i, y] + start[i, y]
+            total += weights[i] * change
+        slopes[j] = total
 
 
 @jit

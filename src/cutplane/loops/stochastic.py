@@ -22,25 +22,12 @@ import math
 
 import numpy as np
 
+from .. import losses
 from .._jit import jit
 
-HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2
 STEP, BIAS = 0, 1
 SMALLEST_SCALE = 1e-100
 LONGEST_STEP = 0.5  # η·weight·|x|² that leads to the squared hinge's minimum
-
-
-@jit
-def _slope(loss, z):
-    """u = −loss'(z)."""
-    if loss == HINGE:
-        return 1.0 if z < 1.0 else 0.0
-    if loss == SQUARED_HINGE:
-        return 2.0 * (1.0 - z) if z < 1.0 else 0.0
-    if z > 0.0:
-        e = math.exp(-z)
-        return e / (1.0 + e)
-    return 1.0 / (1.0 + math.exp(z))
 
 
 @jit
@@ -144,9 +131,6 @@ def visit(
     more; 0 for none. ``bias_rate`` is the rate of the unregularised bias as a
     part of η, 0 to leave it alone. ``state`` is (t, bias). ``coef`` gets −y·u, or
     what a capped step used of it, for w is made of these −coef·x and of no more.
-
-    The branch on the loss is taken per row, against the house rule: it is always
-    predicted, and three kernels would differ in nothing else.
     """
     t = state[STEP]
     bias = state[BIAS]
@@ -163,7 +147,7 @@ def visit(
         if constant != 0.0:
             product += constant * w[last]
         score = scale * product
-        slope = _slope(loss, y * (score + bias))
+        slope = -losses.slope(loss, y * (score + bias))
         coef[i] = -y * slope
         t += 1.0
         if t > 1.0:  # the first step would shrink by 0, but w is 0 there

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..data import BlockedMatrix
 from ..data.partitions import PartitionShare
-from ..data.parts import ChunkSums, SumPlan
+from ..data.parts import SumPlan
 from ..data.shares import FolderShare
 from ..exec import SerialExecutor, make_executor
 from ..exec.cluster import worker_memory, worker_threads
@@ -23,7 +23,6 @@ from ..exec.orders import play
 from ..risks import Risk, Scores, Targets
 from .products import RowProducts
 from .row_passes import RowPasses
-from .selection import SORT_BELOW, Grid, Peek
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,6 @@ class Slot:
 
 
 COEF = Slot(-1)
-# Steps that are sent ahead of the question for them.
-PEEK = 4096
 
 
 class Source(Protocol):
@@ -76,15 +73,12 @@ class RowTask:
         Of all weights.
     slices : sequence of slice
         Its rows in chunks.
-    counts : sequence of int
-        Chunks of each of its parts.
     """
 
     labels: np.ndarray
     weights: np.ndarray
     total: float
     slices: Sequence[slice]
-    counts: Sequence[int]
 
 
 def _writable(array: np.ndarray) -> np.ndarray:
@@ -150,8 +144,7 @@ class RowsHolder:
         """A problem begins whose risk is a sum over rows."""
         targets = Targets(_writable(task.labels), _writable(task.weights), task.total)
         executor = SerialExecutor() if light else self._executor
-        sums = ChunkSums(task.counts, self._plan.first, self._plan.nodes)
-        self._passes = RowPasses(targets, risk, task.slices, executor, sums)
+        self._passes = RowPasses(targets, risk, task.slices, executor)
 
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
         """Move the scores of a point to w."""
@@ -180,16 +173,6 @@ class RowsHolder:
     def start_anew(self) -> None:
         """The next gradients are computed from all rows."""
         self._products.start_anew()
-
-    def peek(self, grid: Grid) -> list[Peek]:
-        """Steps near the middle of a grid, where the zero is expected."""
-        return grid.around(self._passes.steps(), PEEK)
-
-    def few_steps(self) -> list[Any]:
-        """The steps, or for each chunk nothing if they are many."""
-        steps = self._passes.steps()
-        many = sum(len(positions) for positions, _ in steps) > SORT_BELOW
-        return [None] * len(steps) if many else steps
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

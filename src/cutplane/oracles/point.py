@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..risks import Scores
 from .line import Height
+from .search import Bracket
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Point:
 
     ``scores`` are without the bias b, which is kept apart. ``coef`` and ``offset`` are
     the plane that touches a risk of all scores at once there; sums over rows leave
-    them empty, because theirs is as cheap to compute as to keep. A ``rough`` one is on the way
-    somewhere: its bias need not be better than searches along lines need it.
+    them empty, because theirs is as cheap to compute as to keep. ``tolerance`` is how far above the
+    minimum over a free bias the risk may be, and ``bracket`` where the bias was found.
     """
 
     w: np.ndarray
@@ -39,7 +39,8 @@ class Point:
     risk: float = np.inf
     coef: np.ndarray = field(default_factory=_no_numbers)
     offset: float = 0.0
-    rough: bool = False
+    tolerance: float = 0.0
+    bracket: Bracket | None = None
 
     def view(self) -> Scores:
         """The scores with the bias."""
@@ -50,14 +51,14 @@ class Point:
         self.scores[...] = other.scores
         self.coef[...] = other.coef
         self.w, self.bias, self.risk = other.w, other.bias, other.risk
-        self.offset = other.offset
+        self.offset, self.bracket = other.offset, other.bracket
 
     def take(self, other: Point) -> None:
         """Become the other point, which gets this one's buffers and becomes useless."""
         self.scores, other.scores = other.scores, self.scores
         self.coef, other.coef = other.coef, self.coef
         self.w, self.bias, self.risk = other.w, other.bias, other.risk
-        self.offset = other.offset
+        self.offset, self.bracket = other.offset, other.bracket
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,7 @@ class Line:
 
         ½·curvature·k² + slope·k + R(start + k(end − start))   over 0 ≤ k ≤ longest,
 
-    to within ``tolerance`` of the minimum. ``position`` says where the cut after it will be, if it
-    depends on no more than (k, by how much about the function falls until there): the λ of
-    start + λ(end − start) with the start that has moved. It is asked once at most.
+    to within ``tolerance`` of the minimum.
     """
 
     start: Point
@@ -77,9 +76,11 @@ class Line:
     slope: float
     tolerance: float
     longest: float = np.inf
-    position: Callable[[float, float], float] | None = None
+
+    def value(self, k: float, risk: float) -> float:
+        """The function at k, from the risk there."""
+        return risk + k * (self.slope + 0.5 * self.curvature * k)
 
     def height(self, k: float, risk: float, derivative: float) -> Height:
         """The function at k, from the risk there and its derivative in k."""
-        value = risk + k * (self.slope + 0.5 * self.curvature * k)
-        return Height(k, value, derivative + self.slope + self.curvature * k)
+        return Height(k, self.value(k, risk), derivative + self.slope + self.curvature * k)

@@ -12,23 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..data.parts import SumPlan, add_nodes
-from ..exec import Executor, SerialExecutor
+from ..exec import Executor
 from ..exec.cluster import Crew
-from ..exec.orders import Order
 from ..risks import Risk, Scores, Targets
-from .bias_bins import Band, BiasBins
 from .changes import MOST_UPDATES
 from .holder import COEF, RowTask, Slot, Task
-from .octaves import Octaves
 from .rounds import Rounds
-from .row_passes import Points, Question
-from .selection import Grid, Listed, ListedSteps
-
-
-def _step(name: str, arguments: Sequence[Any], updates: bool) -> Order:
-    """An order or a question that comes next."""
-    answers_only = name in ("offset", "bias_profiles") or (name == "gradients" and not updates)
-    return Order(name, tuple(arguments), lasting=not answers_only)
 
 
 class RemoteMatrix:
@@ -174,8 +163,6 @@ class RemotePasses:
     risk : Risk
     slices : sequence of slice
         All rows, in chunks.
-    counts : sequence of int
-        Chunks of each part.
     light : bool
         Whether a pass is not worth more than one thread.
     """
@@ -189,14 +176,11 @@ class RemotePasses:
         targets: Targets,
         risk: Risk,
         slices: Sequence[slice],
-        counts: Sequence[int],
         light: bool,
     ) -> None:
         self._rounds = products.rounds
         self._matrix = matrix
-        self._updates = products.updates
         self._slots = 0
-        self._kept: ListedSteps | None = None  # steps of the bin looked at, if they are here
         shares = [
             RowTask(
                 targets.labels[rows],
@@ -207,9 +191,8 @@ class RemotePasses:
                     for chunk in slices
                     if rows.start <= chunk.start and chunk.stop <= rows.stop
                 ],
-                counts[plan.first : plan.last],
             )
-            for plan, rows in zip(matrix.plans, matrix.member_rows(), strict=True)
+            for rows in matrix.member_rows()
         ]
         self._rounds.post("begin_rows", risk, light, shares=shares)
         self._rounds.keep()
@@ -221,33 +204,24 @@ class RemotePasses:
     def blend(self, start: Slot, end: Slot, k: float, into: Slot) -> None:
         self._rounds.post("blend", start, end, k, into)
 
-    def value(
-        self, at: Scores, ahead: Sequence[Question] = (), then: Sequence[Question] = ()
-    ) -> list[float]:
-        orders = [Order(name, tuple(arguments)) for name, *arguments in ahead]
-        steps = [_step(name, arguments, self._updates) for name, *arguments in then]
-        known = None if then else self._rounds.known("value", at)
-        if known is not None:  # the others go with the first of them
-            self._rounds.suggest(orders)
-            return known
-        return self._rounds.ask("value", at, ahead=orders, then=steps)
+    def value(self, at: Scores) -> list[float]:
+        return self._rounds.ask("value", at)
 
-    # -- planes ---------------------------------------------------------------
+    def line_slopes(self, start: Scores, end: Scores, steps: np.ndarray) -> list[np.ndarray]:
+        return self._rounds.ask("line_slopes", start, end, steps)
 
-    def active_weights(self, at: Scores) -> list[np.ndarray]:
-        return self._rounds.ask("active_weights", at)
+    def bias_slopes(self, scores: Slot, biases: np.ndarray) -> list[np.ndarray]:
+        return self._rounds.ask("bias_slopes", scores, biases)
 
-    def fill(self, at: Scores, positive: float | None = None, negative: float = 0.0) -> None:
-        self._rounds.post("fill", at, positive, negative)
+    def fill(self, scores: Slot, low: float, high: float, part: float) -> None:
+        self._rounds.post("fill", scores, low, high, part)
 
     def set_coef(self, coef: np.ndarray) -> None:
         shares = [coef[rows] for rows in self._matrix.member_rows()]
         self._rounds.post("set_coef", shares=shares)
 
     def offset(self) -> list[float]:
-        return self._rounds.ask(
-            "offset", ahead=[Order("gradients", (COEF,), lasting=self._updates)]
-        )
+        return self._rounds.ask("offset")
 
     def weigh(self) -> list[np.ndarray]:
         return self._rounds.ask("weigh")
@@ -257,71 +231,3 @@ class RemotePasses:
 
     def slope(self, start: Slot, end: Slot) -> list[float]:
         return self._rounds.ask("slope", start, end)
-
-    # -- the bias and lines ---------------------------------------------------
-
-    def bias_derivatives(self, at: Scores) -> list[np.ndarray]:
-        return self._rounds.ask("bias_derivatives", at)
-
-    def line(self, start: Scores, end: Scores, k: float) -> list[np.ndarray]:
-        return self._rounds.ask("line", start, end, k)
-
-    def line_and_bias(self, start: Slot, end: Slot, points: Points) -> list[np.ndarray]:
-        return self._rounds.ask("line_and_bias", start, end, points)
-
-    def profile_bias(
-        self, scores: Slot, bins: BiasBins, then: Sequence[Question] = ()
-    ) -> np.ndarray:
-        steps = [_step(name, arguments, self._updates) for name, *arguments in then]
-        return self._matrix.add_up(self._rounds.ask("bias_profiles", scores, bins, then=steps))
-
-    def fill_band(self, scores: Slot, band: Band) -> None:
-        self._rounds.post("fill_band", scores, band)
-
-    def profile_line(self, start: Scores, end: Scores, octaves: Octaves) -> np.ndarray:
-        sums = self._rounds.ask("line_profiles", start, end, octaves)
-        return self._matrix.add_up(sums)
-
-    def list_line(
-        self, start: Scores, end: Scores, first: float, last: float, grid: Grid
-    ) -> list[Listed]:
-        self._kept = None
-        arguments = (start, end, first, last, grid)
-        ahead = [Order("peek", (grid,))]
-        return self._rounds.ask("list_line", *arguments, lasting=True, ahead=ahead)
-
-    def list_bias(self, at: Scores, first: float, last: float, grid: Grid) -> list[Listed]:
-        self._kept = None
-        ahead = [Order("peek", (grid,))]
-        return self._rounds.ask("list_bias", at, first, last, grid, lasting=True, ahead=ahead)
-
-    def histogram(self, grid: Grid) -> list[np.ndarray]:
-        if self._kept is not None:
-            return self._kept.histogram(grid)
-        return self._rounds.ask("histogram", grid)
-
-    def keep(self, grid: Grid, number: int) -> list[int]:
-        if self._kept is not None:
-            return self._kept.keep(grid, number)
-        peeks = self._rounds.known("peek", grid)
-        if peeks is not None and all(peek.first <= number <= peek.last for peek in peeks):
-            positions = [np.array(peek.positions) for peek in peeks]
-            jumps = [np.array(peek.jumps) for peek in peeks]
-            self._kept = ListedSteps(positions, jumps, SerialExecutor())
-            return self._kept.keep(grid, number)
-        finer = grid.inside(number)
-        ahead = [Order("few_steps")]
-        if finer is not None:
-            ahead.append(Order("histogram", (finer,)))
-        return self._rounds.ask("keep", grid, number, lasting=True, ahead=ahead)
-
-    def steps(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        if self._kept is not None:
-            return self._kept.steps()
-        steps = self._rounds.ask("few_steps")
-        if any(part is None for part in steps):
-            steps = self._rounds.ask("steps")
-        return steps
-
-    def least(self) -> list[float]:
-        return self._rounds.ask("least")

@@ -102,10 +102,6 @@ class Elsewhere(Protocol):
         """Scores and outputs of another point."""
         ...
 
-    def expect_plane(self) -> None:
-        """The next inference is for a plane."""
-        ...
-
     def begin_anew(self) -> None:
         """No point before matters any more."""
         ...
@@ -144,8 +140,6 @@ class JointSurface(PlaneSurface):
 
     def between(self, start: Point, end: Point, k: float) -> Point:
         point = self.spare()
-        if isinstance(self.model, Elsewhere):
-            self.model.expect_plane()
         self.blend(start, end, k, point)
         return point
 

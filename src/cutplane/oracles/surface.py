@@ -130,6 +130,7 @@ class Surface(ABC):
     def between(self, start: Point, end: Point, k: float) -> Point:
         """The point start + k(end − start) in a buffer of its own; w and risk are not computed."""
         point = self.spare()
+        point.tolerance = end.tolerance
         self._blend_scores(start, end, k, point)
         return point
 
@@ -137,7 +138,6 @@ class Surface(ABC):
         """A point for what is needed briefly."""
         if self._spare is None:
             self._spare = self.new_point(np.empty(0))
-            self._spare.rough = True
         return self._spare
 
     def state(self) -> dict[str, Any]:

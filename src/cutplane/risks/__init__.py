@@ -1,23 +1,18 @@
 """Risks: functions of scores. They never see the data or the weights of the model."""
 
-from .base import Risk, Scores, SmoothRisk, Targets, WholeRisk
-from .hinge import HingeRisk
+from .base import LossRisk, Risk, Scores, Targets, WholeRisk
 from .measures import F1Risk, TopRisk, best_threshold
 from .multiclass import CrammerSingerRisk
 from .pairs import PairRisk
-from .smooth import LogisticRisk, SquaredHingeRisk
 from .thresholds import fit_thresholds
 
 __all__ = [
     "CrammerSingerRisk",
     "F1Risk",
-    "HingeRisk",
-    "LogisticRisk",
+    "LossRisk",
     "PairRisk",
     "Risk",
     "Scores",
-    "SmoothRisk",
-    "SquaredHingeRisk",
     "Targets",
     "TopRisk",
     "WholeRisk",

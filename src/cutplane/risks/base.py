@@ -18,12 +18,13 @@ another solver.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..exec import Executor
+from ..loops import rows as loops
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ class Risk(ABC):
     outputs: int | None = None
     #: Whether an unregularised bias can be minimised exactly.
     has_bias: bool = True
+    #: Whether the loss has a continuous derivative.
+    smooth: bool = False
     #: What a pass costs per score, in units of the hinge's.
     work: float = 1.0
 
@@ -80,43 +83,93 @@ class Risk(ABC):
         """Σ weight·loss."""
 
     @abstractmethod
-    def coefficients(self, scores: Scores, targets: Targets, out: np.ndarray) -> None:
-        """out = weight·(a subgradient of the loss in the score)."""
+    def coefficients(
+        self,
+        scores: np.ndarray,
+        low: float,
+        high: float,
+        part: float,
+        targets: Targets,
+        out: np.ndarray,
+    ) -> None:
+        """out = weight·(a subgradient of the loss in the score).
+
+        It is ``1 − part`` of the one at the bias ``low`` and ``part`` of that at ``high``.
+        """
 
     @abstractmethod
     def offset(self, coef: np.ndarray, targets: Targets) -> float:
         """Σ −weight·conjugate(coef/weight)."""
 
     @abstractmethod
-    def line(self, start: Scores, end: Scores, k: float, targets: Targets) -> tuple[float, float]:
-        """Value and derivative in k of Σ weight·loss at start + k(end − start)."""
+    def line_slopes(
+        self, start: Scores, end: Scores, steps: np.ndarray, targets: Targets
+    ) -> np.ndarray:
+        """Derivatives in k of Σ weight·loss at start + k(end − start), for several k."""
+
+    def bias_slopes(self, scores: np.ndarray, biases: np.ndarray, targets: Targets) -> np.ndarray:
+        """Derivatives of Σ weight·loss in the bias, at several; with ``has_bias``."""
+        raise TypeError(f"{self!r} has no exact unregularised bias")
+
+
+@dataclass(frozen=True)
+class LossRisk(Risk):
+    """The mean of a loss of one score per row."""
+
+    loss: Any
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        return self.loss.curvature is not None
+
+    @property
+    def work(self) -> float:  # type: ignore[override]
+        return 10.0 if self.loss.transcendental else 1.0
+
+    def value(self, scores: Scores, targets: Targets) -> float:
+        return loops.value(self.loss, scores.values, scores.bias, targets.labels, targets.weights)
+
+    def coefficients(
+        self,
+        scores: np.ndarray,
+        low: float,
+        high: float,
+        part: float,
+        targets: Targets,
+        out: np.ndarray,
+    ) -> None:
+        loops.coefficients(self.loss, scores, low, high, part, targets.labels, targets.weights, out)
+
+    def offset(self, coef: np.ndarray, targets: Targets) -> float:
+        return loops.offset(self.loss, coef, targets.labels, targets.weights)
+
+    def line_slopes(
+        self, start: Scores, end: Scores, steps: np.ndarray, targets: Targets
+    ) -> np.ndarray:
+        slopes = np.empty(len(steps))
+        loops.line_slopes(
+            self.loss,
+            start.values,
+            start.bias,
+            end.values,
+            end.bias,
+            steps,
+            targets.labels,
+            targets.weights,
+            slopes,
+        )
+        return slopes
+
+    def bias_slopes(self, scores: np.ndarray, biases: np.ndarray, targets: Targets) -> np.ndarray:
+        slopes = np.empty(len(biases))
+        loops.bias_slopes(self.loss, scores, biases, targets.labels, targets.weights, slopes)
+        return slopes
 
     def clip_dual(self, u: np.ndarray, targets: Targets) -> np.ndarray:
-        """The nearest u with −y·u in the domain of the conjugate, for binary risks."""
-        return np.clip(u, 0.0, targets.weights)
-
-
-class SmoothRisk(Risk):
-    """A risk whose bias can be found by Newton's method."""
-
-    @abstractmethod
-    def bias_derivatives(self, scores: Scores, targets: Targets) -> tuple[float, float]:
-        """First and second derivative of Σ weight·loss in the bias."""
-
-    @abstractmethod
-    def line_and_bias(
-        self,
-        start: np.ndarray,
-        end: np.ndarray,
-        points: Sequence[tuple[float, float]],
-        targets: Targets,
-    ) -> np.ndarray:
-        """Σ weight·loss at start + k(end − start) + bias, for several (k, bias), with derivatives.
-
-        Value, first derivatives in k and in the bias, second ones in k, in k and the bias, in the
-        bias, and Σ |weight·derivative of the loss in the score|: shape (points, 7). ``start`` and
-        ``end`` are scores without bias.
-        """
+        """The nearest u ≥ 0 with −y·u in the domain of the conjugate, for classification."""
+        lowest = self.loss.domain[0]
+        most = -lowest * targets.weights if np.isfinite(lowest) else np.inf
+        return np.where(targets.weights > 0.0, np.clip(u, 0.0, most), 0.0)
 
 
 class WholeRisk(ABC):

@@ -10,7 +10,7 @@ labelling by loss and score together (Joachims, ICML 2005):
 A maximum of linear functions is convex. For a given table (a, b) the worst
 labelling predicts the a highest positives and the b highest negatives, so two
 sorted classes and a walk over tables find it: O(m log m) for the sort, O(m) after.
-(The error rate as Δ gives the mean hinge loss, which ``HingeRisk`` finds without a sort.)
+(The error rate as Δ gives the mean hinge loss, which a ``LossRisk`` finds without a sort.)
 
 **F1.** Δ = 1 − 2a/(p + a + b), over all labellings. ȳ = y gives R ≥ 0. The
 prediction ŷ = sign(s) has Σ (ŷ_i − y_i)s_i ≥ 0, so R(s) ≥ Δ(ŷ).

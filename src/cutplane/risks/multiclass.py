@@ -16,14 +16,29 @@ class CrammerSingerRisk(Risk):
     def __init__(self, classes: int) -> None:
         self.outputs = classes
 
+    def __repr__(self) -> str:
+        return f"CrammerSingerRisk({self.outputs})"
+
     def value(self, scores: Scores, targets: Targets) -> float:
         return loops.value(scores.values, targets.labels, targets.weights)
 
-    def coefficients(self, scores: Scores, targets: Targets, out: np.ndarray) -> None:
-        loops.coefficients(scores.values, targets.labels, targets.weights, out)
+    def coefficients(
+        self,
+        scores: np.ndarray,
+        low: float,
+        high: float,
+        part: float,
+        targets: Targets,
+        out: np.ndarray,
+    ) -> None:
+        loops.coefficients(scores, targets.labels, targets.weights, out)
 
     def offset(self, coef: np.ndarray, targets: Targets) -> float:
         return loops.offset(coef, targets.labels)
 
-    def line(self, start: Scores, end: Scores, k: float, targets: Targets) -> tuple[float, float]:
-        return loops.line_value(start.values, end.values, k, targets.labels, targets.weights)
+    def line_slopes(
+        self, start: Scores, end: Scores, steps: np.ndarray, targets: Targets
+    ) -> np.ndarray:
+        slopes = np.empty(len(steps))
+        loops.line_slopes(start.values, end.values, steps, targets.labels, targets.weights, slopes)
+        return slopes

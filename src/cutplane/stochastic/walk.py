@@ -7,48 +7,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..data.blocks import CSRBlock
 from ..loops import stochastic as loops
 from ..oracles import RowOracle
-from ..risks import HingeRisk, LogisticRisk, Risk, SquaredHingeRisk
 from .deal import Rows
 from .schedules import Schedule
 
 
-@dataclass(frozen=True)
-class _Loss:
-    """A loss as the kernels know it.
-
-    ``reach`` is sup_z(−z·loss'(z)). At the optimum λ|w|² is the mean of
-    −z_i·loss'(z_i), so |w|² ≤ reach/λ.
-    """
-
-    code: int
-    reach: float
-
-
-_LOSSES: dict[type[Risk], _Loss] = {
-    HingeRisk: _Loss(loops.HINGE, 1.0),
-    SquaredHingeRisk: _Loss(loops.SQUARED_HINGE, 0.5),
-    LogisticRisk: _Loss(loops.LOGISTIC, 0.27846454276107),
-}
-
-
-def _loss_of(risk: Risk) -> _Loss:
-    if type(risk) not in _LOSSES:
-        known = ", ".join(kind.__name__ for kind in _LOSSES)
-        raise TypeError(f"{type(risk).__name__} has no stochastic steps; these have: {known}")
-    return _LOSSES[type(risk)]
+def _loss_of(oracle: RowOracle) -> Any:
+    """The loss of a problem that has stochastic steps."""
+    loss = getattr(oracle.risk, "loss", None)
+    if loss is None or loss.reach is None:
+        raise TypeError(f"{oracle.risk!r} has no stochastic steps: a loss with a reach has")
+    return loss
 
 
 @dataclass(frozen=True)
 class Steps:
     """What a step depends on besides the row; symbols as in the kernels."""
 
-    loss: int
+    loss: Any
     decay: float
     constant: float
     bias_rate: float
@@ -58,14 +40,15 @@ class Steps:
     @classmethod
     def make(cls, oracle: RowOracle, C: float, schedule: Schedule) -> Steps:
         """The steps of a schedule on the oracle's problem."""
-        loss = _loss_of(oracle.risk)
+        loss = _loss_of(oracle)
+        # At the optimum λ|w|² is the mean of −z_i·loss'(z_i), so |w|² ≤ reach/λ.
         return cls(
-            loss=loss.code,
+            loss=loss,
             decay=1.0 / C,
             constant=float(oracle.constant),
             bias_rate=schedule.bias_rate if oracle.free_bias else 0.0,
             squared_radius=loss.reach * C if schedule.projected else math.inf,
-            capped=loss.code == loops.SQUARED_HINGE,
+            capped=math.isinf(loss.domain[0]),
         )
 
 

@@ -211,8 +211,6 @@ class ChainsOnCluster:
         self._rounds = Rounds(crew)
         self._rounds.set_base(len(crew.log))
         self._slots = 0
-        self._line: tuple[Point, Point] | None = None  # the last one
-        self._cutting = False
 
     def digest(self) -> bytes:
         """Identifies the data, the labels and the loss."""
@@ -238,27 +236,12 @@ class ChainsOnCluster:
         """No point before matters any more."""
         self._rounds.begin()
 
-    def expect_plane(self) -> None:
-        """The next inference is for a plane."""
-        self._cutting = True
-
     def infer(self, point: Point, executor: Executor) -> None:
-        """One round: what is asked next comes with it."""
-        ahead = [Order("planes", (point.scores,))] if self._cutting else self._slopes_at(point)
-        self._cutting = False
-        parts = self._rounds.ask("infer", point.scores, ahead=ahead)
+        """One round."""
+        parts = self._rounds.ask("infer", point.scores)
         point.risk, point.offset = map(float, np.sum(parts, axis=0))
 
-    def _slopes_at(self, point: Point) -> list[Order]:
-        """Derivatives that a line through a point asks for, on it or from it."""
-        if self._line is None or point is self._line[0]:
-            return []
-        start, end = (one.scores for one in self._line)
-        at = [point.scores, start] if point is self._line[1] else [point.scores]
-        return [Order("slope", (slot, start, end)) for slot in at]
-
     def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
-        self._line = (line.start, line.end)
         start, end = line.start.scores, line.end.scores
         return lambda point: sum(self._rounds.ask("slope", point.scores, start, end))
 
