@@ -9,7 +9,7 @@ The conjugate ℓ*(u) = max_z u·z − ℓ(z) is what certificates are made of: 
 gives a plane u·z − ℓ*(u) below ℓ, whether u is a slope, an average of slopes, or the dual point
 of another solver.
 
-A loss is a ``NamedTuple`` of its parameters whose methods are plain Python on numbers. Compiled
+A loss is a named tuple of its parameters whose methods are plain Python on numbers. Compiled
 loops take the loss as an argument and call the functions of the same names below, such as
 ``slope(loss, z)``: numba compiles one version of each loop per loss, with the method inlined.
 So a new loss is a class here and an entry of ``LOSSES``; no loop knows it.
@@ -36,71 +36,62 @@ the smoothed loss max_u u·z − ℓ*(u) − ½h(u − shift)² that Newton's me
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any
 
 from numba.extending import overload, register_jitable
 
 
-class Loss(Protocol):
-    """What every loss has; the module says what it means."""
+class Loss:
+    """What a loss may leave out; the module says what these mean."""
 
-    domain: ClassVar[tuple[float, float]]
-    curvature: ClassVar[Any]
-    regression: ClassVar[bool]
-    transcendental: ClassVar[bool]
-    reach: ClassVar[float | None]
-
-    def value(self, z: float) -> float: ...
-    def slope(self, z: float) -> float: ...
-    def conjugate(self, u: float) -> float: ...
-    def dual_step(self, u: float, z: float, h: float) -> float: ...
+    domain: tuple[float, float]
+    curvature: Any = None
+    regression = False
+    transcendental = False
+    reach: float | None = None
 
 
-class Hinge(NamedTuple):
+class Hinge(Loss, namedtuple("Hinge", ())):
     """max(0, 1 − z), the loss of the support vector machine."""
 
     domain = (-1.0, 0.0)
-    curvature = None
-    regression = False
-    transcendental = False
     reach = 1.0
 
-    def value(self, z):  # type: ignore[no-untyped-def]
+    def value(self, z):
         return max(0.0, 1.0 - z)
 
-    def slope(self, z):  # type: ignore[no-untyped-def]
+    def slope(self, z):
         return -1.0 if z < 1.0 else 0.0
 
-    def conjugate(self, u):  # type: ignore[no-untyped-def]
+    def conjugate(self, u):
         return u
 
-    def dual_step(self, u, z, h):  # type: ignore[no-untyped-def]
+    def dual_step(self, u, z, h):
         return min(max(u + (z - 1.0) / h, -1.0), 0.0)
 
 
-class SquaredHinge(NamedTuple):
+class SquaredHinge(Loss, namedtuple("SquaredHinge", ())):
     """max(0, 1 − z)²."""
 
     domain = (-math.inf, 0.0)
-    regression = False
-    transcendental = False
     reach = 0.5
 
-    def value(self, z):  # type: ignore[no-untyped-def]
+    def value(self, z):
         margin = max(0.0, 1.0 - z)
         return margin * margin
 
-    def slope(self, z):  # type: ignore[no-untyped-def]
+    def slope(self, z):
         return -2.0 * max(0.0, 1.0 - z)
 
-    def curvature(self, z):  # type: ignore[no-untyped-def]
+    def curvature(self, z):
         return 2.0 if z < 1.0 else 0.0
 
-    def conjugate(self, u):  # type: ignore[no-untyped-def]
+    def conjugate(self, u):
         return u + 0.25 * u * u
 
-    def dual_step(self, u, z, h):  # type: ignore[no-untyped-def]
+    def dual_step(self, u, z, h):
         return min((h * u + z - 1.0) / (h + 0.5), 0.0)
 
 
@@ -110,30 +101,29 @@ def _entropy(p: float) -> float:
     return p * math.log(p) if p > 0.0 else 0.0
 
 
-class Logistic(NamedTuple):
+class Logistic(Loss, namedtuple("Logistic", ())):
     """log(1 + exp(−z))."""
 
     domain = (-1.0, 0.0)
-    regression = False
     transcendental = True
     reach = 0.27846454276107
 
-    def value(self, z):  # type: ignore[no-untyped-def]
+    def value(self, z):
         # Without overflow, and exact to the last digits where the loss is small.
         return math.log1p(math.exp(-abs(z))) + max(0.0, -z)
 
-    def slope(self, z):  # type: ignore[no-untyped-def]
+    def slope(self, z):
         e = math.exp(-abs(z))
         return -e / (1.0 + e) if z > 0.0 else -1.0 / (1.0 + e)
 
-    def curvature(self, z):  # type: ignore[no-untyped-def]
+    def curvature(self, z):
         e = math.exp(-abs(z))
         return e / ((1.0 + e) * (1.0 + e))
 
-    def conjugate(self, u):  # type: ignore[no-untyped-def]
+    def conjugate(self, u):
         return _entropy(-u) + _entropy(1.0 + u)
 
-    def dual_step(self, u, z, h):  # type: ignore[no-untyped-def]
+    def dual_step(self, u, z, h):
         # v = ℓ'(t) where g(t) = t − z + h(ℓ'(t) − u) is zero. Newton's steps, guarded by a bracket.
         low = z + h * u
         high = z + h * (1.0 + u)
@@ -164,75 +154,75 @@ LOSSES: dict[str, Callable[..., Any]] = {
 # -- how compiled loops call a loss -------------------------------------------------------
 
 
-def value(self, z):  # type: ignore[no-untyped-def]
+def value(self, z):
     """ℓ(z)."""
     return self.value(z)
 
 
-def slope(self, z):  # type: ignore[no-untyped-def]
+def slope(self, z):
     """A subgradient of ℓ at z."""
     return self.slope(z)
 
 
-def curvature(self, z):  # type: ignore[no-untyped-def]
+def curvature(self, z):
     """ℓ''(z), of a smooth loss."""
     return self.curvature(z)
 
 
-def conjugate(self, u):  # type: ignore[no-untyped-def]
+def conjugate(self, u):
     """ℓ*(u)."""
     return self.conjugate(u)
 
 
-def dual_step(self, u, z, h):  # type: ignore[no-untyped-def]
+def dual_step(self, u, z, h):
     """argmin over v of ℓ*(v) − z·v + ½h(v − u)²."""
     return self.dual_step(u, z, h)
 
 
-def argument(loss, s, y):  # type: ignore[no-untyped-def]
+def argument(loss, s, y):
     """z of a row with score s and label or target y."""
     return s - y if loss.regression else y * s
 
 
-def direction(loss, y):  # type: ignore[no-untyped-def]
+def direction(loss, y):
     """dz/ds."""
     return 1.0 if loss.regression else y
 
 
 @overload(value)
-def _value(self, z):  # type: ignore[no-untyped-def]
+def _value(self, z):
     return self.instance_class.value
 
 
 @overload(slope)
-def _slope(self, z):  # type: ignore[no-untyped-def]
+def _slope(self, z):
     return self.instance_class.slope
 
 
 @overload(curvature)
-def _curvature(self, z):  # type: ignore[no-untyped-def]
+def _curvature(self, z):
     return self.instance_class.curvature
 
 
 @overload(conjugate)
-def _conjugate(self, u):  # type: ignore[no-untyped-def]
+def _conjugate(self, u):
     return self.instance_class.conjugate
 
 
 @overload(dual_step)
-def _dual_step(self, u, z, h):  # type: ignore[no-untyped-def]
+def _dual_step(self, u, z, h):
     return self.instance_class.dual_step
 
 
 @overload(argument)
-def _argument(loss, s, y):  # type: ignore[no-untyped-def]
+def _argument(loss, s, y):
     if loss.instance_class.regression:
         return lambda loss, s, y: s - y
     return lambda loss, s, y: y * s
 
 
 @overload(direction)
-def _direction(loss, y):  # type: ignore[no-untyped-def]
+def _direction(loss, y):
     if loss.instance_class.regression:
         return lambda loss, y: 1.0
     return lambda loss, y: y

@@ -8,8 +8,9 @@ import scipy.sparse
 
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor
+from cutplane.losses import Hinge
 from cutplane.oracles import RowOracle, products
-from cutplane.risks import HingeRisk, Targets
+from cutplane.risks import LossRisk, Targets
 
 
 @pytest.mark.parametrize("layout", ["rows", "columns", "sparse"])
@@ -21,7 +22,7 @@ def test_updated_cuts_are_those_computed_anew(monkeypatch, layout, constant):
     forms = {"rows": X, "columns": np.asfortranarray(X), "sparse": scipy.sparse.csr_array(X)}
     matrix = as_blocks(forms[layout], block_numbers=1000)
     targets = Targets.make(np.where(rng.random(500) < 0.5, 1.0, -1.0), rng.random(500))
-    oracle = RowOracle(matrix, targets, HingeRisk(), SerialExecutor(), constant=constant)
+    oracle = RowOracle(matrix, targets, LossRisk(Hinge()), SerialExecutor(), constant=constant)
     point = oracle.new_point()
     w = rng.normal(size=oracle.dimension)
     updated = 0

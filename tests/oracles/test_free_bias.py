@@ -88,7 +88,9 @@ def test_a_bias_far_away_is_found(binary_case, make_problem, shift):
     expected = at(problem.oracle(), w)
     found = at(far.oracle(), w)
     assert found.risk == pytest.approx(expected.risk, rel=1e-6)
-    assert found.bias == pytest.approx(expected.bias - 5.0 * shift, abs=0.1)
+    # The hinge may have many best biases: this one is as good on the other data.
+    there = problem.risk(w, found.bias + 5.0 * shift)
+    assert there == pytest.approx(expected.risk, rel=1e-6)
 
 
 @pytest.mark.parametrize("size", [1e8, 1e12, 1e17])

@@ -8,10 +8,11 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from cutplane.exec import SerialExecutor
 from cutplane.kernels import PrecomputedMatrix
+from cutplane.losses import Hinge
 from cutplane.oracles.constant import ConstantOracle, RowPopulation
 from cutplane.oracles.sampled import Level, SampledOracle
 from cutplane.oracles.span import CutSpan, Expansion, ScoreTable, combined
-from cutplane.risks import CrammerSingerRisk, HingeRisk, Targets
+from cutplane.risks import CrammerSingerRisk, LossRisk, Targets
 
 ROWS = 60
 
@@ -117,7 +118,7 @@ def test_score_table(K, outputs):
 
 def oracle_of(K, *, size, centred=True, seed=0, outputs=None) -> SampledOracle:
     labels = np.where(np.arange(ROWS) % 3 == 0, 1.0, -1.0)
-    risk = HingeRisk()
+    risk = LossRisk(Hinge())
     if outputs:
         labels, risk = np.arange(ROWS) % outputs, CrammerSingerRisk(outputs)
     weights = 1.0 + np.arange(ROWS) % 2
@@ -232,7 +233,7 @@ def test_samples_are_drawn_again_until_the_cut_is_violated(K):
 @pytest.mark.parametrize("outputs", [None, 3])
 def test_the_constant_time_oracle_knows_its_sample(K, outputs):
     labels = np.where(np.arange(ROWS) % 3 == 0, 1.0, -1.0)
-    risk = HingeRisk()
+    risk = LossRisk(Hinge())
     if outputs:
         labels, risk = np.arange(ROWS) % outputs, CrammerSingerRisk(outputs)
     targets = Targets.make(labels, np.ones(ROWS))

@@ -11,26 +11,27 @@ import scipy.sparse
 
 from cutplane.data import as_blocks
 from cutplane.data.blocks import CSRBlock
+from cutplane.losses import LOSSES
 from cutplane.risks import Targets
 from cutplane.stochastic.bound import LateAverage
 from cutplane.stochastic.deal import deal
 from cutplane.stochastic.walk import Steps, Walk
 
-SLOPES = [
-    lambda z: float(z < 1.0),
-    lambda z: 2.0 * max(0.0, 1.0 - z),
-    lambda z: 1.0 / (1.0 + math.exp(z)),
-]
+SLOPES = {
+    "hinge": lambda z: float(z < 1.0),
+    "squared_hinge": lambda z: 2.0 * max(0.0, 1.0 - z),
+    "logistic": lambda z: 1.0 / (1.0 + math.exp(z)),
+}
 
 
-def plain_walk(X, labels, weights, steps, first_step):
+def plain_walk(X, labels, weights, slope_at, steps, first_step):
     """The formula of loops/stochastic.py, one row after the other."""
     if steps.constant:
         X = np.hstack([X, np.full((len(X), 1), steps.constant)])
     w, bias, coef = np.zeros(X.shape[1]), 0.0, np.zeros(len(X))
     for i, (x, y, weight) in enumerate(zip(X, labels, weights, strict=True)):
         t = first_step + i + 1
-        slope = SLOPES[steps.loss](y * (w @ x + bias))
+        slope = slope_at(y * (w @ x + bias))
         rate = weight / (steps.decay * t)
         bias += min(steps.bias_rate * rate, 0.5) * slope * y
         length = rate * (x @ x)
@@ -44,7 +45,7 @@ def plain_walk(X, labels, weights, steps, first_step):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("loss", range(3))
+@pytest.mark.parametrize("loss", SLOPES)
 @pytest.mark.parametrize(
     ("first_step", "squared_radius", "capped"),
     [(0.0, 3.0, True), (0.0, 0.01, False), (5.0, math.inf, False), (50.0, math.inf, True)],
@@ -55,7 +56,7 @@ def test_steps(sparse, loss, first_step, squared_radius, capped, constant, bias_
     X = rng.normal(size=(200, 4)) * (rng.random((200, 4)) < 0.6)
     targets = Targets.make(rng.choice([-1.0, 1.0], 200), rng.random(200) + 0.1)
     dealt = deal(as_blocks(scipy.sparse.csr_array(X) if sparse else X), targets, rng)
-    steps = Steps(loss, 0.1, constant, bias_rate, squared_radius, capped)
+    steps = Steps(LOSSES[loss](), 0.1, constant, bias_rate, squared_radius, capped)
     walk = Walk(steps, 4 + (constant != 0.0), first_step)
     coef = np.empty(200)
     (rows,) = dealt.blocks
@@ -63,7 +64,12 @@ def test_steps(sparse, loss, first_step, squared_radius, capped, constant, bias_
     for part in np.split(np.arange(200), [70]):  # two passes are one
         walk.visit(rows, part, coef)
     w, bias, expected = plain_walk(
-        X[dealt.source], targets.labels[dealt.source], rows.weights, steps, first_step
+        X[dealt.source],
+        targets.labels[dealt.source],
+        rows.weights,
+        SLOPES[loss],
+        steps,
+        first_step,
     )
     np.testing.assert_allclose(walk.w, w, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(coef, expected, rtol=1e-9, atol=1e-12)
@@ -76,7 +82,7 @@ def test_pegasos_survives_early_projections():
     rng = np.random.default_rng(0)
     targets = Targets.make(rng.choice([-1.0, 1.0], 500))
     dealt = deal(as_blocks(rng.normal(size=(500, 3))), targets, rng)
-    walk = Walk(Steps(0, 1e-12, 0.0, 0.0, 1e12, False), 3, 0.0)
+    walk = Walk(Steps(LOSSES["hinge"](), 1e-12, 0.0, 0.0, 1e12, False), 3, 0.0)
     walk.visit(dealt.blocks[0], np.arange(500), np.empty(500))
     assert 0.0 < np.linalg.norm(walk.w) <= 1e6 * (1.0 + 1e-9)
 

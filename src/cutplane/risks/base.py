@@ -77,6 +77,8 @@ class Risk(ABC):
     smooth: bool = False
     #: What a pass costs per score, in units of the hinge's.
     work: float = 1.0
+    #: The loss of one score, of ``cutplane.losses``, if the risk is a sum of such.
+    loss: Any = None
 
     @abstractmethod
     def value(self, scores: Scores, targets: Targets) -> float:
@@ -111,12 +113,16 @@ class Risk(ABC):
         """Derivatives of Σ weight·loss in the bias, at several; with ``has_bias``."""
         raise TypeError(f"{self!r} has no exact unregularised bias")
 
+    def clip_dual(self, u: np.ndarray, targets: Targets) -> np.ndarray:
+        """The nearest u ≥ 0 with −y·u in the domain of the conjugate, for two classes."""
+        raise TypeError(f"{self!r} has no dual point of one number per row")
+
 
 @dataclass(frozen=True)
 class LossRisk(Risk):
     """The mean of a loss of one score per row."""
 
-    loss: Any
+    loss: Any = None
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
@@ -166,7 +172,6 @@ class LossRisk(Risk):
         return slopes
 
     def clip_dual(self, u: np.ndarray, targets: Targets) -> np.ndarray:
-        """The nearest u ≥ 0 with −y·u in the domain of the conjugate, for classification."""
         lowest = self.loss.domain[0]
         most = -lowest * targets.weights if np.isfinite(lowest) else np.inf
         return np.where(targets.weights > 0.0, np.clip(u, 0.0, most), 0.0)

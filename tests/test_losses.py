@@ -1,0 +1,102 @@
+"""Every loss of the table: its functions fit together, and compiled loops call the same ones."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from cutplane import losses
+from cutplane.losses import LOSSES
+
+ARGUMENTS = st.one_of(st.floats(-30.0, 30.0), st.sampled_from([-1.0, 0.0, 1.0, 2.0]))
+SHARES = st.floats(0.0, 1.0)
+
+
+@pytest.fixture(scope="module", params=LOSSES)
+def loss(request):
+    return LOSSES[request.param]()
+
+
+def in_domain(loss, share):
+    """A number of the conjugate's domain."""
+    low, high = (min(max(end, -20.0), 20.0) for end in loss.domain)
+    return low + share * (high - low)
+
+
+@given(z=ARGUMENTS, other=ARGUMENTS)
+def test_slopes_are_subgradients_of_a_convex_function(loss, z, other):
+    assert loss.value(z) >= 0.0
+    below = loss.value(z) + loss.slope(z) * (other - z)
+    assert loss.value(other) >= below - 1e-9 * (1.0 + abs(below))
+    low, high = loss.domain
+    assert low <= loss.slope(z) <= high
+
+
+@given(z=ARGUMENTS, share=SHARES)
+def test_planes_of_the_conjugate_lie_below_and_touch(loss, z, share):
+    u = in_domain(loss, share)
+    below = u * z - loss.conjugate(u)
+    assert loss.value(z) >= below - 1e-12 * (1.0 + abs(below))
+    u = loss.slope(z)
+    touching = u * z - loss.conjugate(u)
+    assert loss.value(z) == pytest.approx(touching, rel=1e-9, abs=1e-9)
+
+
+@given(share=SHARES, z=ARGUMENTS, log_h=st.floats(-6.0, 6.0))
+def test_dual_step_minimises(loss, share, z, log_h):
+    u, h = in_domain(loss, share), math.exp(log_h)
+
+    def objective(v):
+        return loss.conjugate(v) - z * v + 0.5 * h * (v - u) ** 2
+
+    found = loss.dual_step(u, z, h)
+    low, high = loss.domain
+    assert low <= found <= high
+    low, high = max(low, u - 100.0 / h - 100.0), min(high, u + 100.0 / h + 100.0)
+    best = minimize_scalar(objective, bounds=(low, high), options={"xatol": 1e-12}).fun
+    best = min(best, objective(low), objective(high))
+    assert objective(found) <= best + 1e-9 * (1.0 + abs(best))
+
+
+@given(z=ARGUMENTS)
+def test_curvature_by_differences(loss, z):
+    if loss.curvature is None:
+        pytest.skip("the loss has kinks")
+    h = 1e-6
+    sides = sorted(
+        [(loss.slope(z) - loss.slope(z - h)) / h, (loss.slope(z + h) - loss.slope(z)) / h]
+    )
+    # They differ where the squared hinge has a corner.
+    assert sides[0] - 1e-4 <= loss.curvature(z) <= sides[1] + 1e-4
+
+
+@numba.njit
+def _compiled(loss, u, z, h):
+    return (
+        losses.value(loss, z),
+        losses.slope(loss, z),
+        losses.conjugate(loss, u),
+        losses.dual_step(loss, u, z, h),
+    )
+
+
+@given(share=SHARES, z=ARGUMENTS)
+def test_compiled_loops_call_the_same_functions(loss, share, z):
+    u = in_domain(loss, share)
+    found = _compiled(loss, u, z, 0.7)
+    plain = loss.value(z), loss.slope(z), loss.conjugate(u), loss.dual_step(u, z, 0.7)
+    np.testing.assert_allclose(found, plain, rtol=1e-12, atol=1e-14)
+    assert losses.argument(loss, z, -1.0) == (z + 1.0 if loss.regression else -z)
+    assert losses.direction(loss, -1.0) == (1.0 if loss.regression else -1.0)
+
+
+def test_reach_bounds_the_slope_times_the_argument(loss):
+    z = np.linspace(-50.0, 50.0, 100_001)
+    largest = max(-x * loss.slope(x) for x in z.tolist())
+    assert loss.reach is None or largest <= loss.reach * (1.0 + 1e-6)
