@@ -152,6 +152,10 @@ class RowSurface(Surface):
                 self.settle_again(start)
         else:
             k = self._descend_with_bias(line, k)
+        if line.value(1.0, end.risk) < line.value(k, start.risk):  # the search has a tolerance
+            k = 1.0
+            self._move(start, end, k, start)
+            start.bias, start.risk, start.bracket = end.bias, end.risk, end.bracket
         if k > 0.0:
             self._step_guess = k
         return k
