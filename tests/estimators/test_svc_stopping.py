@@ -49,7 +49,8 @@ def test_stops_at_the_first_iteration_within_the_gap(variant, data, rule, tol):
     assert last.gap <= gap_limit(rule, tol, last.primal, 0.3, len(X))
     for record in before:
         assert record.gap > gap_limit(rule, tol, record.primal, 0.3, len(X))
-    assert model.certificate_.gap == pytest.approx(last.gap, rel=1e-9, abs=1e-12)
+    # The bias of the model that is returned is better than those on the way.
+    assert model.certificate_.gap <= last.gap * (1.0 + 1e-9) + 1e-12
 
 
 def test_epsilon_counts_weights_as_rows(cancer):

@@ -31,8 +31,6 @@ BIAS_REACH = 0.1
 # How far above the minimum over the bias a point on a line may be, as a part of the line's
 # tolerance.
 BIAS_PART = 0.1
-# What is left of a minimum found to the last digits, per unit of weight.
-EXACT = 1e-15
 # A step along the straight line of w and bias must bring this part of the gap in units of the
 # line's tolerance; else the line of min_b R is searched, for kinked and for smooth losses.
 ENOUGH, SMOOTH_ENOUGH = 0.04, 4.0
@@ -107,7 +105,7 @@ class RowSurface(Surface):
         return find_minimum(
             slopes,
             guess + max(BIAS_REACH, 1e-3 * abs(guess)) * around,
-            self.total * max(point.tolerance, EXACT),
+            self.total * point.tolerance,
             smooth=self.risk.smooth,
         )
 
@@ -177,7 +175,7 @@ class RowSurface(Surface):
         bracket = find_minimum(
             slopes,
             np.unique(first),
-            max(line.tolerance, EXACT),
+            line.tolerance,
             lowest=0.0,
             highest=line.longest,
             smooth=smooth,

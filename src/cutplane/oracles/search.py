@@ -21,6 +21,8 @@ import numpy as np
 # Points per pass inside a bracket, beside the chord's zero.
 INNER = 6
 MOST_PASSES = 60
+# How much farther to look at a time outside a bracket; then the square of it, and so on.
+GROWTH = 16.0
 # Beyond this no kink of finite data lies.
 FAR = 1e300
 
@@ -84,38 +86,35 @@ def find_minimum(
     smooth : bool, default=False
         Whether the derivative is continuous: then the chord's zero alone is looked at inside.
     """
-    low, high = (lowest, math.nan), (highest, math.nan)  # (point, slope)
+    low: tuple[float, float] | None = None  # (point, slope)
+    high: tuple[float, float] | None = None
     points = first
-    width = float(first[-1] - first[0]) or 1.0
-    turns = 0  # times in a row that the same end of the bracket stayed
-    for attempt in range(MOST_PASSES):
-        found = slopes(points)
+    reach, growth = float(first[-1] - first[0]) or 1.0, GROWTH
+    bracket = Bracket(float(first[0]), float(first[0]), 0.0, 0.0)
+    same_end = 0  # passes in a row that have moved one end of the bracket only
+    for _ in range(MOST_PASSES):
         before = low, high
-        for point, slope in zip(points.tolist(), found.tolist(), strict=True):
-            if slope == 0.0:
+        for point, slope in zip(points.tolist(), slopes(points).tolist(), strict=True):
+            if slope == 0.0 or math.isnan(slope):
                 return Bracket(point, point, 0.0, 0.0)
             if slope < 0.0:
                 low = point, slope
             else:
                 high = point, slope
                 break
-        if math.isnan(low[1]) or math.isnan(high[1]):  # the minimum is outside
-            end = high[0] if math.isnan(low[1]) else low[0]
-            away = -1.0 if math.isnan(low[1]) else 1.0
-            limit = lowest if away < 0.0 else highest
+        if low is None or high is None:  # the minimum is outside
+            end, limit = (high[0], lowest) if high is not None else (points[-1], highest)
             if end == limit or abs(end) >= FAR:
                 return Bracket(end, end, 0.0, 0.0)
-            width *= 16.0
-            points = np.array([min(max(end + away * width, lowest), highest)])
+            points = np.array([max(end - reach, limit) if low is None else min(end + reach, limit)])
+            reach, growth = min(reach * growth, FAR), min(growth * growth, FAR)
             continue
         bracket = Bracket(low[0], high[0], low[1], high[1])
-        if bracket.excess <= tolerance:
-            return bracket
-        turns = turns + 1 if low == before[0] or high == before[1] else 0
-        points = _inside(bracket, 1 if smooth and turns < 2 else INNER)
-        if not len(points) or attempt == MOST_PASSES - 1:
-            return bracket
-    raise AssertionError("unreachable")
+        same_end = same_end + 1 if low == before[0] or high == before[1] else 0
+        points = _inside(bracket, 1 if smooth and same_end < 2 else INNER)
+        if bracket.excess <= tolerance or not len(points):
+            break
+    return bracket
 
 
 def _inside(bracket: Bracket, count: int) -> np.ndarray:
