@@ -13,8 +13,10 @@ access to memory is moved across them.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -44,9 +46,25 @@ def jit(function: Callable[..., Any] | None = None, *, reassociate: bool = False
     if reassociate:
         options["fastmath"] = REASSOCIATE
     try:
-        return _tolerant(numba.njit(cache=True, **options)(function))
+        return _tolerant(_stamped(numba.njit(cache=True, **options)(function)))
     except RuntimeError:  # no folder for the cache can be written
         return numba.njit(**options)(function)
+
+
+@functools.cache
+def _sources() -> tuple[tuple[int, int], ...]:
+    """Age and size of every file that compiled code is made from."""
+    here = Path(__file__).parent
+    files = [Path(__file__), here / "losses.py", *sorted((here / "loops").glob("*.py"))]
+    return tuple((stat.st_mtime_ns, stat.st_size) for stat in map(os.stat, files))
+
+
+def _stamped(dispatcher: Any) -> Any:
+    """Compile again when any of these files has changed: loops call helpers of one another."""
+    file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if hasattr(file, "_source_stamp"):
+        file._source_stamp = _sources()
+    return dispatcher
 
 
 def _tolerant(dispatcher: Any) -> Any:

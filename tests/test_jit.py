@@ -1,0 +1,39 @@
+"""Compiled code is found again, and compiled anew when a file it is made from has changed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import cutplane
+
+SCRIPT = """
+import numpy as np
+from cutplane.losses import Hinge
+from cutplane.loops import rows
+print(rows.value(Hinge(), np.zeros(3), 0.0, np.ones(3), np.ones(3)))
+print(sum(rows.value.stats.cache_hits.values()))
+"""
+
+
+def run(folder: Path) -> list[str]:
+    command = [sys.executable, "-c", SCRIPT]
+    environment = {"PYTHONPATH": str(folder), "PATH": "", "NUMBA_CACHE_DIR": str(folder / "cache")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_a_change_of_a_loss_is_seen_by_the_loops(tmp_path):
+    package = Path(cutplane.__file__).parent
+    shutil.copytree(
+        package, tmp_path / "cutplane", ignore=shutil.ignore_patterns("__pycache__", "*.nb*")
+    )
+    assert run(tmp_path) == ["3.0", "0"]
+    assert run(tmp_path) == ["3.0", "1"]
+    losses = tmp_path / "cutplane" / "losses.py"
+    text = losses.read_text(encoding="utf-8")
+    assert "max(0.0, 1.0 - z)" in text
+    losses.write_text(text.replace("max(0.0, 1.0 - z)", "max(0.0, 2.0 - z)"), encoding="utf-8")
+    assert run(tmp_path) == ["6.0", "0"]
