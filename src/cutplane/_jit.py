@@ -61,7 +61,7 @@ def _sources() -> tuple[tuple[int, int], ...]:
 
 def _stamped(dispatcher: Any) -> Any:
     """Compile again when any of these files has changed: loops call helpers of one another."""
-    file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    file: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if hasattr(file, "_source_stamp"):
         file._source_stamp = _sources()
     return dispatcher

@@ -19,7 +19,7 @@ from .._jit import jit
 
 
 @jit
-def _path_score(scores, first, last, transitions, begin, finish, path):
+def path_score(scores, first, last, transitions, begin, finish, path):
     """Score of the labelling ``path`` of the tokens first..last."""
     total = begin[path[first]] + scores[first, path[first]]
     for t in range(first + 1, last):
@@ -28,7 +28,7 @@ def _path_score(scores, first, last, transitions, begin, finish, path):
 
 
 @jit
-def _advance(transitions, before, here):
+def advance(transitions, before, here):
     """here[k] = max_j before[j] + T[j, k], four labels at a time in registers."""
     labels = here.shape[0]
     k = 0
@@ -62,7 +62,7 @@ def _advance(transitions, before, here):
 
 
 @jit
-def _best_before(transitions, before, k):
+def best_before(transitions, before, k):
     """The j of the largest before[j] + T[j, k]."""
     best = 0
     for j in range(1, before.shape[0]):
@@ -82,6 +82,15 @@ def _best_last(alpha, finish):
 
 
 @jit
+def count_wrong(first, last, truth, path):
+    """How many of the tokens first..last have another label than the true one."""
+    wrong = 0.0
+    for t in range(first, last):
+        wrong += path[t] != truth[t]
+    return wrong
+
+
+@jit
 def decode(scores, starts, first, last, transitions, begin, finish, alpha, path):
     """path = the labelling of highest score, for the sequences first..last."""
     labels = scores.shape[1]
@@ -93,12 +102,12 @@ def decode(scores, starts, first, last, transitions, begin, finish, alpha, path)
         for k in range(labels):
             alpha[0, k] = begin[k] + scores[a, k]
         for t in range(a + 1, b):
-            _advance(transitions, alpha[t - 1 - a], alpha[t - a])
+            advance(transitions, alpha[t - 1 - a], alpha[t - a])
             for k in range(labels):
                 alpha[t - a, k] += scores[t, k]
         path[b - 1] = _best_last(alpha[b - 1 - a], finish)
         for t in range(b - 1, a, -1):
-            path[t - 1] = _best_before(transitions, alpha[t - 1 - a], path[t])
+            path[t - 1] = best_before(transitions, alpha[t - 1 - a], path[t])
 
 
 @jit
@@ -122,19 +131,17 @@ def most_violated(
         alpha[0, truth[a]] -= 1.0
         for t in range(a + 1, b):
             here = alpha[t - a]
-            _advance(transitions, alpha[t - 1 - a], here)
+            advance(transitions, alpha[t - 1 - a], here)
             for k in range(labels):
                 here[k] += scores[t, k] + 1.0
             here[truth[t]] -= 1.0
         path[b - 1] = _best_last(alpha[b - 1 - a], finish)
         for t in range(b - 1, a, -1):
-            path[t - 1] = _best_before(transitions, alpha[t - 1 - a], path[t])
-        wrong = 0.0
-        for t in range(a, b):
-            wrong += path[t] != truth[t]
+            path[t - 1] = best_before(transitions, alpha[t - 1 - a], path[t])
+        wrong = count_wrong(a, b, truth, path)
         value = wrong + (
-            _path_score(scores, a, b, transitions, begin, finish, path)
-            - _path_score(scores, a, b, transitions, begin, finish, truth)
+            path_score(scores, a, b, transitions, begin, finish, path)
+            - path_score(scores, a, b, transitions, begin, finish, truth)
         )
         if value <= 0.0:  # a tie with the truth, but for rounding
             for t in range(a, b):
@@ -169,7 +176,7 @@ def most_violated_whole(
         alpha[0, truth[a]] = -np.inf
         for t in range(a + 1, b):
             here = alpha[t - a]
-            _advance(transitions, alpha[t - 1 - a], here)
+            advance(transitions, alpha[t - 1 - a], here)
             for k in range(labels):
                 leave = same[t - 1 - a] + transitions[truth[t - 1], k]
                 if k != truth[t] and leave > here[k]:
@@ -182,7 +189,7 @@ def most_violated_whole(
         for t in range(b - 1, a, -1):
             if not left:
                 k = path[t]
-                before = _best_before(transitions, alpha[t - 1 - a], k)
+                before = best_before(transitions, alpha[t - 1 - a], k)
                 path[t - 1] = before
                 if k != truth[t]:
                     leave = same[t - 1 - a] + transitions[truth[t - 1], k]
@@ -190,8 +197,8 @@ def most_violated_whole(
             if left:
                 path[t - 1] = truth[t - 1]
         value = 1.0 + (
-            _path_score(scores, a, b, transitions, begin, finish, path)
-            - _path_score(scores, a, b, transitions, begin, finish, truth)
+            path_score(scores, a, b, transitions, begin, finish, path)
+            - path_score(scores, a, b, transitions, begin, finish, truth)
         )
         if value <= 0.0:
             for t in range(a, b):

@@ -13,61 +13,24 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import jit
+from . import viterbi as first_order
+from .viterbi import advance, best_before, count_wrong, path_score
+
+
+@jit
+def _seconds(first, last, second, path):
+    """Σ_t S[z_{t−2}, z_{t−1}, z_t] of the labelling ``path`` of the tokens first..last."""
+    total = 0.0
+    for t in range(first + 2, last):
+        total += second[path[t - 1], path[t - 2], path[t]]
+    return total
 
 
 @jit
 def _path_score(scores, first, last, second, transitions, begin, finish, path):
     """Score of the labelling ``path`` of the tokens first..last."""
-    total = begin[path[first]] + scores[first, path[first]]
-    for t in range(first + 1, last):
-        total += transitions[path[t - 1], path[t]] + scores[t, path[t]]
-        if t > first + 1:
-            total += second[path[t - 1], path[t - 2], path[t]]
-    return total + finish[path[last - 1]]
-
-
-@jit
-def _advance(weights, before, here):
-    """here[k] = max_i before[i] + weights[i, k], four labels at a time in registers."""
-    labels = here.shape[0]
-    k = 0
-    while k + 4 <= labels:
-        h0 = before[0] + weights[0, k]
-        h1 = before[0] + weights[0, k + 1]
-        h2 = before[0] + weights[0, k + 2]
-        h3 = before[0] + weights[0, k + 3]
-        for i in range(1, labels):
-            b = before[i]
-            v0 = b + weights[i, k]
-            v1 = b + weights[i, k + 1]
-            v2 = b + weights[i, k + 2]
-            v3 = b + weights[i, k + 3]
-            h0 = v0 if v0 > h0 else h0
-            h1 = v1 if v1 > h1 else h1
-            h2 = v2 if v2 > h2 else h2
-            h3 = v3 if v3 > h3 else h3
-        here[k] = h0
-        here[k + 1] = h1
-        here[k + 2] = h2
-        here[k + 3] = h3
-        k += 4
-    while k < labels:
-        h0 = before[0] + weights[0, k]
-        for i in range(1, labels):
-            v0 = before[i] + weights[i, k]
-            h0 = v0 if v0 > h0 else h0
-        here[k] = h0
-        k += 1
-
-
-@jit
-def _best_before(weights, before, k):
-    """The i of the largest before[i] + weights[i, k]."""
-    best = 0
-    for i in range(1, before.shape[0]):
-        if before[i] + weights[i, k] > before[best] + weights[best, k]:
-            best = i
-    return best
+    score = path_score(scores, first, last, transitions, begin, finish, path)
+    return score + _seconds(first, last, second, path)
 
 
 @jit
@@ -97,7 +60,7 @@ def _forward(scores, a, b, second, transitions, begin, truth, cost, work, alpha)
             alpha[1, k, j] = before + transitions[j, k] + own
     for t in range(a + 2, b):
         for j in range(labels):
-            _advance(second[j], alpha[t - 1 - a, j], work)
+            advance(second[j], alpha[t - 1 - a, j], work)
             for k in range(labels):
                 own = scores[t, k] + (cost if k != truth[t] else 0.0)
                 alpha[t - a, k, j] = work[k] + transitions[j, k] + own
@@ -112,7 +75,7 @@ def _back(a, b, second, finish, alpha, path):
     path[b - 2] = best % labels
     for t in range(b - 1, a + 1, -1):
         j = path[t - 1]
-        path[t - 2] = _best_before(second[j], alpha[t - 1 - a, j], path[t])
+        path[t - 2] = best_before(second[j], alpha[t - 1 - a, j], path[t])
 
 
 @jit
@@ -163,9 +126,7 @@ def most_violated(
         else:
             _forward(scores, a, b, second, transitions, begin, truth, 1.0, work, alpha)
             _back(a, b, second, finish, alpha, path)
-        wrong = 0.0
-        for t in range(a, b):
-            wrong += path[t] != truth[t]
+        wrong = count_wrong(a, b, truth, path)
         value = wrong + (
             _path_score(scores, a, b, second, transitions, begin, finish, path)
             - _path_score(scores, a, b, second, transitions, begin, finish, truth)
@@ -193,7 +154,7 @@ def _forward_off(scores, a, b, second, transitions, begin, truth, work, same, al
     for t in range(a + 2, b):
         y = truth[t - 1]
         for j in range(labels):
-            _advance(second[j], alpha[t - 1 - a, j], work)
+            advance(second[j], alpha[t - 1 - a, j], work)
             for k in range(labels):
                 if j == y and k != truth[t]:
                     leave = same[t - 1 - a] + second[j, truth[t - 2], k]
@@ -230,7 +191,7 @@ def most_violated_whole(
                 j = path[t - 1]
                 k = path[t]
                 if not left:
-                    before = _best_before(second[j], alpha[t - 1 - a, j], k)
+                    before = best_before(second[j], alpha[t - 1 - a, j], k)
                     path[t - 2] = before
                     if j == truth[t - 1] and k != truth[t]:
                         leave = same[t - 1 - a] + second[j, truth[t - 2], k]
@@ -258,43 +219,21 @@ def slope(
 
     The emissions are end − start, and the other scores differences already.
     """
-    total = 0.0
+    total = first_order.slope(
+        start, end, starts, first, last, transitions, begin, finish, truth, weights, path
+    )
     for s in range(first, last):
         a = starts[s]
         b = starts[s + 1]
-        difference = 0.0
-        for t in range(a, b):
-            z = path[t]
-            y = truth[t]
-            if z != y:
-                difference += (end[t, z] - start[t, z]) - (end[t, y] - start[t, y])
-            if t > a:
-                difference += transitions[path[t - 1], z] - transitions[truth[t - 1], y]
-            if t > a + 1:
-                difference += second[path[t - 1], path[t - 2], z]
-                difference -= second[truth[t - 1], truth[t - 2], y]
-        if a < b:
-            difference += begin[path[a]] - begin[truth[a]]
-            difference += finish[path[b - 1]] - finish[truth[b - 1]]
-        total += weights[s] * difference
+        total += weights[s] * (_seconds(a, b, second, path) - _seconds(a, b, second, truth))
     return total
 
 
 @jit
 def add_counts(starts, first, last, truth, weights, path, second, transitions, begin, finish):
     """Add weight·(counts of path − counts of truth) to second, transitions, begin and finish."""
+    first_order.add_counts(starts, first, last, truth, weights, path, transitions, begin, finish)
     for s in range(first, last):
-        a = starts[s]
-        b = starts[s + 1]
-        weight = weights[s]
-        for t in range(a + 1, b):
-            transitions[path[t - 1], path[t]] += weight
-            transitions[truth[t - 1], truth[t]] -= weight
-            if t > a + 1:
-                second[path[t - 1], path[t - 2], path[t]] += weight
-                second[truth[t - 1], truth[t - 2], truth[t]] -= weight
-        if a < b:
-            begin[path[a]] += weight
-            begin[truth[a]] -= weight
-            finish[path[b - 1]] += weight
-            finish[truth[b - 1]] -= weight
+        for t in range(starts[s] + 2, starts[s + 1]):
+            second[path[t - 1], path[t - 2], path[t]] += weights[s]
+            second[truth[t - 1], truth[t - 2], truth[t]] -= weights[s]
