@@ -134,7 +134,8 @@ def test_bounds_only_improve(case, make_problem, step, C):
     assert np.all(np.diff(dual) >= 0.0)
     assert np.all(dual >= 0.0)
     assert np.all(dual <= primal * (1.0 + 1e-13))
-    assert primal[-1] == result.certificate.primal
+    # What was proved at the end includes what rounding may have done.
+    assert result.certificate.primal == pytest.approx(primal[-1], rel=1e-9)
     assert np.all(result.column("trial") >= primal * (1.0 - 1e-12))  # no better than the best
     assert result.n_iter == len(result.trace) == result.trace[-1].number
 

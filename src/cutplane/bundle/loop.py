@@ -33,8 +33,6 @@ from .solver import (
 from .space import VectorSpace
 from .step import CutPosition
 
-# Rounding that scores may pick up before the objective is taken from w again.
-DRIFT = 1e-12
 # Iterations after which the scores of the best point are computed anew. Rounding does not ask for
 # it so soon; but what is lost elsewhere with rows can be made again from what came since.
 REFRESH = 64
@@ -94,17 +92,14 @@ class BundleSolver(IterativeSolver):
             self._refresh()
             with self.watch.phase("qp"):
                 solution = self.solution = self.bundle.solve(self.C)
-            slack = self.oracle.slack(self.best.primal, self.C)
-            self.dual = max(self.dual, solution.dual - slack)
+            self._raise(solution.dual)
             with self.watch.phase("scores"):
                 self.oracle.evaluate(solution.w, self.trial)
             with self.watch.phase("line_search"):
                 step = self._move_best(solution.squared_norm)
             trial = 0.5 * solution.squared_norm + self.C * self.trial.risk
             status = self._end_iteration(trial, step, len(self.bundle))
-            if status is None and self._stalled():
-                status = Status.NUMERICALLY_LIMITED
-            if status is not None and self._verified(status):
+            if status is not None:
                 return status
             self._add_cut()
             self._drop_cuts()
@@ -176,6 +171,7 @@ class BundleSolver(IterativeSolver):
             setattr(self.point, name, point[name])
         self.trial.bias = state["trial_bias"]
         self.dual = state["dual"]
+        self.proved = self.dual + self.oracle.slack(best["primal"], self.C)
         self.trace = list(state["trace"])
         self.watch.before = state["seconds"]
         self.watch.seconds = dict(state["timings"])
@@ -192,23 +188,10 @@ class BundleSolver(IterativeSolver):
                 self.oracle.evaluate(np.zeros_like(self.point.w), self.point)
         self._keep(self.point)
 
-    def _verified(self, status: Status) -> bool:
-        """Check the best point's objective, which its scores may have lost by rounding.
-
-        False if the point turns out not to be good enough, and the run goes on from there.
-        """
-        with self.watch.phase("scores"):
-            self.oracle.evaluate(self.best.w, self.point)
-        best = self.best
-        if abs(self._objective(self.point) - best.primal) <= DRIFT * best.primal and abs(
-            self.point.bias - best.bias
-        ) <= DRIFT * abs(best.bias):
-            return True
-        self._keep(self.point)
-        self._forget_cuts()
-        self._placed = None
-        converged = self.stop.converged(self.best.primal, self.dual, self.C)
-        return status is not Status.CONVERGED or converged
+    def verify(self) -> None:
+        if not self.best.proved:
+            self._placed = None  # the point will be another one, if only by rounding
+        super().verify()
 
     def _move_best(self, trial_squared_norm: float) -> float:
         """Move the best point towards the trial point; returns the step."""

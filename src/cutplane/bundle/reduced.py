@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 
 from ..loops import gram_points, simplex_qp
+from ..loops.bounded import MANY
+from ..loops.bounded import ROUNDING as UNIT
 from .space import VectorSpace
 
 # Cuts are dropped after so many solutions, see ``Bundle``.
@@ -218,7 +220,12 @@ class Bundle:
         beta = self._beta[: self._count]
         w = self._space.combine(-C * beta[1:])
         squared_norm = self._space.dot(w, w)
-        dual = C * float(self._offsets[: self._count] @ beta) - 0.5 * squared_norm
+        height = C * float(self._offsets[: self._count] @ beta)
+        # What rounding may have done to w, to its square and to the sums.
+        lost = (self._count + MANY) * UNIT * C * float(self._lengths[: self._count] @ beta)
+        lost = lost * (np.sqrt(squared_norm) + lost)
+        lost += (self._count + MANY) * UNIT * (abs(height) + squared_norm)
+        dual = height - 0.5 * squared_norm - float(lost)
         if not self._from_gram and self._factored >= 0:
             # The solver's own point is more precise than the one of the rounded weights,
             # which only the bound needs.

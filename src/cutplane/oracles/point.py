@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..loops.bounded import MANY, ROUNDING
 from ..risks import Scores
 from .line import Height
 
@@ -17,6 +18,27 @@ class Cut:
 
     a: np.ndarray
     offset: float
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What has been proved of a point.
+
+    Attributes
+    ----------
+    risk : float
+        The risk in exact arithmetic is no larger.
+    squared_norm : float
+        Nor is |w|².
+    """
+
+    risk: float
+    squared_norm: float
+
+
+def squared_norm(w: np.ndarray) -> float:
+    """At least |w|² in exact arithmetic; numpy adds up in pairs."""
+    return float(np.sum(np.square(w))) * (1.0 + MANY * ROUNDING)
 
 
 def _no_numbers() -> np.ndarray:

@@ -142,6 +142,24 @@ class RemoteProducts:
             copies = [w] * len(self._matrix.plans)
             np.concatenate(self.rounds.ask("product", shares=copies), out=out)
 
+    def bounded(self, w: np.ndarray, scores: Any, errors: Any) -> None:
+        if isinstance(scores, Slot):
+            self.rounds.post("bounded", w, scores, errors)
+        else:
+            self._gather("bounded_product", (w,), (scores, errors))
+
+    def precise(self, w: np.ndarray, bias: float, high: Any, low: Any, errors: Any) -> None:
+        if isinstance(high, Slot):
+            self.rounds.post("precise", w, bias, high, low, errors)
+        else:
+            self._gather("precise_product", (w, bias), (high, low, errors))
+
+    def _gather(self, name: str, arguments: tuple[Any, ...], outs: Sequence[np.ndarray]) -> None:
+        """Several numbers per score, from all members."""
+        answers = self.rounds.ask(name, shares=[arguments] * len(self._matrix.plans))
+        for k, out in enumerate(outs):
+            np.concatenate([answer[k] for answer in answers], out=out)
+
     def gradient(self, coef: Any) -> np.ndarray:
         if isinstance(coef, Slot):
             sums = self.rounds.ask("gradients", coef, lasting=self.updates)
@@ -231,6 +249,9 @@ class RemotePasses:
             self._rounds.suggest(orders)
             return known
         return self._rounds.ask("value", at, ahead=orders, then=steps)
+
+    def upper(self, at: Scores, low: Any, errors: Any) -> list[float]:
+        return self._rounds.ask("upper", at, low, errors)
 
     # -- planes ---------------------------------------------------------------
 

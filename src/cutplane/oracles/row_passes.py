@@ -15,6 +15,7 @@ import numpy as np
 from ..data.parts import ChunkSums
 from ..exec import Executor
 from ..loops import vectors
+from ..loops.bounded import ROUNDING
 from ..risks import HingeRisk, Risk, Scores, SmoothRisk, Targets
 from . import bias_bins
 from .bias_bins import Band, BiasBins
@@ -62,6 +63,13 @@ class Passes(StepLists, Protocol):
         ``ahead`` are questions (name, argument, …) that are likely to be next, and ``then`` what
         comes next one after the other, unless the fit ends, for those to whom they can be put at
         the same time.
+        """
+        ...
+
+    def upper(self, at: Scores, low: Any, errors: Any) -> list[float]:
+        """At least Σ weight·loss, of scores that are off by ``errors`` at most.
+
+        ``low`` are further digits of the scores, if there are any.
         """
         ...
 
@@ -184,6 +192,16 @@ class RowPasses:
         self, at: Scores, ahead: Sequence[Question] = (), then: Sequence[Question] = ()
     ) -> list[float]:
         return self._run(lambda rows, targets: self._risk.value(at[rows], targets))
+
+    def upper(self, at: Scores, low: np.ndarray | None, errors: np.ndarray) -> list[float]:
+        def part(rows: slice, targets: Targets) -> float:
+            scores, error = at.values[rows], errors[rows]
+            if at.bias:
+                scores = scores + at.bias
+                error = error + ROUNDING * np.abs(scores)
+            return self._risk.upper(scores, 0.0 if low is None else low[rows], error, targets)
+
+        return self._run(part)
 
     # -- planes ---------------------------------------------------------------
 

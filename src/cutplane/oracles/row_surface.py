@@ -17,6 +17,7 @@ import numpy as np
 
 from ..data.parts import ChunkSums
 from ..exec import Executor, SerialExecutor
+from ..loops.bounded import MANY, ROUNDING
 from ..risks import HingeRisk, Risk, Scores, SmoothRisk, Targets
 from .bias_bins import Band, BiasBins, tied_parts
 from .joint import Balance, Found, JointSearch, Points
@@ -124,6 +125,12 @@ class RowSurface(Surface):
     def settle_again(self, point: Point) -> None:
         # With the same bias, so that runs that do this more often go the same way.
         point.risk = sum(self.passes.value(point.view())) / self.total
+
+    def upper(self, point: Point, low: Any, errors: Any) -> float:
+        # Scores that are computed anew are others: what was prepared for the next cut is void.
+        self._cut_bias = self._band = self._balanced = self._found = None
+        value = sum(self.passes.upper(point.view(), low, errors))
+        return value / self.total * (1.0 + (MANY + len(self.slices)) * ROUNDING)
 
     def _settle_end(self, point: Point) -> bool:
         """Evaluate the risk at the end of the next line; as ``_settle_roughly``."""

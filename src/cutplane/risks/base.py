@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..exec import Executor
+from ..loops.bounded import MANY, ROUNDING
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,23 @@ class Risk(ABC):
     def value(self, scores: Scores, targets: Targets) -> float:
         """Σ weight·loss."""
 
+    def upper(
+        self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
+    ) -> float:
+        """At least Σ weight·loss at scores that are high + low, off by ``error`` at most.
+
+        Whatever floating point has done to the loss and to the sum is part of it. Here it is
+        bounded for every convex loss of one score per row: up to its ends, no slope inside an
+        interval is steeper than at one of them.
+        """
+        error = error + np.abs(low)
+        slopes = np.empty((2, *high.shape))
+        self.coefficients(Scores(high - error, 0.0), targets, slopes[0])
+        self.coefficients(Scores(high + error, 0.0), targets, slopes[1])
+        value = self.value(Scores(high, 0.0), targets)
+        value += float(np.sum(error * np.abs(slopes).max(axis=0)))
+        return value * (1.0 + (len(high) + MANY) * ROUNDING)
+
     @abstractmethod
     def coefficients(self, scores: Scores, targets: Targets, out: np.ndarray) -> None:
         """out = weight·(a subgradient of the loss in the score)."""
@@ -122,7 +140,8 @@ class SmoothRisk(Risk):
 class WholeRisk(ABC):
     """A convex risk of all scores at once, piecewise linear and ≥ 0, with its own targets.
 
-    It does not depend on how the work is divided, to the last bit.
+    It does not depend on how the work is divided, to the last bit. If no score changes by more
+    than e, it changes by 2e at most: it is a mean over pairs of rows, or less than that.
     """
 
     #: Number of scores.
@@ -147,6 +166,14 @@ class WholeRisk(ABC):
         -------
         value, offset : float
         """
+
+    def rounding(self, scores: np.ndarray, error: float) -> float:
+        """How far above its value here the risk of scores that are ``error`` away may be, at most.
+
+        The value is an offset in [0, 1] plus Σ coef·scores, sums over the rows with Σ |coef| ≤ 2.
+        """
+        size = 1.0 + 2.0 * float(np.max(np.abs(scores), initial=0.0))
+        return 2.0 * error + (self.rows + MANY) * ROUNDING * size
 
     @abstractmethod
     def digest(self) -> bytes:

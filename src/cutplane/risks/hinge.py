@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..loops import hinge as loops
+from ..loops.bounded import FEW, MANY, ROUNDING
 from .base import Risk, Scores, Targets
 
 
@@ -17,6 +18,12 @@ class HingeRisk(Risk):
 
     def value(self, scores: Scores, targets: Targets) -> float:
         return loops.value(scores.values, scores.bias, targets.labels, targets.weights)
+
+    def upper(
+        self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
+    ) -> float:
+        loss = margin_losses(high, low, error, targets.labels)
+        return float(np.sum(targets.weights * loss)) * (1.0 + MANY * ROUNDING)
 
     def coefficients(self, scores: Scores, targets: Targets, out: np.ndarray) -> None:
         self.split_coefficients(scores, targets, 1.0, 1.0, out)
@@ -125,3 +132,14 @@ class HingeRisk(Risk):
         sums = np.zeros(4)
         loops.active_weights(scores.values, scores.bias, targets.labels, targets.weights, sums)
         return sums
+
+
+def margin_losses(
+    high: np.ndarray, low: np.ndarray | float, error: np.ndarray, labels: np.ndarray
+) -> np.ndarray:
+    """At least max(0, 1 − y·s) of scores s = high + low, off by ``error`` at most.
+
+    Near the margin 1 − y·high is exact, so that the digits in ``low`` count.
+    """
+    loss = (1.0 - labels * high) - labels * low
+    return np.maximum(0.0, loss + (error + FEW * ROUNDING * np.abs(loss)))

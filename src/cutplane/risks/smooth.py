@@ -8,7 +8,9 @@ from types import ModuleType
 import numpy as np
 
 from ..loops import logistic, squared_hinge
+from ..loops.bounded import MANY, ROUNDING
 from .base import Scores, SmoothRisk, Targets
+from .hinge import margin_losses
 
 
 class _KernelRisk(SmoothRisk):
@@ -52,6 +54,12 @@ class SquaredHingeRisk(_KernelRisk):
     """Mean of max(0, 1 − y s)²."""
 
     loops = squared_hinge
+
+    def upper(
+        self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
+    ) -> float:
+        loss = np.square(margin_losses(high, low, error, targets.labels))
+        return float(np.sum(targets.weights * loss)) * (1.0 + MANY * ROUNDING)
 
     def clip_dual(self, u: np.ndarray, targets: Targets) -> np.ndarray:
         return np.where(targets.weights > 0.0, np.maximum(u, 0.0), 0.0)
