@@ -198,7 +198,7 @@ class IterativeSolver(ABC):
         """Prove objective and bound, and replace them by what has been proved."""
         self._support()
         if not self.best.proved:
-            with self.watch.phase("scores"):
+            with self.watch.phase("certificate"):
                 self._prove_best()
         self.dual = max(0.0, self.proved - self.oracle.slack(self.best.primal, self.C))
 
