@@ -66,7 +66,7 @@ LAZY_WHERE_ALLOWED = {"rich": {"report", "cli"}, "matplotlib": {"report", "cli"}
 # The only places that print.
 PRINTING = {"report", "cli", "__main__"}
 
-LONGEST_FILE = 450  # the style says about 400
+LONGEST_FILE = 700
 
 
 @dataclass(frozen=True)
