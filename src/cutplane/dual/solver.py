@@ -290,7 +290,10 @@ class DualSolver:
         beta = balanced(problem, state.beta)
         sums = row_sums(problem, beta, rows)
         used = np.flatnonzero(sums)
-        if not self._single and not state.absent:
+        careful = self._exact.careful_sums(sums)
+        if careful is not None:
+            s = careful[0]
+        elif not self._single and not state.absent:
             s = np.zeros(rows)
             self._add_products(sums, s)  # rows in the cache need not be computed again
         else:
@@ -300,7 +303,7 @@ class DualSolver:
         everything = ActiveSet.of(problem, np.arange(len(problem)))
         value = 0.5 * float(sums @ s) + float(problem.linear @ beta)
         self._state = _State(beta, s, value, everything)
-        computed = Sums(s, len(used))
+        computed = Sums(s, len(used), error=None if careful is None else careful[1])
         self._verified = verify(self._exact, problem, beta, computed, self._known.lift)
         self._seconds["verify"] += time.perf_counter() - begin
         return self._verified

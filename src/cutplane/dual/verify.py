@@ -97,11 +97,14 @@ class Sums:
         Additions that a term goes through, at most.
     sizes : ndarray, optional
         Σ_j |β_j|·|K_ij|, if that is known.
+    error : ndarray, optional
+        How far s is off at most, if that is known.
     """
 
     s: np.ndarray
     depth: int
     sizes: np.ndarray | None = None
+    error: np.ndarray | None = None
 
 
 def verify(
@@ -138,9 +141,12 @@ def verify(
     with np.errstate(over="ignore", invalid="ignore"):
         most = root * (sizes @ root)
         known = most if computed.sizes is None else computed.sizes
-        error = (computed.depth + 8.0) * known
-        error += matrix.amplification * (known if matrix.relative else most)
-        error *= UNIT
+        if computed.error is None:
+            error = (computed.depth + 8.0) * known
+            error += matrix.amplification * (known if matrix.relative else most)
+            error *= UNIT
+        else:
+            error = computed.error.copy()
         error += lift * sizes + offset.error
         if offset.value != 0.0:
             error += UNIT * abs(bias - offset.value)

@@ -120,9 +120,14 @@ class WholeSolver:
             return self._last[1:]
         if self._matrix is None:
             self._matrix = self._square()
-        s, sizes = np.empty(len(beta)), np.empty(len(beta))
-        loops.sums_with_sizes(self._values, self._rows, beta, s, sizes)
-        computed = Sums(s, loops.SOME + len(beta) // loops.SOME, sizes)
+        careful = self._matrix.careful_sums(beta)
+        if careful is not None:
+            s = careful[0]
+            computed = Sums(s, 0, error=careful[1])
+        else:
+            s, sizes = np.empty(len(beta)), np.empty(len(beta))
+            loops.sums_with_sizes(self._values, self._rows, beta, s, sizes)
+            computed = Sums(s, loops.SOME + len(beta) // loops.SOME, sizes)
         lift = 0.0 if self._known is None else self._known.lift
         found = verify(self._matrix, self._problem, beta, computed, lift)
         self._last = beta, s + self._problem.linear, found

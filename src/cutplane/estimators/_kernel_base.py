@@ -209,7 +209,14 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
         def add(which: np.ndarray, values: np.ndarray) -> None:
             scores[which[0] : which[-1] + 1] += values @ coef.T
 
-        self._over_blocks(X, add)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._over_blocks(X, add)
+        if not np.all(np.isfinite(scores)):
+            row = int(np.flatnonzero(~np.all(np.isfinite(scores), axis=1))[0])
+            raise ValueError(
+                f"the scores overflow, first in row {row} of X: bring X to the scale of the "
+                "training data"
+            )
         return scores
 
     def __sklearn_tags__(self) -> Any:
