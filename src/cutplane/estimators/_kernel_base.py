@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._checks import (
+    check_choice,
     check_flag,
     check_integer,
     check_n_jobs,
@@ -31,6 +32,7 @@ from ._with_kernel import WithKernel, canonical_rows
 from .checkpoint import Checkpoint, CheckpointFile, check_checkpoint
 
 FLOATS = (np.float64, np.float32)
+STOPPING = ("relative", "absolute", "epsilon", "kkt")
 
 
 class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
@@ -39,6 +41,7 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
     kernel: str | Callable[[Any, Any], Any]
     shrinking: bool
     tol: float
+    stopping: str
     cache_size: float
     max_iter: int | None
     working_set_size: int | None
@@ -50,6 +53,9 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
     C: float
     class_weight: dict[Any, float] | str | None
 
+    # Whether the bias is free, and so the coefficients sum to 0.
+    _free_bias: ClassVar[bool] = True
+
     intercept_: np.ndarray
 
     # -- checks -----------------------------------------------------------------------
@@ -57,6 +63,7 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
     def _check_common(self) -> None:
         """Check the parameters that all machines solved by decomposition have."""
         self._check_shared()
+        check_choice("stopping", self.stopping, STOPPING)
         check_flag("shrinking", self.shrinking)
         check_number("cache_size", self.cache_size, above=0.0)
         if self.working_set_size is not None:
@@ -128,6 +135,7 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
     def _settings(self) -> DualSettings:
         return DualSettings(
             tol=float(self.tol),
+            stopping=self.stopping,
             working_set_size=self.working_set_size,
             shrinking=bool(self.shrinking),
             cache_bytes=float(self.cache_size) * 1e6,
@@ -145,6 +153,7 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
             bound=bound,
             verbose=int(self.verbose),
             callback=self.callback,
+            free_bias=self._free_bias,
             checkpoint=self._checkpoint_file(kernel, X),
         )
 
@@ -200,7 +209,14 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
         def add(which: np.ndarray, values: np.ndarray) -> None:
             scores[which[0] : which[-1] + 1] += values @ coef.T
 
-        self._over_blocks(X, add)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._over_blocks(X, add)
+        if not np.all(np.isfinite(scores)):
+            row = int(np.flatnonzero(~np.all(np.isfinite(scores), axis=1))[0])
+            raise ValueError(
+                f"the scores overflow, first in row {row} of X: bring X to the scale of the "
+                "training data"
+            )
         return scores
 
     def __sklearn_tags__(self) -> Any:

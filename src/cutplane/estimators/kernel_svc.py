@@ -140,6 +140,7 @@ class SVC(ClassifierMixin, KernelMachine):
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
         checkpoint: Checkpoint | str | PathLike[str] | None = None,
+        stopping: str = "relative",
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -161,6 +162,7 @@ class SVC(ClassifierMixin, KernelMachine):
         self.verbose = verbose
         self.callback = callback
         self.checkpoint = checkpoint
+        self.stopping = stopping
 
     # -- fitting ----------------------------------------------------------------------
 

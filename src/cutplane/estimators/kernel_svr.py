@@ -130,6 +130,7 @@ class SVR(RegressorMixin, _SingleProblem):
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
         checkpoint: Checkpoint | str | PathLike[str] | None = None,
+        stopping: str = "relative",
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -148,6 +149,7 @@ class SVR(RegressorMixin, _SingleProblem):
         self.verbose = verbose
         self.callback = callback
         self.checkpoint = checkpoint
+        self.stopping = stopping
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
@@ -179,6 +181,7 @@ class SVR(RegressorMixin, _SingleProblem):
             lower=np.concatenate([zero, -bounds]),
             upper=np.concatenate([bounds, zero]),
             row_of=np.tile(np.arange(rows), 2),
+            rounded=True,
         )
         self._fit_problem(data, X, problem, "regression", C)
         return self
@@ -238,6 +241,8 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
     array([ 1, -1])
     """
 
+    _free_bias = False  # the coefficients sum to nu times the weights
+
     def __init__(
         self,
         *,
@@ -257,6 +262,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
         checkpoint: Checkpoint | str | PathLike[str] | None = None,
+        stopping: str = "relative",
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -274,6 +280,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         self.verbose = verbose
         self.callback = callback
         self.checkpoint = checkpoint
+        self.stopping = stopping
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:

@@ -27,12 +27,12 @@ from ._sampled import (
     AnyOracle,
     OracleProblem,
     Sampling,
-    is_indefinite,
     kernel_matrix,
+    kind_of,
+    qualified,
     reduce_basis,
     sampling_bounds,
     single_scores,
-    withheld,
 )
 from ._solve import Session
 from ._warnings import warn_unless_converged
@@ -115,7 +115,8 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
     certificate_ : Certificate or list of Certificate
         In the objective above, one per problem. ``kind`` is 'estimated' where cuts were sampled:
         the lower bound then holds approximately, and with ``method='constant'`` the objective is
-        an estimate, too. It is 'withheld' if the kernel is not positive semidefinite.
+        an estimate, too. It is 'withheld' if the kernel is not positive semidefinite,
+        and 'conditional' if neither its form nor a factorisation proves that it is.
     result_ : SolveResult or list of SolveResult
         The same with status, trace and timings; ``w`` holds the coefficients of the rows.
     n_features_in_ : int
@@ -206,10 +207,9 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
             if callable(self.kernel):
                 executor = SerialExecutor()  # the user's function is called from one thread
             matrix = self._matrix(X, executor, float(bounds.max()))
-            indefinite = is_indefinite(self._kernel, matrix)
+            kind = kind_of(self._kernel, matrix)
             results, problems = self._solve(matrix, encoded, bounds, executor)
-            if indefinite:
-                results = [withheld(result) for result in results]
+            results = [qualified(result, kind) for result in results]
             self.n_kernel_values_ = sum(problem.made.kernel_values for problem in problems)
             self._samplings = [self._sampling(problem, matrix) for problem in problems]
             self.basis_error_ = 0.0
@@ -221,7 +221,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
                 results, self.basis_error_ = reduced.results, reduced.error
         del self._kernel  # of use during the fit only
         self._assemble(X, results)
-        if indefinite or any(r.certificate.kind == "withheld" for r in results):
+        if any(r.certificate.kind == "withheld" for r in results):
             warnings.warn(
                 "SampledCutSVC: the kernel is not positive semidefinite, so the problem is not "
                 "convex and its certificate is withheld",
@@ -245,7 +245,9 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
 
     def _matrix(self, X: Any, executor: Executor, bound: float) -> KernelMatrix:
         self._kernel = self._make_kernel(X)
-        single = self.tol >= SINGLE_TOL and bound <= SINGLE_BOUND
+        # An exact bound must hold for the kernel itself.
+        single = self.method != "exact" and self.sample_size < X.shape[0]
+        single &= self.tol >= SINGLE_TOL and bound <= SINGLE_BOUND
         sums = not self._joint()
         return kernel_matrix(self._kernel, X, executor, single=single, sums=sums)
 
@@ -384,7 +386,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
             with single_threaded_blas(), self._executor(work, 1) as executor:
                 model = (self._gamma, self.support_vectors_, self.dual_coef_[0])
                 scores = single_scores(*model, X, executor)
-            if scores is not None:
+            if scores is not None and np.all(np.isfinite(scores)):
                 return scores[:, None]
         return super()._scores(X)
 
