@@ -8,8 +8,10 @@ along over everything behind the header.
 from __future__ import annotations
 
 import hashlib
+import math
 import mmap
 import os
+import stat
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -50,6 +52,29 @@ class ArrayRecord:
 def new_digest() -> hashlib.blake2b:
     """The digest of all files of a data set."""
     return hashlib.blake2b(digest_size=16)
+
+
+def damaged(what: str) -> ValueError:
+    """The error for a file of a data set that is not as it was written."""
+    return ValueError(f"{what}: the data set is damaged; write it again")
+
+
+def open_regular(path: Path) -> int:
+    """Open a file of a data set for reading: a regular one, for nothing else has a size."""
+    # A pipe without a writer would wait for one.
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        file = os.open(path, flags)
+    except FileNotFoundError:
+        raise damaged(f"{path} is missing") from None
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be opened ({error.strerror}); mend that, or write the data set again"
+        ) from None
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise damaged(f"{path} is not a regular file")
+    return file
 
 
 def header(dtype: str, shape: tuple[int, ...]) -> bytes:
@@ -145,33 +170,31 @@ class MappedArray:
         self.name = str(path)
         self._record = record
         self._size = HEADER + record.nbytes
-        try:
-            self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        except FileNotFoundError:
-            raise ValueError(
-                f"{path} is missing: the data set is damaged; write it again"
-            ) from None
+        self._file = open_regular(path)
         self._close = weakref.finalize(self, os.close, self._file)
+        self._changed = os.fstat(self._file).st_mtime_ns
         self.check_size()
         if os.read(self._file, HEADER) != header(record.dtype, record.shape):
-            raise ValueError(
-                f"{path} does not begin as the manifest says: the data set is damaged; "
-                "write it again"
-            )
+            raise damaged(f"{path} does not begin as the manifest says")
         self.map = mmap.mmap(self._file, self._size, access=mmap.ACCESS_READ)
-        flat = np.frombuffer(self.map, record.dtype, offset=HEADER)
+        flat = np.frombuffer(self.map, record.dtype, math.prod(record.shape), offset=HEADER)
         self.array = flat.reshape(record.shape)
 
     def check_size(self) -> None:
-        """Refuse a file that has become shorter: to touch what is missing ends the process."""
+        """Refuse a file that has become shorter: to touch what is missing ends the process.
+
+        Nor one that was written to since it was opened: what was checked of it may not hold.
+        """
         if not self._close.alive:
             raise ValueError(f"{self.name} is closed; open the data set again")
-        size = os.fstat(self._file).st_size
-        if size != self._size:
+        status = os.fstat(self._file)
+        if status.st_size != self._size:
             raise ValueError(
-                f"{self.name} has {size} bytes instead of {self._size}: it was cut off or "
-                "changed; write the data set again"
+                f"{self.name} has {status.st_size} bytes instead of {self._size}: it was cut off "
+                "or changed; write the data set again"
             )
+        if status.st_mtime_ns != self._changed:
+            raise ValueError(f"{self.name} was changed while it was open; open the data set again")
 
     def pieces(self) -> Iterator[memoryview]:
         """The bytes of the numbers, by reading the file rather than the map."""

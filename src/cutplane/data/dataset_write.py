@@ -1,7 +1,7 @@
 """Writing a data set to disk, chunk by chunk.
 
-Nothing of the data but the current chunk is in memory. Features are checked on the way in (finite,
-of the right shape and type), so that reading them needs no check of the numbers.
+Nothing of the data but the current chunk is in memory. Features are checked on the way in: finite,
+of the right shape and type.
 """
 
 from __future__ import annotations
