@@ -745,3 +745,36 @@ def test_absurd_numbers_of_features(tmp_path: Path, monkeypatch, features):
     monkeypatch.setattr(cutplane.data.memory, "available_memory", lambda: 7 << 30)
     with pytest.raises(ValueError, match=r"features.*(2147483647|GiB of memory)"):
         LinearSVC().fit(open_dataset(path), np.arange(90) % 2)
+
+
+FULL = """
+    import resource, sys
+    import numpy as np
+    from cutplane import convert_dataset, write_dataset
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+    for call in (
+        lambda: write_dataset(sys.argv[1], [np.ones((1000, 50))] * 3),
+        lambda: convert_dataset(sys.argv[2], sys.argv[1]),
+    ):
+        try:
+            call()
+        except OSError as error:
+            print(error.filename, error.strerror, sep="|")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits on the size of files")
+def test_a_full_disk_is_named_by_the_folder(tmp_path: Path):
+    """A limit on the size of files stands for the full disk: writing fails in the middle."""
+    path, text = tmp_path / "a.cut", tmp_path / "t.svm"
+    text.write_text("1 1:1 2:2 3:3\n" * 5000)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(FULL), str(path), str(text)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{path}|cannot write: File too large\n" * 2
+    assert os.listdir(tmp_path) == ["t.svm"]
+    with pytest.raises(FileNotFoundError, match=r"cannot write: No such file .*nowhere/a\.cut"):
+        write_dataset(tmp_path / "nowhere" / "a.cut", [some_rows()])

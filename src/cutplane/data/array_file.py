@@ -14,6 +14,7 @@ import os
 import stat
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,6 +85,17 @@ def header(dtype: str, shape: tuple[int, ...]) -> bytes:
     return b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + text.ljust(length - 1) + b"\n"
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors of the system that name no file, such as that of a full disk, name this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
 class ArrayWriter:
     """Writes an array of unknown length.
 
@@ -111,7 +123,8 @@ class ArrayWriter:
         self.length += len(data)
         if data.size:
             view = data.reshape(-1).view(np.uint8).data
-            self._file.write(view)
+            with naming(self._path):
+                self._file.write(view)
             self._digest.update(view)
 
     def rewrite(
@@ -121,7 +134,8 @@ class ArrayWriter:
         name = self._path.with_suffix(".new")
         new = ArrayWriter(name, dtype, self._width)
         try:
-            self._file.flush()
+            with naming(self._path):
+                self._file.flush()
             self._file.seek(HEADER)
             while piece := self._file.read(_PIECE):
                 numbers = np.frombuffer(piece, self.dtype)
@@ -136,11 +150,12 @@ class ArrayWriter:
     def finish(self) -> ArrayRecord:
         """Complete the file, written through to the disk."""
         shape = (self.length,) if self._width is None else (self.length, self._width)
-        self._file.seek(0)
-        self._file.write(header(self.dtype.str, shape))
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self.close()
+        with naming(self._path):
+            self._file.seek(0)
+            self._file.write(header(self.dtype.str, shape))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self.close()
         return ArrayRecord(self.dtype.str, shape, self._digest.hexdigest())
 
     def close(self) -> None:
