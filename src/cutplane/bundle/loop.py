@@ -153,6 +153,12 @@ class BundleSolver(IterativeSolver):
         if not np.all(np.isfinite(finite)):
             raise ValueError("the point or the bound is not finite")
         shape = self.point.w.shape
+        timings = state["timings"]
+        if not all(type(name) is str and type(timings[name]) is float for name in timings):
+            raise ValueError("the timings are something else")
+        for w in (point["w"], best["w"]):
+            if w.size != self.point.w.size or w.dtype != np.float64 or not np.isfinite(w).all():
+                raise ValueError("the weights of the point are not as they were written")
         self.bundle.restore(state["bundle"])
         assert isinstance(self.oracle, Resumable)
         self.oracle.restore(state["oracle"])
@@ -160,13 +166,19 @@ class BundleSolver(IterativeSolver):
         own = self.point.scores
         scores_here = isinstance(own, np.ndarray) and (point["scores"].size or not own.size)
         if not scores_here:  # the run was, or is, one whose scores are elsewhere
-            if not isinstance(self.oracle, Refreshing) or not np.all(np.isfinite(point["w"])):
+            if not isinstance(self.oracle, Refreshing):
                 raise ValueError("the scores of the point are missing")
             self.oracle.place(self.point)
         for name in ("scores", "coef") if scores_here else ():
-            if getattr(self.point, name).shape != point[name].shape:
-                raise ValueError(f"the {name} of the point have another shape")
-            getattr(self.point, name)[...] = point[name]
+            mine, stored = getattr(self.point, name), point[name]
+            if mine.shape != stored.shape or mine.dtype != stored.dtype:
+                raise ValueError(f"the {name} of the point have another shape or type")
+            labels = mine.dtype.kind == "i"  # of rows, which compiled loops take for places
+            if not np.isfinite(stored).all() or (
+                labels and np.any((stored < 0) | (stored >= own.shape[-1]))
+            ):
+                raise ValueError(f"the {name} of the point are out of range")
+            mine[...] = stored
         for name in ("bias", "risk", "offset"):
             setattr(self.point, name, point[name])
         self.trial.bias = state["trial_bias"]

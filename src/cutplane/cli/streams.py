@@ -75,9 +75,9 @@ def save(model: Any, target: str) -> None:
 def is_model(name: str) -> bool:
     """Whether a file begins like a model or a checkpoint, be it damaged or not."""
     from ..data.files import opened
-    from ..store.container import MAGIC
+    from ..store.container import begins_like_ours
 
-    begin = bytearray(len(MAGIC))
+    begin = bytearray(64)
     with opened(name) as source:
         source.read_into(memoryview(begin))
-    return begin[1:4] == MAGIC[1:4]
+    return begins_like_ours(bytes(begin))

@@ -146,11 +146,14 @@ class Input:
     name : str
     size : int or None
         Bytes of content, where that is known beforehand.
+    compressed : int or None
+        Bytes before decompression, if it is a compressed file.
     """
 
     file: BinaryIO
     name: str
     size: int | None
+    compressed: int | None = None
 
     def read_into(self, buffer: memoryview) -> int:
         """Fill the buffer as far as there is content; how many bytes that were."""
@@ -204,9 +207,9 @@ def opened(source: Any) -> Iterator[Input]:
     path = Path(source)
     with open(path, "rb") as raw, ExitStack() as inner:
         kind = _SUFFIXES.get(path.suffix.lower())
+        size = os.fstat(raw.fileno()).st_size
         if kind is None:
             # Whatever read() needs goes past this buffer: our own is larger.
-            size = os.fstat(raw.fileno()).st_size
             yield Input(cast(BinaryIO, raw), str(path), size or None)
             return
         head = raw.peek(6)[:6]
@@ -218,4 +221,4 @@ def opened(source: Any) -> Iterator[Input]:
                 "rename it"
             )
         plain: Any = _OPEN[kind](raw, "rb")
-        yield Input(inner.enter_context(plain), str(path), None)
+        yield Input(inner.enter_context(plain), str(path), None, size)

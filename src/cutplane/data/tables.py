@@ -17,7 +17,9 @@ TABLE_SUFFIXES = {
     ".ipc": "arrow",
     ".csv": "csv",
 }
-_ROWS = 1 << 16  # per chunk
+_ROWS, _FEW_ROWS = 1 << 16, 1 << 8  # per chunk, at most and at least
+_NUMBERS = 1 << 20  # per chunk, about
+_BUFFER = 1 << 16  # bytes per column that are read at a time
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def table_chunks(files: list[Any], kind: str, columns: Columns) -> Iterator[tupl
     features = chosen.features or []
     row = 0
     try:
-        for batch in table.to_batches(columns=chosen.named(), batch_size=_ROWS):
+        for batch in _batches(table, paths, kind, chosen.named()):
             if not batch.num_rows:
                 continue
             yield (
@@ -72,6 +74,25 @@ def table_chunks(files: list[Any], kind: str, columns: Columns) -> Iterator[tupl
         raise ValueError(f"{paths[0]}: near row {row}: {error}") from None
     if not row:
         raise ValueError(f"{paths[0]}: no examples; the table is empty")
+
+
+def _batches(table: Any, paths: list[str], kind: str, names: list[str]) -> Iterator[Any]:
+    """Some columns of all files, of which a few batches are in memory, however large they are."""
+    rows = max(_FEW_ROWS, min(_ROWS, _NUMBERS // len(names)))
+    if kind != "parquet":
+        yield from table.to_batches(
+            columns=names, batch_size=rows, batch_readahead=1, fragment_readahead=1
+        )
+        return
+    # The scanner of a table holds whole groups of rows, of which a file may have but one.
+    from pyarrow.parquet import ParquetFile
+
+    for path in paths:
+        with ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
+            missing = set(names) - set(file.schema_arrow.names)
+            if missing:
+                raise ValueError(f"{path}: there is no column {min(missing)!r}, as in {paths[0]}")
+            yield from file.iter_batches(batch_size=rows, columns=names, use_threads=False)
 
 
 def _chosen(names: list[str], columns: Columns, path: str) -> Columns:

@@ -188,6 +188,8 @@ class CheckpointFile:
                 raise ValueError("results are missing")
         except WRONG as error:
             raise container.damaged(name, f"its content is wrong ({error!r})") from None
+        except MemoryError:
+            raise ValueError(f"{name} needs more memory than there is") from None
         self._check(*facts, data)
         self.before = facts[1]
         self._waiting, self._state, self._state_digest = solved, state, digest

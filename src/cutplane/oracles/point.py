@@ -51,7 +51,8 @@ class Point:
 
     ``scores`` are without the bias b, which is kept apart. ``coef`` and ``offset`` are
     the plane that touches a risk of all scores at once there; sums over rows leave
-    them empty, because theirs is as cheap to compute as to keep. A ``rough`` one is on the way
+    them empty, because theirs is as cheap to compute as to keep. A ``coef`` of integers is a
+    labelling of the rows, by columns of the scores. A ``rough`` one is on the way
     somewhere: its bias need not be better than searches along lines need it.
     """
 
