@@ -8,8 +8,8 @@ or raises ``CommandError`` with a message for the user.
 from __future__ import annotations
 
 import argparse
+import errno
 import logging
-import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,6 +20,7 @@ from ..exec.cluster import ClusterError
 from . import completion, convert, demo, evaluate, info, path, predict, train
 from .common import ExitCode, UsageError
 from .parser import Parser
+from .streams import silence, standard_streams
 
 __all__ = ["main"]
 
@@ -61,10 +62,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     code : int
         The exit code, see ``ExitCode``.
     """
+    with standard_streams():
+        return _main(sys.argv[1:] if argv is None else argv)
+
+
+def _main(argv: Sequence[str]) -> int:
     parser = make_parser()
     try:
-        args = parser.parse_args(sys.argv[1:] if argv is None else argv)
+        args = parser.parse_args(argv)
     except SystemExit as stop:  # --help, --version, wrong usage
+        try:
+            sys.stdout.flush()
+        except OSError:  # the reader has seen enough
+            silence(sys.stdout)
         return stop.code if isinstance(stop.code, int) else ExitCode.USAGE
     if args.command is None:
         parser.print_help(sys.stderr)
@@ -82,7 +92,7 @@ def _run(args: argparse.Namespace) -> int:
         print(f"cutplane {args.command}: interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED
     except BrokenPipeError:  # the reader, say `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence(sys.stdout)
         return ExitCode.ERROR
     except (OSError, ValueError, MemoryError, ImportError, ClusterError) as error:
         # CommandError is a ValueError
@@ -91,7 +101,20 @@ def _run(args: argparse.Namespace) -> int:
         return ExitCode.USAGE if isinstance(error, UsageError) else ExitCode.ERROR
 
 
+def _stdout_fails() -> bool:
+    """Whether standard output is full or closed: what it could not write is still to be written."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        silence(sys.stdout)
+        return True
+    return False
+
+
 def _message(error: Exception) -> str:
+    if isinstance(error, OSError) and _stdout_fails():
+        cause = "it is closed" if error.errno == errno.EBADF else error.strerror
+        return f"cannot write to standard output: {cause}"
     if isinstance(error, MemoryError):
         return f"out of memory{f' ({error})' if str(error) else ''}"
     if isinstance(error, OSError) and error.strerror:  # without the number

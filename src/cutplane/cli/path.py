@@ -140,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
         facts["certificate"] = certificate_line(best.fit)
         print_facts(facts, stream)
     ended = steps[-1].fit if steps[-1].fit.status is Status.INTERRUPTED else best.fit
-    return tell(args.command, ended, kind, "the model is the best so far")
+    return stream.code(tell(args.command, ended, kind, "the model is the best so far"))
 
 
 def _criterion(args: argparse.Namespace, kind: Kind) -> str:

@@ -147,7 +147,7 @@ def run(args: argparse.Namespace) -> int:
         )
     elif shown:
         print_facts(model_facts(done, kind, table, args.model), stream)
-    return tell(args.command, done, kind, "the model is the best so far")
+    return stream.code(tell(args.command, done, kind, "the model is the best so far"))
 
 
 # -- parameters ---------------------------------------------------------------
