@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from .. import __version__
 from ..exec.cluster import ClusterError
@@ -129,9 +130,10 @@ def in_flags(message: str, args: argparse.Namespace) -> str:
         return message
 
     message = message.replace("with Checkpoint(..., resume=False)", "without --resume")
+    given = {text for text in _given_names(args) if text in message}
 
     def flag(match: re.Match[str]) -> str:
-        name = parser.flag_of(match["name"])
+        name = parser.flag_of(match["name"]) if match["name"] else None
         if name is None:
             return match[0]
         match match["value"]:
@@ -142,9 +144,22 @@ def in_flags(message: str, args: argparse.Namespace) -> str:
                 return opposite if opposite in parser.flags() else f"without {name}"
         return f"{name} {match['value']}".replace("'", "")
 
+    # Names of files and columns, and anything like one, stay as they are.
+    kept = "".join(rf"(?<!\w){re.escape(text)}(?![\w=])|" for text in sorted(given, key=len)[::-1])
     # Single words only where a value follows: "sort=True", but not "of this sort".
-    names = r"\b(?P<name>[a-z]+(?:_[a-z]+)+|[A-Za-z]+(?==))(?:=(?P<value>[\w.']+))?(?!\w)"
-    return re.sub(names, flag, message)
+    names = (
+        r"(?<![\w./\\'\"-])(?P<name>[a-z]+(?:_[a-z]+)+|[A-Za-z]+(?==))"
+        r"(?:=(?P<value>(?:\w|'|\.(?=\w))+))?(?![\w/\\'\"-]|\.\w)"
+    )
+    return re.sub(kept + names, flag, message)
+
+
+def _given_names(args: argparse.Namespace) -> Iterator[str]:
+    """What was given that is no parameter of the library: names of files and of columns."""
+    for name, value in vars(args).items():
+        if not name.startswith("parameter_"):
+            values = value if isinstance(value, list) else [value]
+            yield from (str(text) for text in values if isinstance(text, str | Path) and str(text))
 
 
 def make_parser() -> Parser:

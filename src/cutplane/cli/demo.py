@@ -236,10 +236,11 @@ def _print_comparison(ours: Fit, theirs: Fit, bound: float, majority: float) -> 
         ],
     )
     if bound > 0.0:
-        above = [format_percent(gap / bound) for gap in gaps]
+        ours_below, theirs_below = map(format_percent, shares)
         print(
-            f"cutplane's certificate: no model has an objective below {bound:.6g}. So its own is\n"
-            f"at most {above[0]} above the optimum, and scikit-learn's at most {above[1]}."
+            f"cutplane's certificate: no model has an objective below {bound:.6g}. So the optimum\n"
+            f"is at most {ours_below} below its own, and at most {theirs_below} below "
+            "scikit-learn's."
         )
     if theirs.warning:
         print(f'scikit-learn warned: "{theirs.warning}"')

@@ -15,9 +15,9 @@ from ..report.text import print_facts, print_json
 from ..result import Status
 from .common import CommandError, UsageError, add_json, add_verbose, positive_number, replacing
 from .evaluate import measure_model
-from .fitting import Fit, certificate_line, fit, make_model
+from .fitting import Fit, certificate_line, check_numbers, fit, make_model
 from .flags import add_model_flags, elsewhere, parameters_given
-from .inputs import Table, add_reader_flags, in_memory, read_table
+from .inputs import Table, add_reader_flags, check_reader_flags, in_memory, read_table
 from .kinds import Kind, Task
 from .measures import FIRST_CHOICE, better, check_name, format_measure
 from .parser import Parser
@@ -112,10 +112,12 @@ def run(args: argparse.Namespace) -> int:
     """Follow the path; returns the exit code."""
     kind: Kind = args.kind
     name = _criterion(args, kind)
+    check_reader_flags(args, args.data, args.validation)
     check_target(args.model, args.data, args.validation, binary=True)
     if args.plot is not None:
         check_target(args.plot, args.data, args.validation)
     table = read_table(args.data, args)
+    check_numbers(table, kind)
     validation = in_memory(read_table(args.validation, args))
     stream = report_stream(args.model)
     shown = not (args.quiet or args.json)
