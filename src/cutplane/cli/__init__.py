@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from .. import __version__
+from .. import __version__, _interrupts
 from ..exec.cluster import ClusterError
 from . import completion, convert, demo, evaluate, info, path, predict, train
 from .common import ExitCode, UsageError
@@ -86,7 +86,8 @@ def _main(argv: Sequence[str]) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     try:
-        code = args.run(args)
+        with _interrupts.kept():
+            code = args.run(args)
         sys.stdout.flush()  # a closed pipe shows here, not at exit
         return int(code)
     except KeyboardInterrupt:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _interrupts
 from ..report.line import format_percent, format_seconds
 from ..result import Certificate, SolveResult, Status
 from .common import CommandError, ExitCode
@@ -108,6 +109,7 @@ def fit(model: Any, kind: Kind, table: Table) -> Fit:
     """Fit a model to a table. Warnings become messages; a missed tolerance is in the result."""
     from sklearn.exceptions import ConvergenceWarning
 
+    _interrupts.check()  # compiled code was loaded to read the data
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
