@@ -32,8 +32,8 @@ def _note(number: int, frame: FrameType | None) -> None:
 def kept() -> Iterator[None]:
     """Keep note of interrupts in the block, and raise at its end one that was dropped.
 
-    Blocks may be nested. Outside of the main thread, or where somebody else handles the signal,
-    this does nothing.
+    An error that follows an interrupt is taken for its consequence. Blocks may be nested. Outside
+    of the main thread, or where somebody else handles the signal, this does nothing.
     """
     global _pending
     if not _in_main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -45,6 +45,10 @@ def kept() -> Iterator[None]:
         yield
         if _pending:
             raise LateInterrupt
+    except Exception as error:
+        if _pending:  # Python itself turns what is raised while a class is made into another error
+            raise KeyboardInterrupt from error
+        raise
     finally:
         _pending = False
         if signal.getsignal(signal.SIGINT) is _note:

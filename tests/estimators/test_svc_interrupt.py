@@ -264,6 +264,22 @@ def test_an_interrupt_that_was_dealt_with_is_not_raised_again(digits):
 
 
 @marked
+def test_an_interrupt_in_disguise_is_one(cancer):
+    def callback(record):
+        class Made:
+            name = type("Part", (), {"__set_name__": drop_as_error})()
+
+    def drop_as_error(*arguments):  # Python 3.11 makes a RuntimeError of it
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt as error:
+            raise RuntimeError from error
+
+    with pytest.raises(KeyboardInterrupt):
+        LinearSVC(callback=callback).fit(*cancer)
+
+
+@marked
 def test_handlers_of_others_are_left_alone(cancer):
     X, y = cancer
     seen = []

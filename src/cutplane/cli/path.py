@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from .. import _interrupts
 from ..report import print_table
 from ..report.line import format_percent, format_seconds
 from ..report.text import print_facts, print_json
@@ -172,6 +173,7 @@ def follow(
         except KeyboardInterrupt:  # outside the solver: what is done is kept
             if not steps:
                 raise
+            _interrupts.settled()
             last = steps[-1]
             print(f"cutplane path: interrupted before C = {C:g}", file=sys.stderr)
             steps[-1] = Step(last.C, _as_interrupted(last.fit), last.value, last.measures)
