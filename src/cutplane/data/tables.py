@@ -36,8 +36,13 @@ class Columns:
         return [name for name in (self.label, self.qid, self.cost, *(self.features or ())) if name]
 
 
-def table_chunks(files: list[Any], kind: str, columns: Columns) -> Iterator[tuple[Any, ...]]:
-    """Chunks ``(X, y, qid, cost)`` of one table in one or more files of the same columns."""
+def column_names(files: list[Any], kind: str) -> list[str]:
+    """The names of all columns of a table."""
+    return list(_opened(files, kind)[1].schema.names)
+
+
+def _opened(files: list[Any], kind: str) -> tuple[str, Any]:
+    """The first file's name, for messages, and the table."""
     try:
         import pyarrow
         import pyarrow.dataset
@@ -50,10 +55,17 @@ def table_chunks(files: list[Any], kind: str, columns: Columns) -> Iterator[tupl
         with open(path, "rb"):  # a missing file is an error of its own
             pass
     try:
-        table = pyarrow.dataset.dataset(paths, format=kind)
+        return paths[0], pyarrow.dataset.dataset(paths, format=kind)
     except pyarrow.ArrowException as error:
         raise ValueError(f"{paths[0]}: not a readable {kind} file: {error}") from None
-    chosen = _chosen(table.schema.names, columns, paths[0])
+
+
+def table_chunks(files: list[Any], kind: str, columns: Columns) -> Iterator[tuple[Any, ...]]:
+    """Chunks ``(X, y, qid, cost)`` of one table in one or more files of the same columns."""
+    path, table = _opened(files, kind)
+    import pyarrow
+
+    chosen = _chosen(table.schema.names, columns, path)
     features = chosen.features or []
     row = 0
     try:
@@ -61,19 +73,19 @@ def table_chunks(files: list[Any], kind: str, columns: Columns) -> Iterator[tupl
             if not batch.num_rows:
                 continue
             yield (
-                _Frame(batch, features, paths[0], row),
+                _Frame(batch, features, path, row),
                 *(
                     None
                     if name is None
-                    else _values(batch, name, paths[0], row, text=name == chosen.label)
+                    else _values(batch, name, path, row, text=name == chosen.label)
                     for name in (chosen.label, chosen.qid, chosen.cost)
                 ),
             )
             row += batch.num_rows
     except pyarrow.ArrowException as error:
-        raise ValueError(f"{paths[0]}: near row {row}: {error}") from None
+        raise ValueError(f"{path}: near row {row}: {error}") from None
     if not row:
-        raise ValueError(f"{paths[0]}: no examples; the table is empty")
+        raise ValueError(f"{path}: no examples; the table is empty")
 
 
 def _batches(table: Any, paths: list[str], kind: str, names: list[str]) -> Iterator[Any]:
@@ -153,5 +165,12 @@ def _values(batch: Any, name: str, path: str, row: int, *, text: bool) -> np.nda
         return column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
     if text and (types.is_string(kind) or types.is_large_string(kind)):
         return np.array(column.to_pylist(), dtype=str)
-    remedy = "" if text else "; encode it as numbers, or choose the columns with features"
+    remedy = (
+        ""
+        if text
+        else (
+            "; encode it as numbers, choose the columns with features=…, or name it with label=… "
+            "if it holds the labels"
+        )
+    )
     raise ValueError(f"{path}: column {name!r} is of type {kind}, not of numbers{remedy}")

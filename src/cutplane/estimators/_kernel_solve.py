@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from .. import _interrupts
 from ..data.points import Points
 from ..dual import (
     DualIteration,
@@ -210,6 +211,7 @@ class KernelSession:
     def interrupt(self) -> None:
         """The user wants no more: the remaining problems get a single iteration each."""
         self.ended = Status.INTERRUPTED
+        _interrupts.settled()
 
     def _room_for(self, rows: int) -> np.ndarray:
         """Room for the kernel values of a problem, used again by the next one."""
@@ -218,6 +220,7 @@ class KernelSession:
             self._room = np.empty(rows * rows, dtype=self._values.dtype)
         return self._room
 
+    @_interrupts.kept()
     def solve(
         self,
         label: str,
@@ -254,7 +257,9 @@ class KernelSession:
                     checkpoint.record(_state(solver.point().beta, record))
                 if self._callback is not None:
                     stop = bool(self._callback(dataclasses.replace(record, problem=label)))
-                return stop | (on_iteration is not None and on_iteration(solver.point))
+                stop |= on_iteration is not None and on_iteration(solver.point)
+                _interrupts.check()
+                return stop
 
             solver = self._solver(problem, which, settings, observe)
             result = solver.run(start)
@@ -262,6 +267,8 @@ class KernelSession:
         self._spent += result.timings["total"]
         if self.ended is None and result.status in (Status.INTERRUPTED, Status.STOPPED):
             self.ended = result.status
+            if result.status is Status.INTERRUPTED:
+                _interrupts.settled()
         elif self.ended is not None and result.status is not Status.CONVERGED:
             result = dataclasses.replace(result, status=self.ended)
         self.results.append(result)
