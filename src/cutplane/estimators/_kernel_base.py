@@ -19,6 +19,7 @@ from .._checks import (
     check_number,
     check_weights,
     class_factors,
+    plain,
 )
 from ..data import as_blocks
 from ..dual import DualSettings
@@ -154,7 +155,8 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
             return None
         name, parameters = type(self).__name__, self.get_params(deep=False)
         function = getattr(kernel.function, "__qualname__", None)
-        course = f"{kernel.name}, {self.gamma!r}, {kernel.coef0!r}, {kernel.degree}, {function}"
+        gamma = plain(self.gamma)
+        course = f"{kernel.name}, {gamma!r}, {kernel.coef0!r}, {kernel.degree}, {function}"
         digest = as_blocks(X, compact=False).digest()
         return CheckpointFile(checkpoint, name, parameters, course, digest)
 

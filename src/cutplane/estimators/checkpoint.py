@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_flag, check_number
+from .._checks import check_flag, check_number, plain
 from ..bundle import StopRule
 from ..dual.records import DualCertificate, DualIteration
 from ..result import SolveResult, Status
@@ -155,7 +155,9 @@ class CheckpointFile:
         self._every = float(checkpoint.every)
         self._estimator = estimator
         self._course = course
-        self._parameters = {name: f"{value!r:.100}" for name, value in parameters.items()}
+        self._parameters = {
+            name: f"{plain(value)!r:.100}" for name, value in parameters.items()
+        }
         self._data = data
         self._solved: list[Solved] = []
         self._waiting: list[Solved] = []  # from the file, for problems that are to come
