@@ -40,6 +40,12 @@ LOSSES: dict[str, Callable[[], Risk]] = {
     "squared_hinge": SquaredHingeRisk,
     "logistic": LogisticRisk,
 }
+# Losses of the solvers that do not take all.
+LOSSES_OF = {
+    "dcd": ("hinge", "squared_hinge"),
+    "sgd": ("hinge", "squared_hinge", "logistic"),
+    "pegasos": ("hinge", "squared_hinge", "logistic"),
+}
 MULTI_CLASS = ("ovr", "crammer_singer")
 
 
@@ -294,8 +300,12 @@ class LinearSVC(ClassifierMixin, LinearModel):
     ) -> ModelForm:
         """How many problems there are, and where their bias is."""
         joint = self._joint()
-        if self.solver == "dcd" and self.loss == "logistic":
-            raise ValueError("solver='dcd' takes loss='hinge' or 'squared_hinge', got 'logistic'")
+        if self.loss not in LOSSES_OF.get(self.solver, LOSSES):
+            *others, last = (repr(loss) for loss in LOSSES_OF[self.solver])
+            raise ValueError(
+                f"solver={self.solver!r} takes loss={', '.join(others)} or {last}, got "
+                f"{self.loss!r}; solver='auto' takes every loss"
+            )
         if joint and (self.loss != "hinge" or self.solver not in ("auto", "ocas", "cpa")):
             raise ValueError(
                 "multi_class='crammer_singer' takes loss='hinge' and solver='auto', 'ocas' or "
