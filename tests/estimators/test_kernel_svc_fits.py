@@ -45,7 +45,7 @@ def test_binary_model_is_libsvms(noisy, options, sparse):
     np.testing.assert_array_equal(ours.n_support_, theirs.n_support_)
     to_dense = (lambda a: a.toarray()) if sparse else np.asarray
     np.testing.assert_allclose(
-        ours.dual_coef_, to_dense(theirs.dual_coef_), atol=1e-4, err_msg="dual_coef_"
+        to_dense(ours.dual_coef_), to_dense(theirs.dual_coef_), atol=1e-4, err_msg="dual_coef_"
     )
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
     np.testing.assert_allclose(
@@ -55,7 +55,7 @@ def test_binary_model_is_libsvms(noisy, options, sparse):
         to_dense(ours.support_vectors_), to_dense(theirs.support_vectors_)
     )
     if options["kernel"] == "linear":
-        np.testing.assert_allclose(ours.coef_, to_dense(theirs.coef_), atol=1e-5)
+        np.testing.assert_allclose(to_dense(ours.coef_), to_dense(theirs.coef_), atol=1e-5)
 
 
 @pytest.mark.parametrize("weights", ["none", "classes", "balanced", "rows", "both"])

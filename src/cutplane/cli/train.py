@@ -246,10 +246,7 @@ def label_counts(y: np.ndarray) -> str:
 
 def note_queries(table: Table, kind: Kind) -> None:
     """Say what is unusual about the queries."""
-    if kind.task is not Task.RANKING:
-        return
-    if table.qid is None:
-        logger.warning("%s has no qid:, so all rows are one query", table.name)
+    if kind.task is not Task.RANKING or table.qid is None:  # the estimator warns of none
         return
     queries = len(np.unique(table.qid))
     if 1 + np.count_nonzero(np.diff(table.qid)) > queries:

@@ -20,12 +20,14 @@ from .._checks import (
     check_number,
     check_weights,
     class_factors,
+    plain,
 )
 from ..data import as_blocks
 from ..dual import DualSettings
 from ..exec import Executor
 from ..kernels import Kernel
 from ..result import Iteration, SolveResult, Status
+from ._base import dense
 from ._callbacks import CallbackSupportMixin
 from ._kernel_solve import KernelSession
 from ._with_kernel import WithKernel, canonical_rows
@@ -33,6 +35,11 @@ from .checkpoint import Checkpoint, CheckpointFile, check_checkpoint
 
 FLOATS = (np.float64, np.float32)
 STOPPING = ("relative", "absolute", "epsilon", "kkt")
+
+
+def as_rows(X: Any, coef: np.ndarray) -> Any:
+    """An array, as a sparse matrix if the rows X are one: what scikit-learn has there."""
+    return type(X)(coef) if scipy.sparse.issparse(X) else coef
 
 
 class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
@@ -163,7 +170,8 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
             return None
         name, parameters = type(self).__name__, self.get_params(deep=False)
         function = getattr(kernel.function, "__qualname__", None)
-        course = f"{kernel.name}, {self.gamma!r}, {kernel.coef0!r}, {kernel.degree}, {function}"
+        gamma = plain(self.gamma)
+        course = f"{kernel.name}, {gamma!r}, {kernel.coef0!r}, {kernel.degree}, {function}"
         digest = as_blocks(X, compact=False).digest()
         return CheckpointFile(checkpoint, name, parameters, course, digest)
 
@@ -182,16 +190,19 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
     # -- scores -----------------------------------------------------------------------
 
     @property
-    def coef_(self) -> np.ndarray:
+    def coef_(self) -> Any:
         """Weights of the features, for the linear kernel only."""
         if self.kernel != "linear":
             raise AttributeError("coef_ is only available when using a linear kernel")
-        coef = self._score_coef() @ self.support_vectors_
-        return np.asarray(coef)
+        vectors = self.support_vectors_
+        coef = as_rows(vectors, np.asarray(self._score_coef() @ vectors))
+        values = coef.data if scipy.sparse.issparse(coef) else coef
+        values.flags.writeable = False  # a change would not change predictions
+        return coef
 
     def _score_coef(self) -> np.ndarray:
         """Coefficients of the support vectors, one row per output of ``_scores``."""
-        return self.dual_coef_
+        return dense(self.dual_coef_)
 
     def _test_data(self, X: Any) -> Any:
         check_is_fitted(self)
