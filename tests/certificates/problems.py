@@ -22,6 +22,8 @@ SIZES = {"tiny": (2, 5, 1, 4), "wide": (5, 15, 20, 60), "tall": (60, 120, 2, 6)}
 SIZES["usual"] = (15, 45, 3, 10)
 # Stored numbers from which on the default solver chooses among several.
 LARGE = {"tall": (9000, 9500, 15, 16), "long": (1200, 1500, 120, 130), "wide": (300, 350, 450, 500)}
+# Rows of which a kernel matrix is no longer judged as a whole.
+MANY = {"many": (170, 200, 2, 5)}
 SMALL = {"tiny": (2, 5, 1, 4), "wide": (4, 8, 10, 30), "usual": (6, 9, 2, 4)}
 RANKED = {"tiny": (2, 5, 1, 4), "wide": (4, 12, 15, 40), "usual": (12, 24, 2, 8)}
 
@@ -94,7 +96,8 @@ def _rows(rng: Generator, sizes: dict[str, tuple[int, ...]] = SIZES) -> tuple[np
     if rng.random() < 0.1:
         X[rng.integers(m)] = 0.0
         story.append("a zero row")
-    scale = str(rng.choice(["", "feature", "all", "offset"], p=[0.5, 0.2, 0.15, 0.15]))
+    scales = ["", "feature", "all", "offset", "huge"]
+    scale = str(rng.choice(scales, p=[0.48, 0.2, 0.14, 0.14, 0.04]))
     if scale == "feature":
         exponent = int(rng.choice([-8, -4, 4, 8]))
         X[:, rng.integers(n)] *= 10.0**exponent
@@ -107,6 +110,10 @@ def _rows(rng: Generator, sizes: dict[str, tuple[int, ...]] = SIZES) -> tuple[np
         offset = 10.0 ** int(rng.integers(1, 5))
         X += offset
         story.append(f"offset {offset:g}")
+    elif scale == "huge":
+        exponent = int(rng.choice([-30, -20, 20, 30]))
+        X *= 10.0**exponent
+        story.append(f"all times 1e{exponent}")
     if rng.random() < 0.3:
         X = X.astype(np.float32)
         story.append("float32")
@@ -431,9 +438,12 @@ def _kernel(rng: Generator, X: np.ndarray) -> tuple[dict[str, Any], Any]:
     if name == "precomputed":
         values = X.astype(np.float64) @ X.T.astype(np.float64)
         values = (values + values.T) / 2
-        if rng.random() < 0.5:  # not positive definite
+        odd = rng.random()
+        if odd < 0.25:  # not positive definite
             noise = rng.normal(size=values.shape)
             values += 0.3 * np.abs(values).max() * (noise + noise.T)
+        elif odd < 0.5:  # nor here, for one pair of rows
+            values[0, 1] = values[1, 0] = 2.0 * np.abs(values).max()
         return parameters, values
     return parameters, _given(rng, X)
 
@@ -447,7 +457,7 @@ def _space(case: Case) -> objectives.Rows | objectives.Kernel:
 
 
 def _draw_svc(rng: Generator) -> dict[str, Any]:
-    X, story = _rows(rng)
+    X, story = _rows(rng, MANY if rng.random() < 0.08 else SIZES)
     classes = 3 if len(X) > 5 and rng.random() < 0.2 else 2
     y = _classes(rng, X, classes)
     kernel, given = _kernel(rng, X)
@@ -501,7 +511,7 @@ def _svc_points(case: Case, model: Any) -> list[Point]:
 
 
 def _draw_svr(rng: Generator) -> dict[str, Any]:
-    X, story = _rows(rng)
+    X, story = _rows(rng, MANY if rng.random() < 0.08 else SIZES)
     kernel, given = _kernel(rng, X)
     y = _classes(rng, X, len(X)) / len(X) + 0.1 * rng.normal(size=len(X))
     y = y * float(rng.choice([1.0, 1.0, 1e3, 1e-3])) + float(rng.choice([0.0, 0.0, 1e4]))
@@ -528,7 +538,7 @@ def _one_point(case: Case, model: Any) -> list[Point]:
 
 
 def _draw_one_class(rng: Generator) -> dict[str, Any]:
-    X, story = _rows(rng)
+    X, story = _rows(rng, MANY if rng.random() < 0.08 else SIZES)
     kernel, given = _kernel(rng, X)
     return {
         "parameters": {"nu": float(rng.uniform(0.02, 1.0)), **kernel, **_ending(rng)},

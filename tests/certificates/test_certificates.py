@@ -31,30 +31,26 @@ MANY = 10_000 // len(QUICK) // CHUNK + 1  # chunks of each estimator
 CHUNKS = [(kind, chunk) for kind in QUICK for chunk in range(MANY)] + [("LargeLinearSVC", 0)]
 
 MACHINES = ("SVC", "SVR", "OneClassSVM")
+KERNEL = (*MACHINES, "SampledCutSVC")
 LINEAR = ("LinearSVC", "LargeLinearSVC", "CrammerSinger", "LinearSVCCV", "linear_svc_path")
 BUNDLE = (*LINEAR, "MeasureSVC", "RankSVM", "OrdinalSVC", "ChainTagger", "StructuredSVM")
 # What does not hold yet: estimators and check, and why. To be emptied.
 KNOWN: dict[tuple[tuple[str, ...], str], str] = {
+    (BUNDLE, "primal rounding"): "the primal has no slack for rounding",
+    (BUNDLE, "rule"): "converged, and the model's objective is larger by rounding",
+    (LINEAR, "error"): "sgd finds no first step at very large C",
+    (("LargeLinearSVC",), "time_limit"): "coordinate descent looks at the clock too rarely",
+    (KERNEL, "primal rounding"): "the primal has no slack for rounding",
+    (KERNEL, "primal below"): "kernels in single precision, gradients never computed anew",
+    (KERNEL, "primal above"): "kernels in single precision, gradients never computed anew",
+    (MACHINES, "dual"): "kernels in single precision, gradients never computed anew",
     (MACHINES, "rule"): "kernel machines stop by the optimality conditions, not by the gap",
     (MACHINES, "hang"): "kernel machines do not end on badly scaled features, nor at tol=0",
-    (MACHINES, "time_limit"): "a small problem looks at the clock between working sets only",
-    (MACHINES, "dual"): "kernels in single precision, and gradients never computed anew",
-    (MACHINES, "primal below"): "kernels in single precision, and gradients never computed anew",
-    (MACHINES, "primal above"): "kernels in single precision, and gradients never computed anew",
+    (MACHINES, "time_limit"): "a small problem looks at the clock too rarely",
     (MACHINES, "kind"): "definiteness of a kernel is judged from a sample of its rows",
-    (MACHINES, "primal rounding"): "the primal has no slack for rounding",
-    (("SampledCutSVC",), "primal below"): "kernels in single precision",
-    (("SampledCutSVC",), "primal above"): "kernels in single precision",
-    (("SampledCutSVC",), "dual"): "kernels in single precision",
-    (("SampledCutSVC",), "kind"): "definiteness of a kernel is judged from a sample of its rows",
-    (("SampledCutSVC",), "primal rounding"): "the primal has no slack for rounding",
-    (BUNDLE, "primal rounding"): "the primal has no slack for rounding",
-    (BUNDLE, "rule"): "converged before the primal was computed from the model",
-    (BUNDLE, "hang"): "a failed verification is not followed by a look at the limits",
-    (BUNDLE, "max_iter"): "a failed verification is not followed by a look at the limits",
 }
 # Cases of the default run that never end yet: not run. To be emptied.
-ENDLESS = ("SVR-6", "SVR-8", "SVR-9", "SVR-14", "SVR-15")
+ENDLESS = ("SVC-9", "OneClassSVM-4", "SVR-4")
 
 
 def known(kind, violation):
@@ -80,10 +76,11 @@ def report(case, wrong):
 
 
 def test_certificate(name, fits, request):
-    if name in ENDLESS and not request.config.getoption("--case", default=None):
+    alone = request.config.getoption("--case", default=None)  # which wants to know
+    if name in ENDLESS and not alone:
         pytest.xfail("never ends")
     case, wrong = found(name, fits)
-    if wrong and all(known(case.kind, violation) for violation in wrong):
+    if wrong and not alone and all(known(case.kind, violation) for violation in wrong):
         pytest.xfail("; ".join(sorted({known(case.kind, v) for v in wrong})))
     assert not wrong, report(case, wrong)
 
