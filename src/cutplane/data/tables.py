@@ -41,8 +41,8 @@ def column_names(files: list[Any], kind: str) -> list[str]:
     return list(_opened(files, kind)[1].schema.names)
 
 
-def _opened(files: list[Any], kind: str) -> tuple[str, Any]:
-    """The first file's name, for messages, and the table."""
+def _opened(files: list[Any], kind: str) -> tuple[list[str], Any]:
+    """The files' names, and the table."""
     try:
         import pyarrow
         import pyarrow.dataset
@@ -55,16 +55,17 @@ def _opened(files: list[Any], kind: str) -> tuple[str, Any]:
         with open(path, "rb"):  # a missing file is an error of its own
             pass
     try:
-        return paths[0], pyarrow.dataset.dataset(paths, format=kind)
+        return paths, pyarrow.dataset.dataset(paths, format=kind)
     except pyarrow.ArrowException as error:
         raise ValueError(f"{paths[0]}: not a readable {kind} file: {error}") from None
 
 
 def table_chunks(files: list[Any], kind: str, columns: Columns) -> Iterator[tuple[Any, ...]]:
     """Chunks ``(X, y, qid, cost)`` of one table in one or more files of the same columns."""
-    path, table = _opened(files, kind)
+    paths, table = _opened(files, kind)
     import pyarrow
 
+    path = paths[0]  # for messages
     chosen = _chosen(table.schema.names, columns, path)
     features = chosen.features or []
     row = 0

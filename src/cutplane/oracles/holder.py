@@ -201,6 +201,14 @@ class RowsHolder:
         """Xᵀ·coef, one sum for each node of the plan."""
         return list(self._products.gradients(coef))
 
+    def sums(self) -> list[tuple[int, np.ndarray]]:
+        """What the next gradients build on, for whoever has the coefficients."""
+        return [self._products.sums()]
+
+    def restore_sums(self, state: tuple[np.ndarray, int, np.ndarray]) -> None:
+        """Be as after gradients with coefficients that led to these sums."""
+        self._products.restore_sums(*state)
+
     def start_anew(self) -> None:
         """The next gradients are computed from all rows."""
         self._products.start_anew()

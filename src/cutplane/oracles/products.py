@@ -152,6 +152,19 @@ class RowProducts:
         if self._changes is not None:
             self._changes.start_anew()
 
+    def sums(self) -> tuple[int, np.ndarray]:
+        """What the next gradient builds on besides the last coefficients, if it does: how old it
+        is, and the sums of all blocks.
+        """
+        assert self._changes is not None
+        return self._changes.age, self._sum.held()
+
+    def restore_sums(self, coef: np.ndarray, age: int, sums: np.ndarray) -> None:
+        """Be as after a gradient with these coefficients, which left these sums."""
+        assert self._changes is not None
+        self._changes.restore(coef, age)
+        self._sum.restore(sums)
+
 
 def bounded_scores(
     block: Block, w: np.ndarray, start: np.ndarray, outs: Sequence[np.ndarray]

@@ -24,6 +24,10 @@ from .rounds import Rounds
 from .row_passes import Points, Question
 from .selection import Grid, Listed, ListedSteps
 
+# Bytes of coefficients that the log keeps before it is cut short. The sums of blocks that take
+# their place are at most 32 MB in all, or eight vectors of the length of w.
+LOG_BYTES = 1 << 28
+
 
 def _step(name: str, arguments: Sequence[Any], updates: bool) -> Order:
     """An order or a question that comes next."""
@@ -132,6 +136,7 @@ class RemoteProducts:
         self._matrix = matrix
         self.updates = updates
         self._gradients = 0  # since all were computed anew
+        self._logged = 0  # bytes of their coefficients
         self.rounds.post("begin", Task(shape, constant, updates))
         self.rounds.keep()
 
@@ -171,11 +176,24 @@ class RemoteProducts:
             coef = coef.copy() if self.updates else coef
             shares = [coef[rows] for rows in self._matrix.member_rows()]
             sums = self.rounds.ask("gradients", shares=shares, lasting=self.updates)
+            gradient = self._matrix.add_up(sums)
+            self._logged += coef.nbytes if self.updates else 0
+            if self._logged > LOG_BYTES:
+                self._cut_log_short(shares)
+            return gradient
         return self._matrix.add_up(sums)
+
+    def _cut_log_short(self, shares: Sequence[np.ndarray]) -> None:
+        """Keep the sums that all gradients led to, instead of the coefficients of each."""
+        states = self.rounds.ask("sums")
+        self.rounds.begin()
+        self.rounds.note("restore_sums", [(c, *s) for c, s in zip(shares, states, strict=True)])
+        self._logged = 0
 
     def start_anew(self, forget: bool = False) -> None:
         self._gradients = 0
         if forget:
+            self._logged = 0
             self.rounds.begin()
         self.rounds.post("start_anew")
 
