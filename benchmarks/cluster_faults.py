@@ -13,6 +13,7 @@ import contextlib
 import faulthandler
 import io
 import json
+import logging
 import os
 import re
 import shutil
@@ -80,6 +81,7 @@ class Record:
     rounds: int = 0
     error: str | None = None
     error_seconds: float | None = None
+    differs: str | None = None  # what is not the same, and how
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,9 @@ def _survive(
     timings = crews[0].timings
     record.recovery_seconds = timings.recovery
     record.losses, record.rounds = timings.losses, timings.rounds
-    record.same = Outcome.of(model) == expected
+    found = Outcome.of(model)
+    record.same = found == expected
+    record.differs = None if record.same else f"{found} instead of {expected}"
     told = model.result_.timings
     if (told["recovery"], told["losses"]) != (record.recovery_seconds, record.losses):
         raise AssertionError(f"{name}: the result tells of {told}")
@@ -467,9 +471,13 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     name = arguments.name
     each = name in ENDING
+    # All that is known of a run that fails, to be read afterwards.
+    logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
+    logging.getLogger("cutplane").setLevel(logging.DEBUG)
     with generated_problem() as problem, contextlib.ExitStack() as stack:
         cluster = None if each else stack.enter_context(ProcessCluster())
         for number in range(arguments.times):
+            logging.getLogger("cutplane").info("run %d begins", number)
             faulthandler.dump_traceback_later(arguments.seconds, exit=True)
             with ProcessCluster() if cluster is None else contextlib.nullcontext(cluster) as used:
                 used.fill_up()

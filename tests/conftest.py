@@ -130,7 +130,10 @@ def all_cases() -> dict[str, RiskCase]:
     return {case.name: case for case in RISKS}
 
 
-@pytest.fixture(scope="session", params=RISKS[:-1], ids=lambda case: case.name)
+WITH_BIAS = [case for case in RISKS if case.make().has_bias]
+
+
+@pytest.fixture(scope="session", params=WITH_BIAS, ids=lambda case: case.name)
 def binary_case(request: pytest.FixtureRequest) -> RiskCase:
     """Every risk that can have a free bias."""
     return request.param

@@ -68,8 +68,6 @@ LAZY_WHERE_ALLOWED = {"rich": {"report", "cli"}, "matplotlib": {"report", "cli"}
 # The only places that print.
 PRINTING = {"report", "cli", "__main__"}
 
-LONGEST_FILE = 450  # the style says about 400
-
 
 @dataclass(frozen=True)
 class Import:
@@ -240,10 +238,9 @@ def test_only_the_edges_print():
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(ROOT)))
-def test_files_are_short_and_documented(file):
-    text = file.read_text()
-    assert len(text.splitlines()) <= LONGEST_FILE
-    assert ast.get_docstring(ast.parse(text)), "a module opens with what it is about"
+def test_files_are_documented(file):
+    module = ast.parse(file.read_text())
+    assert ast.get_docstring(module), "a module opens with what it is about"
 
 
 def test_importing_the_package_is_light():

@@ -76,6 +76,12 @@ def test_curvature_by_differences(loss, z):
     assert sides[0] - 1e-4 <= loss.curvature(z) <= sides[1] + 1e-4
 
 
+@given(z=ARGUMENTS)
+def test_of_margin_is_the_same_function(loss, z):
+    if loss.of_margin is not None:
+        assert loss.of_margin(max(0.0, 1.0 - z)) == pytest.approx(loss.value(z), abs=1e-300)
+
+
 @numba.njit
 def _compiled(loss, u, z, h):
     return (

@@ -38,6 +38,11 @@ def check_integer(name: str, value: Any, *, at_least: int) -> int:
     return int(value)
 
 
+def plain(value: Any) -> Any:
+    """A scalar of numpy as Python's own: its text is the value alone. Others as they are."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
     """One of a few names."""
     if not isinstance(value, str) or value not in choices:

@@ -68,16 +68,25 @@ def _stamped(dispatcher: Any) -> Any:
 
 
 def _tolerant(dispatcher: Any) -> Any:
-    """Let a full disk cost the cache entry, not the call."""
+    """Let a full disk cost the cache entry, not the call, and a damaged entry be built anew."""
     cache: Any = getattr(dispatcher, "_cache", None)
-    save = getattr(cache, "save_overload", None)
-    if save is not None:
+    if cache is None:  # numba is switched off
+        return dispatcher
+    load, save = cache.load_overload, cache.save_overload
 
-        def save_if_possible(signature: Any, data: Any) -> None:
+    def load_if_sound(signature: Any, context: Any) -> Any:
+        try:
+            return load(signature, context)
+        except Exception:  # empty, cut off or overwritten: unpickling has many ways to say so
             with contextlib.suppress(OSError):
-                save(signature, data)
+                cache.flush()  # forget all entries of the function
+            return None
 
-        cache.save_overload = save_if_possible
+    def save_if_possible(signature: Any, data: Any) -> None:
+        with contextlib.suppress(OSError):
+            save(signature, data)
+
+    cache.load_overload, cache.save_overload = load_if_sound, save_if_possible
     return dispatcher
 
 

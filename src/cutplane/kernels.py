@@ -14,14 +14,16 @@ on one thread within a chunk, so the bits do not depend on the number of threads
 
 rbf uses |x − z|² = |x|² + |z|² − 2<x, z>, which cancels for large gamma·|x|². Training
 data are moved to their mean first; single precision is used only where it loses nothing that
-matters, and beyond double precision distances are summed term by term.
+matters, and beyond double precision distances are summed term by term. The linear kernel of data
+moved to their mean gives the same model if the bias is free: then Σβ = 0, and scores
+change by a constant. So these are moved, too, lest a large mean cost all digits.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -45,10 +47,11 @@ CHUNK = 2000
 SQUARE = 300  # rows and columns of a block of a whole matrix
 # Error of gamma·|x − z|² that is accepted for the sake of speed.
 SINGLE_ERROR = 1e-5
-DOUBLE_ERROR = 1e-8
+DOUBLE_ERROR = 1e-10
 # Rows and columns of a block whose values are summed up at once and kept nowhere: it stays in the
 # cache of a core.
 SUM_ROWS, SUM_COLUMNS = 256, 256
+PAIRWISE = 1024  # rows whose products are added by pairs
 # Relative size of a negative eigenvalue that rounding does not explain.
 NEGATIVE = 1e-6
 
@@ -119,7 +122,9 @@ class Kernel:
 # -- points -----------------------------------------------------------------------------
 
 
-def training_points(kernel: Kernel, X: Any, *, single: bool, sums: bool = False) -> Points:
+def training_points(
+    kernel: Kernel, X: Any, *, single: bool, sums: bool = False, centre: bool = False
+) -> Points:
     """Rows as points, prepared so that the kernel's values lose no precision that matters.
 
     Parameters
@@ -130,21 +135,32 @@ def training_points(kernel: Kernel, X: Any, *, single: bool, sums: bool = False)
         Whether single precision would do for the solver.
     sums : bool
         Whether what is wanted are sums of values: see ``data.rbf_sums``.
+    centre : bool
+        Whether the bias is free, so that a linear kernel may be moved to the mean.
     """
-    if kernel.name != "rbf":  # products may be large against their differences
-        return points_of(X, np.float32 if single and X.dtype == np.float32 else np.float64)
     points = points_of(X, np.float64)
+    largest = float(points.norms.max(initial=0.0))
+    if not np.isfinite(largest) or not np.all(np.isfinite(kernel.diagonal(points.norms))):
+        raise ValueError(
+            "X is too large: values of the kernel overflow; scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler"
+        )
+    single &= 1.0 / rbf_sums.MODERATE <= largest <= rbf_sums.MODERATE
+    if kernel.name != "rbf":  # products may be large against their differences
+        if kernel.name == "linear" and centre and isinstance(points, DensePoints):
+            points = points.moved(points.x.mean(axis=0))
+        if not single or X.dtype != np.float32:
+            return points
+        return points.astype(np.float32)
+    single &= 1.0 / rbf_sums.MODERATE <= kernel.gamma <= rbf_sums.MODERATE
     if isinstance(points, DensePoints):
         origin = rbf_sums.origin_of(kernel.gamma, points.x) if single and sums else None
         if origin is not None:
             return rbf_sums.sum_points(points.x, origin)
-        x = points.x - points.x.mean(axis=0)
-        points = DensePoints(x, squared_norms(x))
+        points = points.moved(points.x.mean(axis=0))
     reach = kernel.gamma * float(points.norms.max(initial=0.0))
     if single and reach * np.finfo(np.float32).eps <= SINGLE_ERROR:
-        if isinstance(points, DensePoints):
-            return replace(points, x=points.x.astype(np.float32))
-        return SparsePoints.make(points.x.astype(np.float32), points.norms)
+        return points.astype(np.float32)
     if reach * np.finfo(np.float64).eps > DOUBLE_ERROR and isinstance(points, DensePoints):
         return DensePoints(points.x, np.zeros(len(points)), direct=True)
     return points
@@ -161,13 +177,21 @@ def prediction_points(kernel: Kernel, X: Any, vectors: Any) -> tuple[Points, Poi
     x, z = left.x - centre, right.x - centre
     left, right = DensePoints(x, squared_norms(x)), DensePoints(z, squared_norms(z))
     reach = kernel.gamma * max(left.norms.max(), right.norms.max())
-    if reach * np.finfo(np.float64).eps > DOUBLE_ERROR:
+    if not reach * np.finfo(np.float64).eps <= DOUBLE_ERROR:  # squares of new rows may overflow
         left = DensePoints(x, np.zeros(len(x)), direct=True)
         right = DensePoints(z, np.zeros(len(z)), direct=True)
     return left, right
 
 
 # -- matrices ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Offset:
+    """What a kernel of moved rows gives too little of every score, and how far that may be off."""
+
+    value: float = 0.0
+    error: float = 0.0
 
 
 class KernelMatrix(ABC):
@@ -182,12 +206,33 @@ class KernelMatrix(ABC):
     columns : int
     values : ndarray or None
         The whole matrix, if it is stored.
+    amplification : float
+        A value of double precision is off by at most so many units of rounding of
+        √k(x, x)·√k(z, z), if the kernel is positive semidefinite.
+    relative : bool
+        Whether so many units of rounding of the value itself.
     """
 
     dtype: np.dtype
     diagonal: np.ndarray
     columns: int
     values: np.ndarray | None = None
+    amplification: float = 0.0
+    relative: bool = False
+
+    def offset(self, coef: np.ndarray, lack: float) -> Offset:
+        """What Σ_k coef[k]·K(k, j) is short of the score of row j, for all j.
+
+        ``lack`` is how far the coefficients are from a sum of 0, if they should have it.
+        """
+        return Offset()
+
+    def careful_sums(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Σ_k coef[k]·K(k, j) for all j, and how far each is off at most, if there is a good way.
+
+        A good way does not go through values, which are rounded before they are added.
+        """
+        return None
 
     @abstractmethod
     def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
@@ -277,11 +322,66 @@ class ProductMatrix(KernelMatrix):
         self._executor = executor
         self.dtype = (left.x if isinstance(left, DensePoints) else left.values).dtype
         self.columns = len(self._right)
+        direct = isinstance(left, DensePoints) and left.direct
+        self.relative = kernel.name == "rbf" and not direct
 
     @cached_property
     def diagonal(self) -> np.ndarray:  # type: ignore[override]
         """k(x, x); computed late, because nobody asks a restricted matrix."""
         return self._kernel.diagonal(self._left.norms)
+
+    @cached_property
+    def amplification(self) -> float:  # type: ignore[override]
+        """By the kernel's form: products of d terms, then a power or an exponential."""
+        ratio = np.finfo(self.dtype).eps / np.finfo(np.float64).eps
+        return float(ratio) * self._double_amplification()
+
+    def _double_amplification(self) -> float:
+        terms = self._left.terms + 6.0
+        if self._kernel.name == "linear":
+            return terms
+        if self._kernel.name != "rbf":
+            return self._kernel.degree * terms + 4.0
+        direct = isinstance(self._left, DensePoints) and self._left.direct
+        norms = squared_norms(self._left.x) if direct else self._left.norms
+        reach = self._kernel.gamma * float(norms.max(initial=0.0))
+        if direct:  # t·exp(−t) and √t·exp(−t) are below ½
+            return terms + 4.0 * float(np.sqrt(reach))
+        return 4.0 * reach * terms + 8.0  # (|x| + |z|)² is at most four times the largest |x|²
+
+    def offset(self, coef: np.ndarray, lack: float) -> Offset:
+        points = self._left
+        if isinstance(points, SparsePoints) or points.origin is None or self._kernel.name == "rbf":
+            return Offset()
+        origin, size = points.origin, float(np.linalg.norm(points.origin))
+        used = np.flatnonzero(coef)
+        w = points.x[used].T @ coef[used]
+        norms = np.sqrt(points.norms)
+        unit = 0.5 * np.finfo(np.float64).eps * (len(used) + len(origin) + 8.0)
+        error = unit * size * float(np.abs(coef) @ norms)
+        # The model is Σ coef·x, not Σ coef·(x − origin).
+        error += lack * size * (size + float(norms.max(initial=0.0)))
+        return Offset(float(origin @ w), 1.01 * error)
+
+    def careful_sums(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        points = self._left
+        if self._kernel.name != "linear" or isinstance(points, SparsePoints):
+            return None
+        x, used = points.x, np.flatnonzero(coef)
+        w, sizes = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+        pieces = [used[k : k + PAIRWISE] for k in range(0, len(used), PAIRWISE)]
+        for piece in pieces:
+            terms = np.ascontiguousarray((x[piece] * coef[piece, None]).T)
+            w += terms.sum(axis=1)
+            sizes += np.abs(terms).sum(axis=1)
+        s, error = np.empty(len(x)), np.empty(len(x))
+        for first in range(0, len(x), PAIRWISE):
+            rows = slice(first, first + PAIRWISE)
+            s[rows] = (x[rows] * w).sum(axis=1)
+            error[rows] = np.abs(x[rows]) @ sizes
+        # numpy adds 128 numbers by eights, and these sums by pairs.
+        depth = 2.0 * 19.0 + np.log2(PAIRWISE) + np.log2(len(w) + 1.0) + len(pieces) + 8.0
+        return s, 0.51 * np.finfo(np.float64).eps * depth * error
 
     def restricted(self, columns: np.ndarray) -> ProductMatrix:
         right = self._right.take(columns)
@@ -326,6 +426,10 @@ class ProductMatrix(KernelMatrix):
         right = self._right if columns is None else self._right.take(columns)
         if coef.ndim == 1 and self._sums_fast():
             return self._fast_sums(right, which, coef, np.zeros(len(which), np.int64), 1)[0]
+        if self._kernel.name == "linear":
+            with single_threaded_blas():
+                w = self._left.take(which).x.T @ coef
+                return np.asarray(right.x @ w, dtype=np.float64)
         count = len(right)
         out = np.zeros((count, *coef.shape[1:]))
         pieces = [slice(a, a + SUM_ROWS) for a in range(0, len(which), SUM_ROWS)]

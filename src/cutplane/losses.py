@@ -27,6 +27,7 @@ and what it may have:
     curvature(z)        ℓ''(z), for smooth losses; None where ℓ has kinks
     regression          True if z = s − y
     transcendental      True if a pass is dominated by exponentials or logarithms
+    of_margin(m)        ℓ in terms of m = max(0, 1 − z), also for arrays, if ℓ depends on that alone
     reach               sup of −z·ℓ'(z), which bounds |w|² for Pegasos; None if there is none
 
 ``dual_step`` is the step of coordinate descent on one row (h = C_i·|x_i|²), and also the slope of
@@ -37,7 +38,6 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from collections.abc import Callable
 from typing import Any
 
 from numba.extending import overload, register_jitable
@@ -48,6 +48,7 @@ class Loss:
 
     domain: tuple[float, float]
     curvature: Any = None
+    of_margin: Any = None
     regression = False
     transcendental = False
     reach: float | None = None
@@ -61,6 +62,9 @@ class Hinge(Loss, namedtuple("Hinge", ())):
 
     def value(self, z):
         return max(0.0, 1.0 - z)
+
+    def of_margin(self, m):
+        return m
 
     def slope(self, z):
         return -1.0 if z < 1.0 else 0.0
@@ -81,6 +85,9 @@ class SquaredHinge(Loss, namedtuple("SquaredHinge", ())):
     def value(self, z):
         margin = max(0.0, 1.0 - z)
         return margin * margin
+
+    def of_margin(self, m):
+        return m * m
 
     def slope(self, z):
         return -2.0 * max(0.0, 1.0 - z)
@@ -144,7 +151,7 @@ class Logistic(Loss, namedtuple("Logistic", ())):
         return -e / (1.0 + e) if t > 0.0 else -1.0 / (1.0 + e)
 
 
-LOSSES: dict[str, Callable[..., Any]] = {
+LOSSES: dict[str, Any] = {
     "hinge": Hinge,
     "squared_hinge": SquaredHinge,
     "logistic": Logistic,

@@ -38,6 +38,24 @@ _REASONS = {
 }
 
 
+# What a certificate of kind 'conditional' says of itself.
+CONDITION = "exact if the kernel is positive semidefinite"
+
+
+def gap_between(primal: float, dual: float) -> float:
+    """primal − dual, not below 0; inf where one of them is not known."""
+    gap = primal - dual
+    return max(0.0, gap) if np.isfinite(gap) else np.inf
+
+
+def relative_gap_between(primal: float, dual: float) -> float:
+    """The gap as a part of |primal|, which may be negative: 0 only where the gap is 0."""
+    gap = gap_between(primal, dual)
+    if gap == 0.0:
+        return 0.0
+    return gap / abs(primal) if primal != 0.0 and np.isfinite(gap) else np.inf
+
+
 @dataclass(frozen=True)
 class Certificate:
     """How far an answer is from the optimum, at most.
@@ -51,8 +69,10 @@ class Certificate:
         Objective of the returned model.
     dual : float
         Lower bound on the optimal objective.
-    kind : {'exact', 'estimated'}
-        'exact' if the bound holds always, 'estimated' if with high probability.
+    kind : {'exact', 'conditional', 'estimated', 'withheld'}
+        'exact': the bound holds. 'conditional': it holds if the kernel is positive semidefinite,
+        which is neither proved nor refuted. 'estimated': it holds with high probability.
+        'withheld': there is no bound, ``dual`` is −inf and ``gap`` inf.
     """
 
     primal: float
@@ -61,13 +81,13 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """``primal − dual``."""
-        return max(0.0, self.primal - self.dual)
+        """``primal − dual``; inf where one of them is not known."""
+        return gap_between(self.primal, self.dual)
 
     @property
     def relative_gap(self) -> float:
-        """``gap / primal``; 0 where the primal is 0."""
-        return self.gap / self.primal if self.primal > 0 else 0.0
+        """``gap / |primal|``; 0 where the gap is 0."""
+        return relative_gap_between(self.primal, self.dual)
 
     def __repr__(self) -> str:
         return (
@@ -79,6 +99,7 @@ class Certificate:
         return (
             f"primal {self.primal:.8g}, dual {self.dual:.8g}, "
             f"gap {self.gap:.2e} ({100 * self.relative_gap:.2g} %)"
+            + (f", {CONDITION}" if self.kind == "conditional" else "")
         )
 
 
@@ -115,13 +136,13 @@ class Iteration:
 
     @property
     def gap(self) -> float:
-        """``primal − dual``."""
-        return max(0.0, self.primal - self.dual)
+        """``primal − dual``; inf where one of them is not known."""
+        return gap_between(self.primal, self.dual)
 
     @property
     def relative_gap(self) -> float:
-        """``gap / primal``; 0 where the primal is 0."""
-        return self.gap / self.primal if self.primal > 0 else 0.0
+        """``gap / |primal|``; 0 where the gap is 0."""
+        return relative_gap_between(self.primal, self.dual)
 
 
 @dataclass(frozen=True)

@@ -201,3 +201,14 @@ def test_in_a_terminal(tmp_path):
     assert re.search(r"class eight  iteration +\d+  primal", text)  # progress
     assert "────" in text  # rich's table
     assert shown.rindex(b"\x1b[?25h") > shown.rindex(b"\x1b[?25l")  # the cursor is back
+
+
+def test_one_gap_is_stated(tmp_path, capsys):
+    """Also where it is large, and its share of the objective not that of the bound."""
+    assert main(["demo", "--C", "100", "--output", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    ours, theirs = row(out, "relative gap")
+    assert f"is at most {ours} below its own, and at most {theirs} below scikit-learn's" in out
+    objective, bound = float(row(out, "objective")[1]), float(row(out, "lower bound")[0])
+    share = 100 * (1 - bound / objective)
+    assert share > 5 and float(theirs.split()[0]) == pytest.approx(share, rel=0.05)

@@ -184,7 +184,7 @@ def test_the_type_on_disk(files, tmp_path, capsys):
     text.write_text("1 1:3 2:1\n-1 1:1 3:127\n")
     for dtype in TYPES:
         assert run("convert", "--dtype", dtype, text, tmp_path / f"{dtype}.cut") == 0
-        assert run("convert", tmp_path / f"{dtype}.cut", tmp_path / "copy.cut") == 0
+        assert run("convert", "--overwrite", tmp_path / f"{dtype}.cut", tmp_path / "copy.cut") == 0
         assert cutplane.open_dataset(tmp_path / "copy.cut").dtype == dtype
     assert run("convert", "--dtype", "int8", files.binary, tmp_path / "x.cut") == 1
     assert "is not an integer from -128 to 127" in capsys.readouterr().err

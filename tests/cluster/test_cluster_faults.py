@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -65,19 +66,43 @@ def within_time(function, *arguments):
         runner.shutdown(wait=False)
 
 
+def command(folder, name, *, times=TIMES, seconds=HANGS):
+    """Run a fault many times in a process of its own: its records, and all that it said.
+
+    What it says goes to files: a run that hangs ends itself without its scheduler and workers,
+    which would hold a pipe open for ever, and whatever was said there would be lost.
+    """
+    words = [sys.executable, "-m", "benchmarks.cluster_faults", name]
+    words += ["--times", str(times), "--seconds", str(seconds)]
+    records, messages = folder / "records", folder / "messages"
+    with records.open("w") as out, messages.open("w") as err:
+        process = subprocess.Popen(words, cwd=ROOT, stdout=out, stderr=err, start_new_session=True)
+        try:
+            end = f"ended with {process.wait(times * seconds + HANGS)}"
+        except subprocess.TimeoutExpired:
+            end = "did not end"
+        finally:
+            with suppress(ProcessLookupError):  # whoever is left of it
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    said = f"-- records --\n{records.read_text()}\n-- messages --\n{messages.read_text()}"
+    story = f"{' '.join(words)} {end}\n{said}"
+    assert end == "ended with 0", story
+    return [json.loads(line) for line in records.read_text().splitlines()], story
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*SURVIVED, "any-moment", *ENDED])
-def test_each_fault_many_times(name):
-    command = [sys.executable, "-m", "benchmarks.cluster_faults", name]
-    answer = subprocess.run(
-        [*command, "--times", str(TIMES), "--seconds", str(HANGS)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=TIMES * HANGS,
-    )
-    assert answer.returncode == 0, answer.stderr
-    records = [json.loads(line) for line in answer.stdout.splitlines()]
-    assert len(records) == TIMES
-    assert all(record["same"] for record in records)
-    assert all((record["error"] is not None) == (name in ENDED) for record in records)
+def test_each_fault_many_times(name, tmp_path):
+    records, story = command(tmp_path, name)
+    assert len(records) == TIMES, story
+    assert all(record["same"] for record in records), story
+    assert all((record["error"] is not None) == (name in ENDED) for record in records), story
+
+
+def test_a_run_that_hangs_tells_what_happened(tmp_path):
+    with pytest.raises(AssertionError) as raised:
+        command(tmp_path, "none", times=1, seconds=0.01)  # which is no time to fit anything
+    assert "ended with 1" in str(raised.value)
+    assert "Timeout (0:00:00.01" in str(raised.value)  # with a traceback of every thread
+    assert "cluster_faults.py" in str(raised.value)

@@ -6,13 +6,16 @@ import gzip
 import io
 import logging
 import os
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from cutplane import convert_dataset, dump_svmlight, load_svmlight
+from cutplane import convert_dataset, dump_svmlight, load_svmlight, open_dataset
 from cutplane.data import convert
 
 TEXT = "+1 qid:1 1:0.5 3:2.25 # a\n-1 qid:1 2:1 3:-4 cost:0.5\n+1 qid:2 1:1e-3\n"
@@ -305,3 +308,50 @@ def test_bad_requests(tmp_path: Path):
     with pytest.raises(FileNotFoundError):
         convert_dataset(tmp_path / "nowhere.svm", out)
     assert sorted(os.listdir(tmp_path)) == ["t.csv", "t.svm"]
+
+
+PEAK = """
+    import sys
+    from cutplane import convert_dataset
+    convert_dataset(sys.argv[1], sys.argv[2], label="y", dtype="float32")
+    with open("/proc/self/status") as file:  # getrusage counts what the parent had
+        print(next(line.split()[1] for line in file if line.startswith("VmHWM:")))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no peak of memory to read")
+def test_memory_for_parquet_does_not_grow_with_the_file(tmp_path: Path):
+    """Of one group of rows, which is how large tables often come."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    peaks = {}
+    for rows in (100_000, 700_000):
+        columns = {f"x{j}": rng.random(rows) for j in range(25)} | {"y": np.arange(rows) % 2}
+        path = tmp_path / f"{rows}.parquet"
+        table = pyarrow.table(columns)
+        pq.write_table(table, path, row_group_size=rows, compression="none", use_dictionary=False)
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(PEAK), str(path), str(tmp_path / f"{rows}.cut")],
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+        peaks[rows] = int(done.stdout) * 1024
+        assert open_dataset(tmp_path / f"{rows}.cut").shape == (rows, 25)
+    # The larger file has 125 MB more; all of them were in memory, and more.
+    assert peaks[700_000] - peaks[100_000] < 60e6
+
+
+def test_parquet_files_of_other_columns(tmp_path: Path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    for name in ("a", "b"):
+        table = pyarrow.table({"x": [1.0, 2.0], name: [3.0, 4.0], "y": [0, 1]})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    with pytest.raises(ValueError, match=r"b\.parquet: there is no column 'a', as in .*a\.parquet"):
+        convert_dataset(
+            [tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path / "t.cut", label="y"
+        )
+    assert not (tmp_path / "t.cut").exists()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from sklearn.base import clone
 import cutplane.data.mapped
 from cutplane import LinearSVC, open_dataset, write_dataset
 from cutplane.data import as_blocks
+from cutplane.data.array_file import header, new_digest
+from cutplane.data.manifest import _digest_of
 from cutplane.exec import SerialExecutor
 
 
@@ -496,6 +499,11 @@ def test_a_manifest_that_was_edited(tmp_path: Path, change, message):
     "change",
     [
         lambda e: e.update(rows=-1),
+        lambda e: e.update(rows=0),
+        lambda e: e.update(features=0),
+        lambda e: e.update(version=0),
+        lambda e: e.update(feature_names=list(range(7))),
+        lambda e: e.update(labels=["a"], label_counts=[90]),
         lambda e: e.update(numbers=5),
         lambda e: e.update(layout="sparse"),
         lambda e: e.update(label_kind="text"),
@@ -508,8 +516,6 @@ def test_a_manifest_that_was_edited(tmp_path: Path, change, message):
 )
 def test_a_manifest_whose_entries_do_not_fit(tmp_path: Path, change):
     """With a digest that does."""
-    from cutplane.data.manifest import _digest_of
-
     path = write_dataset(tmp_path / "a.cut", [some_rows()]).path
 
     def edit(entries):
@@ -551,7 +557,15 @@ def test_files_cut_off_missing_or_changed(tmp_path: Path):
         file.write_bytes(content[:20] + b"?" + content[21:])
         with pytest.raises(ValueError, match="does not begin as the manifest says"):
             open_dataset(path)
-        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        lowest = -2 if name == "indices" else -8  # bit of the last number
+        file.write_bytes(
+            content[:lowest] + bytes([content[lowest] ^ 1]) + content[len(content) + lowest + 1 :]
+        )
+        if name == "starts":
+            with pytest.raises(ValueError, match="rows go from number 0 to"):
+                open_dataset(path)
+            file.write_bytes(content)
+            continue
         open_dataset(path)
         with pytest.raises(ValueError, match=f"{name}.npy has been changed: its digest"):
             open_dataset(path, verify=True)
@@ -559,12 +573,208 @@ def test_files_cut_off_missing_or_changed(tmp_path: Path):
     open_dataset(path, verify=True)
 
 
-def test_indices_out_of_range_do_not_reach_the_loops(tmp_path: Path):
+def resigned(path: Path, name: str, change) -> Path:
+    """Change an array of a data set, and sign it as somebody who means it would."""
+    file = path / f"{name}.npy"
+    array = np.load(file)
+    array = array if (other := change(array)) is None else other
+    file.write_bytes(header(array.dtype.str, array.shape) + array.tobytes())
+
+    def edit(entries):
+        digest = new_digest()
+        digest.update(array.tobytes())
+        entries["arrays"][name] = {
+            "dtype": array.dtype.str,
+            "shape": list(array.shape),
+            "digest": digest.hexdigest(),
+        }
+        entries.pop("digest")
+        entries["digest"] = _digest_of(entries)
+
+    _edit(path, edit)
+    return path
+
+
+def setting(place, value):
+    def change(array):
+        array[place] = value
+
+    return change
+
+
+def raising(place, value):
+    def change(array):
+        array[place] += value
+
+    return change
+
+
+SPARSE_FAULTS = {
+    "end + 100000": ("starts", raising(-1, 100_000), r"starts.npy: rows go from number 0 to 100"),
+    "end + 1000": ("starts", raising(-1, 1000), "starts.npy: rows go from number 0 to"),
+    "end - 1": ("starts", raising(-1, -1), "starts.npy: rows go from number 0 to"),
+    "begin -1": ("starts", setting(0, -1), "starts.npy: rows go from number -1 to"),
+    "begin 1": ("starts", setting(0, 1), "starts.npy: rows go from number 1 to"),
+    "far out": ("starts", setting(40, 10**12), "starts.npy: row 40 ends before it begins"),
+    "negative": ("starts", setting(40, -5), "starts.npy: row 39 ends before it begins"),
+    "index": ("indices", setting(-1, 7), "indices.npy: row 89 points beyond the 7 features"),
+    "largest index": ("indices", setting(-1, 65535), "row 89 points beyond the 7 features"),
+    "order": ("indices", lambda array: array[::-1].copy(), r"the features of row \d+ are not in"),
+    "twice": ("indices", setting(1, 0), "indices.npy: the features of row 0 are not in order"),
+    "nan": ("values", setting(-1, np.nan), "values.npy: row 89 holds nan"),
+    "infinity": ("values", setting(0, -np.inf), "values.npy: row 0 holds -inf"),
+}
+USES = {
+    "rows": lambda data: data.rows(),
+    "chunks": lambda data: list(data.chunks(7)),
+    "scores": lambda data: data.blocks().scores(np.ones(7), np.ones(90), SerialExecutor()),
+    "by number": lambda data: list(data.blocks().blocks),
+    "pickled": lambda data: list(pickle.loads(pickle.dumps(data.blocks().blocks))),
+    "fit": lambda data: LinearSVC().fit(data, np.arange(90) % 2),
+    "predict": lambda data: (
+        LinearSVC().fit(np.eye(7), [0, 1, 0, 1, 0, 1, 0]).decision_function(data)
+    ),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("fault", SPARSE_FAULTS)
+def test_damaged_rows_do_not_reach_the_loops(tmp_path: Path, fault, use):
+    """Even if the manifest was signed again; loops would read and write out of bounds."""
+    name, change, message = SPARSE_FAULTS[fault]
+    X = some_rows(sparse=True)
+    X = sp.vstack([np.ones((1, 7)), X[1:]], format="csr")
+    path = resigned(write_dataset(tmp_path / "a.cut", [X]).path, name, change)
+    with pytest.raises(ValueError, match=message) as caught:
+        USES[use](open_dataset(path, verify=True))
+    assert "the data set is damaged; write it again" in str(caught.value)
+
+
+@pytest.mark.parametrize("use", USES)
+def test_dense_rows_that_are_not_finite(tmp_path: Path, use):
+    path = write_dataset(tmp_path / "a.cut", [some_rows()]).path
+    resigned(path, "values", setting((17, 3), np.nan))
+    with pytest.raises(ValueError, match=r"values.npy: row 17 holds nan: the data set is damaged"):
+        USES[use](open_dataset(path))
+
+
+COLUMN_FAULTS = [
+    ("y", "real", np.nan, "nan in row 5 is no label"),
+    ("y", "real", np.inf, "inf in row 5 is no label"),
+    ("y", "integer", 0.5, "0.5 in row 5 is no label"),
+    ("y", "integer", np.nan, "nan in row 5 is no label"),
+    ("y", "integer", 1e300, r"1e\+300 in row 5 is no label"),
+    ("y", "text", 3, "3 in row 5 is no label"),
+    ("y", "text", -1, "-1 in row 5 is no label"),
+    ("qid", "real", -1, "-1 in row 5 is no query"),
+    ("cost", "real", np.nan, "nan in row 5 is no cost"),
+    ("cost", "real", -1.0, "-1.0 in row 5 is no cost"),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "value", "message"), COLUMN_FAULTS)
+def test_damaged_columns(tmp_path: Path, name, kind, value, message):
+    labels = {
+        "real": np.arange(90) / 2,
+        "integer": np.arange(90) % 3,
+        "text": np.array(["a", "b", "c"])[np.arange(90) % 3],
+    }[kind]
+    chunk = (some_rows(), labels, np.arange(90) // 4, np.ones(90))
+    path = resigned(write_dataset(tmp_path / "a.cut", [chunk]).path, name, setting(5, value))
+    data = open_dataset(path, verify=True)
+    with pytest.raises(ValueError, match=rf"{name}.npy: {message}: the data set is damaged"):
+        getattr(data, name)
+    with pytest.raises(ValueError, match=message):
+        list(data.chunks())
+
+
+@pytest.mark.parametrize("name", ["values.npy", "indices.npy", "y.npy", "manifest.json"])
+@pytest.mark.parametrize("kind", ["fifo", "device", "loop", "folder"])
+def test_only_regular_files(tmp_path: Path, name, kind):
+    """A pipe without a writer must not hold the process up."""
+    path = write_dataset(tmp_path / "a.cut", [(some_rows(sparse=True), np.ones(90))]).path
+    (path / name).unlink()
+    match kind:
+        case "fifo":
+            os.mkfifo(path / name)
+        case "device":
+            (path / name).symlink_to("/dev/zero")
+        case "loop":
+            (path / name).symlink_to(name)
+        case "folder":
+            (path / name).mkdir()
+    message = f"{name} cannot be opened" if kind == "loop" else f"{name} is not a regular file"
+    with pytest.raises(ValueError, match=message):
+        open_dataset(path)
+
+
+def test_a_file_behind_a_link_is_fine(tmp_path: Path):
+    path = write_dataset(tmp_path / "a.cut", [some_rows()]).path
+    os.rename(path / "values.npy", tmp_path / "elsewhere")
+    (path / "values.npy").symlink_to(tmp_path / "elsewhere")
+    assert same(open_dataset(path).rows(), some_rows())
+
+
+def test_a_file_that_is_written_to_while_it_is_open(tmp_path: Path):
+    data = write_dataset(tmp_path / "a.cut", [some_rows(sparse=True)])
+    matrix = data.blocks()
+    matrix.scores(np.ones(7), np.ones(90), SerialExecutor())
+    time.sleep(0.02)
+    with open(data.path / "indices.npy", "r+b") as file:
+        file.seek(-2, os.SEEK_END)
+        file.write(b"\xff\xff")
+    with pytest.raises(ValueError, match=r"indices.npy was changed while it was open"):
+        matrix.scores(np.ones(7), np.ones(90), SerialExecutor())
+
+
+def test_rows_of_zeros_alone(tmp_path: Path):
+    X = sp.csr_matrix((5, 3))
+    assert same(write_dataset(tmp_path / "a.cut", [X]).rows(), X)
+
+
+@pytest.mark.parametrize("features", [2**31 - 1, 2**31, 2**61])
+def test_absurd_numbers_of_features(tmp_path: Path, monkeypatch, features):
     path = write_dataset(tmp_path / "a.cut", [some_rows(sparse=True)]).path
-    content = bytearray((path / "indices.npy").read_bytes())
-    content[-2:] = b"\xff\xff"
-    (path / "indices.npy").write_bytes(content)
-    data = open_dataset(path)
-    for use in (data.rows, lambda: data.blocks().scores(np.ones(7), np.ones(90), SerialExecutor())):
-        with pytest.raises(ValueError, match="point beyond the 7 features"):
-            use()
+
+    def edit(entries):
+        entries.pop("digest")
+        entries["features"] = features
+        entries["digest"] = _digest_of(entries)
+
+    _edit(path, edit)
+    monkeypatch.setattr(cutplane.data.memory, "available_memory", lambda: 7 << 30)
+    with pytest.raises(ValueError, match=r"features.*(2147483647|GiB of memory)"):
+        LinearSVC().fit(open_dataset(path), np.arange(90) % 2)
+
+
+FULL = """
+    import resource, sys
+    import numpy as np
+    from cutplane import convert_dataset, write_dataset
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+    for call in (
+        lambda: write_dataset(sys.argv[1], [np.ones((1000, 50))] * 3),
+        lambda: convert_dataset(sys.argv[2], sys.argv[1]),
+    ):
+        try:
+            call()
+        except OSError as error:
+            print(error.filename, error.strerror, sep="|")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits on the size of files")
+def test_a_full_disk_is_named_by_the_folder(tmp_path: Path):
+    """A limit on the size of files stands for the full disk: writing fails in the middle."""
+    path, text = tmp_path / "a.cut", tmp_path / "t.svm"
+    text.write_text("1 1:1 2:2 3:3\n" * 5000)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(FULL), str(path), str(text)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{path}|cannot write: File too large\n" * 2
+    assert os.listdir(tmp_path) == ["t.svm"]
+    with pytest.raises(FileNotFoundError, match=r"cannot write: No such file .*nowhere/a\.cut"):
+        write_dataset(tmp_path / "nowhere" / "a.cut", [some_rows()])

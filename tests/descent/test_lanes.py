@@ -13,12 +13,13 @@ from cutplane.data import as_blocks
 from cutplane.descent import CoordinateSolver, lanes, passes
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.loops import coordinate
+from cutplane.losses import Hinge, SquaredHinge
 from cutplane.oracles import RowOracle
 from cutplane.result import Status
-from cutplane.risks import HingeRisk, SquaredHingeRisk, Targets
+from cutplane.risks import LossRisk, Targets
 
 BIASES = {"none": {}, "constant": {"constant": 2.0}, "free": {"free_bias": True}}
-RISKS = {"hinge": HingeRisk, "squared_hinge": SquaredHingeRisk}
+RISKS = {"hinge": lambda: LossRisk(Hinge()), "squared_hinge": lambda: LossRisk(SquaredHinge())}
 
 
 @pytest.fixture

@@ -172,7 +172,7 @@ def test_rows_of_zeros(make_problem, all_cases):
 
 def test_other_risks_are_refused(make_problem, all_cases):
     problem = make_problem(all_cases["logistic"])
-    with pytest.raises(TypeError, match="LogisticRisk"):
+    with pytest.raises(TypeError, match="Logistic"):
         solve(problem.oracle(), 1.0)
 
 

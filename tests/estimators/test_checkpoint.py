@@ -353,3 +353,77 @@ def test_names(name, tmp_path):
     quiet(LinearSVC(tol=1e-6, checkpoint=str(tmp_path / name), callback=Interrupt(3)), X, y)
     resumed = LinearSVC(tol=1e-6, checkpoint=Path(tmp_path / name)).fit(X, y)
     assert_same_course(resumed, LinearSVC(tol=1e-6).fit(X, y))
+
+
+# -- states that were changed by somebody who signs them ----------------------
+
+
+def changed_state(path: Path, change) -> None:
+    """Change the state in a checkpoint, with digests that fit."""
+    from cutplane import store
+    from cutplane.estimators.checkpoint import RECORDS
+    from cutplane.store.values import Decoder, Encoder
+
+    file = store.read(path)
+    content = Decoder(file.arrays, RECORDS).decode(file.header.content)
+    change(content["state"])
+    encoder = Encoder(RECORDS)
+    store.write(path, file.header.kind, encoder.encode(content), encoder.arrays)
+
+
+def put(*keys, at, value):
+    def change(state):
+        for key in keys[:-1]:
+            state = state[key]
+        state[keys[-1]] = np.array(state[keys[-1]])
+        state[keys[-1]][at] = value
+
+    return change
+
+
+def replaced(*keys, by):
+    def change(state):
+        for key in keys[:-1]:
+            state = state[key]
+        state[keys[-1]] = by(state[keys[-1]])
+
+    return change
+
+
+STATES = {
+    "tag 10⁶": ("chain", put("point", "coef", at=3, value=10**6)),
+    "tag -10⁹": ("chain", put("point", "coef", at=-1, value=-(10**9))),
+    "one tag too many": ("chain", put("point", "coef", at=0, value=4)),
+    "tags that are reals": ("chain", replaced("point", "coef", by=lambda a: a + 0.5)),
+    "support": ("ocas", put("bundle", "support", at=0, value=10**9)),
+    "end of the support": ("ocas", put("bundle", "support", at=-2, value=-(10**9))),
+    "support twice": ("ocas", replaced("bundle", "support", by=lambda a: a * 0 + 1)),
+    "factored": ("ocas", replaced("bundle", "factored", by=lambda n: 10**6)),
+    "weights": ("ocas", put("bundle", "beta", at=0, value=np.nan)),
+    "basis": ("ocas", replaced("bundle", "basis", by=lambda a: a[:, :1])),
+    "gram": ("wide", put("bundle", "gram", at=(-1, -1), value=np.inf)),
+    "slots": ("ocas", replaced("bundle", "space", "free", by=lambda a: [float(k) for k in a])),
+    "cut": ("ocas", replaced("bundle", "space", "vectors", by=lambda a: [v[:1] for v in a])),
+    "w": ("ocas", put("best", "w", at=0, value=np.nan)),
+    "scores": ("ocas", put("point", "scores", at=0, value=np.nan)),
+    "timings": ("ocas", replaced("timings", by=lambda a: {1: "a"})),
+    "losses": (
+        "structured",
+        replaced("oracle", "model", "cache", by=lambda a: [[(m, o[:1]) for m, o in k] for k in a]),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STATES)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_state_that_does_not_fit_does_not_reach_the_loops(case, tmp_path):
+    """Compiled loops take labels and places for what they are: to trust these ended the process."""
+    kind, change = STATES[case]
+    make, options, data, labels = KINDS[kind]
+    path = tmp_path / "c"
+    make(**options, max_iter=4, checkpoint=path).fit(data, labels)
+    changed_state(path, lambda state: None)
+    make(**options, max_iter=6, checkpoint=path).fit(data, labels)
+    changed_state(path, change)
+    with pytest.raises(ValueError, match=f"{path} is damaged: its state does not fit together"):
+        make(**options, max_iter=9, checkpoint=path).fit(data, labels)

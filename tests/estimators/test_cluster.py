@@ -28,6 +28,7 @@ from cutplane import (
 from cutplane.bundle import loop
 from cutplane.cli import main
 from cutplane.exec import cluster as crews
+from cutplane.oracles import remote
 
 distributed = pytest.importorskip("distributed")
 
@@ -115,6 +116,32 @@ def test_a_lost_worker_with_rows_from_memory_and_a_risk_of_all_scores(own, data)
     model = MeasureSVC("f1", C=50.0, executor=client, callback=at).fit(X, y)
     assert at.done
     same(model, MeasureSVC("f1", C=50.0, n_jobs=1).fit(X, y))
+
+
+def test_the_log_of_a_risk_of_all_scores_is_bounded(monkeypatch, own, data):
+    """Coefficients of all rows, 8 bytes each, are kept up to a limit; then the sums they led to."""
+    limit = 3 * 8 * len(data)
+    monkeypatch.setattr(remote, "LOG_BYTES", limit)
+    cluster, client = own
+    sizes, usual = [], crews.Crew.round
+
+    def measured(self, orders):
+        answers = usual(self, orders)
+        shares = [order.shares for order in self.log if order.method == "gradients"]
+        sizes.append(sum(array.nbytes for share in shares for array in share))
+        return answers
+
+    monkeypatch.setattr(crews.Crew, "round", measured)
+    here = MeasureSVC("roc_auc", C=1e4, n_jobs=1).fit(data)
+    assert here.n_iter_ > 14
+    # One worker is lost just after the log was cut short, and one a while later.
+    first, second = At(4, lambda: close_worker(cluster)), At(10, lambda: close_worker(cluster))
+    model = MeasureSVC(
+        "roc_auc", C=1e4, executor=client, callback=lambda r: first(r) or second(r)
+    ).fit(data)
+    assert first.done and second.done
+    same(model, here)
+    assert limit < max(sizes) <= limit + 8 * len(data)
 
 
 def test_no_worker_left(own, data, tmp_path):

@@ -10,7 +10,16 @@ from sklearn.base import clone
 import cutplane.data.blocks
 import cutplane.data.mapped
 import cutplane.exec.executors
-from cutplane import LinearSVC, MeasureSVC, OrdinalSVC, RankSVM, open_dataset, write_dataset
+from cutplane import (
+    LinearSVC,
+    LinearSVCCV,
+    MeasureSVC,
+    OrdinalSVC,
+    RankSVM,
+    linear_svc_path,
+    open_dataset,
+    write_dataset,
+)
 
 ROWS, FEATURES = 1500, 8
 
@@ -94,6 +103,38 @@ def test_labels_and_weights_that_are_given_win(tmp_path):
     model = LinearSVC(C=0.1).fit(data, other, sample_weight=ones)
     assert np.array_equal(model.coef_, LinearSVC(C=0.1).fit(X, other).coef_)
     assert 0.5 < model.score(data, other) < 1.0
+
+
+def test_a_path_takes_labels_and_costs(tmp_path):
+    X, y, _, cost = problem(False)
+    data = written(tmp_path / "a.cut", X, y, None, cost)
+    Cs = [0.01, 0.1]
+    expected = linear_svc_path(X, y, Cs, sample_weight=cost, solver="ocas")
+    path = linear_svc_path(data, Cs=Cs, solver="ocas")
+    assert np.array_equal(path.coefs, expected.coefs)
+    assert np.array_equal(path.model(1).predict(data), expected.model(1).predict(X))
+    assert not np.array_equal(path.coefs, linear_svc_path(X, y, Cs, solver="ocas").coefs)
+    unlabelled = written(tmp_path / "b.cut", X, None)
+    with pytest.raises(ValueError, match="has no labels; pass y"):
+        linear_svc_path(unlabelled, Cs=Cs)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_a_search_predicts_what_it_fits(tmp_path, sparse):
+    X, y, _, cost = problem(sparse)
+    data = written(tmp_path / "a.cut", X, y, None, cost)
+    settings = {"Cs": [0.01, 0.1], "cv": 3, "solver": "ocas"}
+    expected = LinearSVCCV(**settings).fit(X, y, cost)
+    model = LinearSVCCV(**settings).fit(data)
+    assert np.array_equal(model.coef_, expected.coef_)
+    assert np.array_equal(model.predict(data), expected.predict(X))
+    assert np.array_equal(model.decision_function(data), expected.decision_function(X))
+    assert model.score(data, data.y) == expected.score(X, y)
+    narrow = written(tmp_path / "b.cut", X[:, 1:], y)
+    with pytest.raises(
+        ValueError, match=f"has {FEATURES - 1} features, but LinearSVC is expecting"
+    ):
+        model.predict(narrow)
 
 
 @pytest.mark.parametrize("solver", ["dcd", "sgd", "pegasos"])

@@ -8,7 +8,7 @@ from callback_reference import Recorder, assert_nested
 from sklearn.datasets import make_moons
 from svc_reference import quiet_fit, results
 
-from cutplane import SVC, SVR, OneClassSVM, Status
+from cutplane import SVC, SVR, CholeskyFeatures, OneClassSVM, SampledCutSVC, Status
 
 callback_module = pytest.importorskip("sklearn.callback")
 
@@ -104,3 +104,58 @@ def test_scoring_monitor(iris):
     model = SVC().set_callbacks(monitor).fit(*iris)
     root = [row for row in monitor.get_logs().data if len(row["task_id_path"]) == 1]
     assert [row["accuracy"] for row in root] == [model.score(*iris)]
+
+
+# -- sampled cuts, and features ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"method": "exact"},
+        {"method": "constant", "sample_size": 60},
+        {"multi_class": "crammer_singer"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_hooks_of_sampled_cuts_form_a_tree(iris, classes, options):
+    X, y = iris[0], np.minimum(iris[1], classes - 1)
+    recorder = Recorder()
+    model = SampledCutSVC(random_state=0, **options).set_callbacks(recorder)
+    quiet_fit(model, X, y)
+    assert_nested(recorder.events)
+    assert recorder.tasks(1) == [(("fit", 0),)]
+    solved = results(model)
+    assert [path[1][1] for path in recorder.tasks(2)] == list(range(len(solved)))
+    numbers = [path[2][1] for path in recorder.tasks(3)]
+    assert numbers == [k for result in solved for k in range(len(result.trace))]
+    assert recorder.data[0] is X and recorder.data[1] is y
+    assert recorder.scores[-1] == model.score(X, y)
+    plain = quiet_fit(SampledCutSVC(random_state=0, **options), X, y)
+    np.testing.assert_array_equal(plain.dual_coef_, model.dual_coef_)
+
+
+def test_a_sampled_model_on_the_way_is_that_of_a_shorter_fit(moons):
+    options = {"C": 10.0, "tol": 1e-6, "random_state": 0, "sample_size": 50}
+    recorder = Recorder(stop_at=6)
+    model = quiet_fit(SampledCutSVC(**options).set_callbacks(recorder), *moons)
+    assert model.result_.status is Status.STOPPED
+    for k in (1, 3, 6):
+        alone = quiet_fit(SampledCutSVC(max_iter=k, **options), *moons)
+        assert recorder.scores[k - 1] == alone.score(*moons)
+
+
+def test_features_are_one_task(moons):
+    recorder = Targets()
+    recorder.on_fit_task_end = lambda estimator, context, **data: recorder.events.append(
+        ("end", recorder.path(context))
+    )
+    features = CholeskyFeatures(n_components=20).set_callbacks(recorder).fit(*moons)
+    assert recorder.events == [
+        (event, (("fit", 0),)) for event in ("setup", "begin", "end", "teardown")
+    ]
+    assert recorder.data[0] is moons[0]
+    plain = CholeskyFeatures(n_components=20).fit(*moons)
+    np.testing.assert_array_equal(features.factor_, plain.factor_)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import warnings
 
 import numpy as np
 import pytest
 from ranking_reference import all_pairs, assert_certified, make_data
 
-from cutplane import RankSVM
+from cutplane import RankSVM, open_dataset, write_dataset
 from cutplane.metrics import swapped_pairs
 
 DATA = make_data()
@@ -99,6 +100,23 @@ def test_pairs_of_different_queries_are_not_compared():
     y, qid = np.array([0, 1, 2, 3, 4, 5]), np.array([1, 1, 2, 2, 3, 3])
     assert RankSVM().fit(X, y, qid=qid).coef_[0, 0] < 0.0
     assert RankSVM().fit(X, y).coef_[0, 0] > 0.0
+
+
+def test_no_qid_is_said_once(tmp_path):
+    """A constant qid, and queries of a data set, are no reason to warn."""
+    X, y = DATA.X, DATA.levels
+    with pytest.warns(UserWarning, match=r"all rows are ranked as one query.*qid=") as record:
+        plain = RankSVM().fit(X, y)
+    assert [w.filename for w in record] == [__file__]
+    write_dataset(tmp_path / "none.cut", [(X, y)])
+    with pytest.warns(UserWarning, match="one query"):
+        RankSVM().fit(open_dataset(tmp_path / "none.cut"))
+    one = np.zeros(len(y), dtype=int)
+    write_dataset(tmp_path / "one.cut", [(X, y, one)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(RankSVM().fit(X, y, qid=one).coef_, plain.coef_)
+        RankSVM().fit(open_dataset(tmp_path / "one.cut"))
 
 
 def test_weighting_by_query_gives_small_queries_their_say():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import numpy as np
@@ -14,7 +16,17 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from svc_reference import assert_certified, quiet_fit, results
 
-from cutplane import LinearSVC, Status
+from cutplane import (
+    SVC,
+    LinearSVC,
+    MeasureSVC,
+    OneClassSVM,
+    OrdinalSVC,
+    RankSVM,
+    SampledCutSVC,
+    Status,
+)
+from cutplane.estimators import linear_svc
 from cutplane.oracles import LinearOracle
 
 VARIANTS = {
@@ -163,6 +175,156 @@ def test_a_warm_start_goes_on_after_an_interrupt(cancer):
     rest = model.set_params(callback=None).fit(X, y)
     assert_certified(rest, X, y)
     assert rest.result_.status is Status.CONVERGED
+
+
+# -- interrupts that somebody drops -----------------------------------------------
+
+
+def drop_an_interrupt(*arguments) -> None:
+    """Ctrl-C in a callback that C calls, as LLVM does while compiled code loads."""
+    ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))()
+
+
+class DropAt(Interrupt):
+    def __call__(self, *arguments) -> None:
+        self.calls += 1
+        if self.calls == self.at:
+            drop_an_interrupt()
+
+
+dropped = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.skipif(
+        threading.current_thread() is not threading.main_thread(), reason="signals go elsewhere"
+    ),
+]
+
+
+def marked(test):
+    for mark in dropped:
+        test = mark(test)
+    return test
+
+
+@marked
+@pytest.mark.parametrize(
+    "make",
+    [
+        LinearSVC,
+        lambda **options: LinearSVC(solver="ocas", **options),
+        lambda **options: LinearSVC(solver="sgd", **options),
+        MeasureSVC,
+        RankSVM,
+        OrdinalSVC,
+        lambda **options: SVC(tol=1e-9, C=100.0, **options),
+        OneClassSVM,
+        SampledCutSVC,
+    ],
+)
+def test_a_dropped_interrupt_ends_the_fit(cancer, make):
+    X, y = cancer
+    before = signal.getsignal(signal.SIGINT)
+    model = make(callback=DropAt(1))
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.fit(X, y)
+    assert model.result_.status is Status.INTERRUPTED
+    assert model.n_iter_ <= 2
+    assert signal.getsignal(signal.SIGINT) is before
+    assert quiet_fit(make(max_iter=1), X, y).result_.status is not Status.INTERRUPTED
+
+
+@marked
+def test_an_interrupt_dropped_after_the_last_iteration_is_raised(cancer, monkeypatch):
+    X, y = cancer
+    monkeypatch.setattr(linear_svc, "warn_unless_converged", drop_an_interrupt)
+    model = LinearSVC()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert_certified(model, X, y)  # nothing is lost
+    assert model.result_.status is Status.CONVERGED
+    monkeypatch.undo()
+    assert LinearSVC().fit(X, y).result_.status is Status.CONVERGED
+
+
+@marked
+def test_an_interrupt_that_was_dealt_with_is_not_raised_again(digits):
+    """One vs rest: the signal ends the first problem, the others get an iteration each."""
+    X, y = digits
+    calls = 0
+
+    def callback(record):
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    model = fit(LinearSVC(tol=1e-9, callback=callback), X, y)
+    assert [result.status for result in model.result_] == [Status.INTERRUPTED] * 10
+    assert model.coef_.shape == (10, 64)
+
+
+@marked
+def test_an_interrupt_in_disguise_is_one(cancer):
+    def callback(record):
+        class Made:
+            name = type("Part", (), {"__set_name__": drop_as_error})()
+
+    def drop_as_error(*arguments):  # Python 3.11 makes a RuntimeError of it
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt as error:
+            raise RuntimeError from error
+
+    with pytest.raises(KeyboardInterrupt):
+        LinearSVC(callback=callback).fit(*cancer)
+
+
+@marked
+def test_handlers_of_others_are_left_alone(cancer):
+    X, y = cancer
+    seen = []
+    before = signal.signal(signal.SIGINT, lambda *arguments: seen.append(1))
+    try:
+        model = LinearSVC(callback=DropAt(1)).fit(X, y)
+        assert model.result_.status is Status.CONVERGED
+        assert seen == [1]
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+FRESH = """
+    import warnings
+    import numpy as np
+    import cutplane
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 60))
+    y = np.sign(X @ rng.normal(size=60) + 8 * rng.normal(size=4000))
+    model = cutplane.LinearSVC(C=1e3, tol=0.0, solver="cpa", time_limit=60)
+    print("go", flush=True)
+    try:
+        model.fit(X, y)
+        print(model.result_.status.value)
+    except KeyboardInterrupt:
+        print("raised")
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+@pytest.mark.parametrize("times", [3, pytest.param(60, marks=pytest.mark.slow)])
+def test_signals_while_compiled_code_loads(times):
+    for delay in np.linspace(0.0, 0.9, times):
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(FRESH)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout.readline().strip() == "go"
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        answer, errors = process.communicate(timeout=120)
+        assert answer.strip() in ("raised", "interrupted"), (delay, answer, errors)
 
 
 SCRIPT = """

@@ -88,9 +88,9 @@ def test_impossible_combinations_name_both_sides(iris, parameters):
 
 def test_unknown_parameters_are_refused():
     with pytest.raises(TypeError):
-        LinearSVC(penalty="l2")
-    with pytest.raises(ValueError, match="penalty"):
-        LinearSVC().set_params(penalty="l2")
+        LinearSVC(epsilon=0.1)
+    with pytest.raises(ValueError, match="epsilon"):
+        LinearSVC().set_params(epsilon=0.1)
 
 
 def test_only_c_may_be_given_by_position():

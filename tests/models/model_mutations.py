@@ -103,36 +103,40 @@ def damaged_text(data: bytes, rng: random.Random) -> bytes:
 
 def crafted(data: bytes, rng: random.Random) -> bytes:
     """Another header or other arrays, with digests that fit: what a bug or an enemy writes."""
-    _, version, length, _ = container.PREAMBLE.unpack(data[: container.PREAMBLE.size])
-    end = container.PREAMBLE.size + length
-    header = json.loads(data[container.PREAMBLE.size : end])
-    body = bytearray(data[end:])
+    header, body = taken_apart(data)
     for _ in range(rng.choice((1, 1, 2, 4))):
         _change(header.get("content") if rng.random() < 0.9 else header, rng)
-    entries = header.get("arrays")
-    if isinstance(entries, list) and rng.random() < 0.9:
-        for entry in entries:
-            _mend(entry, body, end, rng)
-    more = 1 << 12
-    text = json.dumps(header).encode()
-    more += -(len(text) + more - length) % 64 if len(text) > length + more else 0
-    text = text.ljust(length + more)
-    head = container.PREAMBLE.pack(container.MAGIC, version, len(text), b"")[:-32]
-    return head + hashlib.sha256(head + text).digest() + text + bytes(body)
+    changed = bytearray(body)
+    if changed and rng.random() < 0.3:
+        for _ in range(rng.choice((1, 2, 8))):
+            place = rng.randrange(len(changed))
+            changed[place : place + 1] = bytes([rng.choice((0, 1, 127, 128, 255, 7))])
+    return put_together(header, bytes(changed))
 
 
-def _mend(entry: Any, body: bytearray, end: int, rng: random.Random) -> None:
-    """Move an array with the header, change its numbers, and sign it."""
-    try:
-        first = entry["start"] - end
-        size = entry["count"] * np.dtype(entry["dtype"]).itemsize
-        if size and rng.random() < 0.1:
-            place = first + rng.randrange(size)
-            body[place] = rng.randrange(256)
-        entry["sha256"] = hashlib.sha256(body[first : first + size]).hexdigest()
-        entry["start"] += 1 << 12
-    except (KeyError, TypeError, IndexError, ValueError, OverflowError):
-        pass  # changed beyond repair
+def taken_apart(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """What a file says of itself, with its ``content`` and ``arrays``, and the arrays."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    arrays = json.loads(data[8:end])
+    header = arrays.pop("__metadata__")
+    header["content"] = json.loads(header["content"])
+    return {**header, "arrays": arrays}, data[end:]
+
+
+def put_together(header: dict[str, Any], body: bytes, version: int = container.VERSION) -> bytes:
+    """A file with digests that fit."""
+    metadata = {key: value for key, value in header.items() if key != "arrays"}
+    metadata |= {"cutplane": str(version), "sha256": "0" * 64}
+    metadata["data"] = hashlib.sha256(body).hexdigest()
+    if "content" in metadata:
+        metadata["content"] = json.dumps(metadata["content"])
+    order = {key: metadata.pop(key) for key in ("cutplane", "sha256")}
+    arrays = header.get("arrays")
+    entries = arrays if isinstance(arrays, dict) else {"arrays": arrays}
+    text = json.dumps({"__metadata__": order | metadata, **entries}, separators=(",", ":"))
+    head = bytearray(len(text.encode()).to_bytes(8, "little") + text.encode())
+    head[container.DIGITS] = hashlib.sha256(head).hexdigest().encode()
+    return bytes(head) + body
 
 
 def _change(value: Any, rng: random.Random) -> None:

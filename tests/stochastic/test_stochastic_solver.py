@@ -10,6 +10,7 @@ import scipy.sparse
 
 from cutplane.bundle import BundleSolver, FixedPosition, StopRule
 from cutplane.data import as_blocks
+from cutplane.estimators.linear_svc import LOSSES_OF
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.oracles import RowOracle
 from cutplane.result import Status
@@ -44,6 +45,12 @@ def assert_honest(problem, result, best, C=C):
 @pytest.fixture(scope="session", params=SCHEDULES)
 def schedule(request):
     return SCHEDULES[request.param]
+
+
+@pytest.fixture(scope="session", params=LOSSES_OF["sgd"])
+def binary_case(request, all_cases):
+    """The risks with stochastic steps, and no others."""
+    return all_cases[request.param]
 
 
 @pytest.fixture

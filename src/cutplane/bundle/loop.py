@@ -33,8 +33,6 @@ from .solver import (
 from .space import VectorSpace
 from .step import CutPosition
 
-# Rounding that scores may pick up before the objective is taken from w again.
-DRIFT = 1e-12
 # Iterations after which the scores of the best point are computed anew. Rounding does not ask for
 # it so soon; but what is lost elsewhere with rows can be made again from what came since.
 REFRESH = 64
@@ -95,8 +93,7 @@ class BundleSolver(IterativeSolver):
             self._refresh()
             with self.watch.phase("qp"):
                 solution = self.solution = self.bundle.solve(self.C)
-            slack = self.oracle.slack(self.best.primal, self.C)
-            self.dual = max(self.dual, solution.dual - slack)
+            self._raise(solution.dual)
             with self.watch.phase("scores"):
                 if self.position is not None:  # else it may become the best point
                     gap = max(0.0, self.best.primal - self.dual)
@@ -106,9 +103,7 @@ class BundleSolver(IterativeSolver):
                 step = self._move_best(solution.squared_norm)
             trial = 0.5 * solution.squared_norm + self.C * self.trial.risk
             status = self._end_iteration(trial, step, len(self.bundle))
-            if status is None and self._stalled():
-                status = Status.NUMERICALLY_LIMITED
-            if status is not None and self._verified(status):
+            if status is not None:
                 return status
             self._add_cut()
             self._drop_cuts()
@@ -162,6 +157,12 @@ class BundleSolver(IterativeSolver):
         if not np.all(np.isfinite(finite)):
             raise ValueError("the point or the bound is not finite")
         shape = self.point.w.shape
+        timings = state["timings"]
+        if not all(type(name) is str and type(timings[name]) is float for name in timings):
+            raise ValueError("the timings are something else")
+        for w in (point["w"], best["w"]):
+            if w.size != self.point.w.size or w.dtype != np.float64 or not np.isfinite(w).all():
+                raise ValueError("the weights of the point are not as they were written")
         self.bundle.restore(state["bundle"])
         assert isinstance(self.oracle, Resumable)
         self.oracle.restore(state["oracle"])
@@ -169,17 +170,24 @@ class BundleSolver(IterativeSolver):
         own = self.point.scores
         scores_here = isinstance(own, np.ndarray) and (point["scores"].size or not own.size)
         if not scores_here:  # the run was, or is, one whose scores are elsewhere
-            if not isinstance(self.oracle, Refreshing) or not np.all(np.isfinite(point["w"])):
+            if not isinstance(self.oracle, Refreshing):
                 raise ValueError("the scores of the point are missing")
             self.oracle.place(self.point)
         for name in ("scores", "coef") if scores_here else ():
-            if getattr(self.point, name).shape != point[name].shape:
-                raise ValueError(f"the {name} of the point have another shape")
-            getattr(self.point, name)[...] = point[name]
+            mine, stored = getattr(self.point, name), point[name]
+            if mine.shape != stored.shape or mine.dtype != stored.dtype:
+                raise ValueError(f"the {name} of the point have another shape or type")
+            labels = mine.dtype.kind == "i"  # of rows, which compiled loops take for places
+            if not np.isfinite(stored).all() or (
+                labels and np.any((stored < 0) | (stored >= own.shape[-1]))
+            ):
+                raise ValueError(f"the {name} of the point are out of range")
+            mine[...] = stored
         for name in ("bias", "risk", "offset"):
             setattr(self.point, name, point[name])
         self.trial.bias = state["trial_bias"]
         self.dual = state["dual"]
+        self.proved = self.dual + self.oracle.slack(best["primal"], self.C)
         self.trace = list(state["trace"])
         self.watch.before = state["seconds"]
         self.watch.seconds = dict(state["timings"])
@@ -195,23 +203,6 @@ class BundleSolver(IterativeSolver):
             if start is None or not np.isfinite(self._objective(self.point)):
                 self.oracle.evaluate(np.zeros_like(self.point.w), self.point)
         self._keep(self.point)
-
-    def _verified(self, status: Status) -> bool:
-        """Check the best point's objective, which its scores may have lost by rounding.
-
-        False if the point turns out not to be good enough, and the run goes on from there.
-        """
-        with self.watch.phase("scores"):
-            self.oracle.evaluate(self.best.w, self.point)
-        best = self.best
-        if abs(self._objective(self.point) - best.primal) <= DRIFT * best.primal and abs(
-            self.point.bias - best.bias
-        ) <= DRIFT * abs(best.bias):
-            return True
-        self._keep(self.point)
-        self._forget_cuts()
-        converged = self.stop.converged(self.best.primal, self.dual, self.C)
-        return status is not Status.CONVERGED or converged
 
     def _move_best(self, trial_squared_norm: float) -> float:
         """Move the best point towards the trial point; returns the step."""

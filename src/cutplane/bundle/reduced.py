@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 
 from ..loops import gram_points, simplex_qp
+from ..loops.bounded import MANY
+from ..loops.bounded import ROUNDING as UNIT
 from .space import VectorSpace
 
 # Cuts are dropped after so many solutions, see ``Bundle``.
@@ -218,7 +220,12 @@ class Bundle:
         beta = self._beta[: self._count]
         w = self._space.combine(-C * beta[1:])
         squared_norm = self._space.dot(w, w)
-        dual = C * float(self._offsets[: self._count] @ beta) - 0.5 * squared_norm
+        height = C * float(self._offsets[: self._count] @ beta)
+        # What rounding may have done to w, to its square and to the sums.
+        lost = (self._count + MANY) * UNIT * C * float(self._lengths[: self._count] @ beta)
+        lost = lost * (np.sqrt(squared_norm) + lost)
+        lost += (self._count + MANY) * UNIT * (abs(height) + squared_norm)
+        dual = height - 0.5 * squared_norm - float(lost)
         if not self._from_gram and self._factored >= 0:
             # The solver's own point is more precise than the one of the rounded weights,
             # which only the bound needs.
@@ -276,22 +283,24 @@ class Bundle:
             raise ValueError("the parts of the bundle do not fit together")
         self._count, self._from_gram = t, bool(state["from_gram"])
         self._gram = np.zeros((capacity, capacity))
-        self._gram[:t, :t] = state["gram"]
+        _fill(self._gram[:t, :t], state["gram"])
         self._offsets, self._beta = np.zeros((2, capacity))
         self._idle = np.zeros(capacity, dtype=np.int64)
         self._place_all()
         for name in _PER_CUT:
-            getattr(self, f"_{name}")[:t] = state[name]
+            _fill(getattr(self, f"_{name}")[:t], state[name])
         if self._from_gram:
-            self._points[:t, :t] = state["points"]
+            _fill(self._points[:t, :t], state["points"])
         size = len(state["basis"])
-        self._basis[:size] = state["basis"]
-        self._factor[:size, :size] = state["factor"]
-        self._support[: len(state["support"])] = state["support"]
+        _fill(self._basis[:size], state["basis"])
+        _fill(self._factor[:size, :size], state["factor"])
+        _fill(self._support[: len(state["support"])], state["support"])
         self._factored = int(state["factored"])
-        in_factor = self._support[: max(0, self._factored)]
-        if not -1 <= self._factored < len(self._basis) or np.any(
-            (in_factor < 0) | (in_factor >= t)
+        in_factor = self._support[: self._factored + 1]  # the base, and the factor's points
+        if (
+            not -1 <= self._factored < len(self._basis)
+            or np.any((in_factor < 0) | (in_factor >= t))
+            or len(np.unique(in_factor)) < self._factored + 1
         ):
             raise ValueError("the factor of the reduced problem does not fit the cuts")
         self._factor_age, self._forgotten = int(state["factor_age"]), int(state["forgotten"])
@@ -325,3 +334,10 @@ class Bundle:
         self._forgotten += t - new
         if self._from_gram and self._forgotten >= FORGOTTEN_CUTS:
             self._place_all()
+
+
+def _fill(array: np.ndarray, stored: np.ndarray) -> None:
+    """Copy what was stored, if it is as it was: compiled loops rely on it."""
+    if stored.shape != array.shape or stored.dtype != array.dtype or not np.isfinite(stored).all():
+        raise ValueError("an array of the bundle is not as it was written")
+    array[...] = stored

@@ -11,8 +11,7 @@ above ε; between these no cut is added, and the reported risk is the mean over 
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -35,7 +34,7 @@ IDLE_SOLUTIONS = 20
 class SpanBest(Best):
     """A point in coordinates, with the span they belong to."""
 
-    span: CutSpan
+    span: CutSpan = field(kw_only=True)
 
 
 class SampledSolver(BundleSolver):
@@ -66,8 +65,7 @@ class SampledSolver(BundleSolver):
 
     def _keep(self, point: Point) -> None:
         super()._keep(point)
-        best = self.best
-        self._best = SpanBest(best.w, best.bias, best.primal, self.oracle.span)
+        self._best = SpanBest(**vars(self.best), span=self.oracle.span)
 
     def _add_cut(self) -> None:
         before = len(self.bundle)
@@ -92,21 +90,26 @@ class SampledSolver(BundleSolver):
 
     def _rebase(self) -> None:
         """Build the span anew from the vectors of the cuts that are left and the best point."""
-        old_best, count = self.best, len(self.bundle)
+        assert isinstance(self.best, SpanBest)
+        count = len(self.bundle)
         needed = count + self.oracle.idle_vectors + 2
         capacity = self.oracle.dimension
         while capacity < needed:
             capacity *= 2
         coordinates = self.oracle.rebase(self.space.numbers, self.point, capacity)
         span = self.oracle.span
-        self._best = SpanBest(
-            span.moved(coordinates, old_best.w), old_best.bias, old_best.primal, span
-        )
+        w = span.moved(coordinates, self.best.w)
+        self._best = replace(self.best, w=w, span=span, proved=False)
         self.point.w = span.moved(coordinates, self.point.w)
         self.trial.w = np.zeros(capacity)  # to be evaluated anew before it is used
         self.space.numbers = np.arange(count)
         vectors = span.coordinates(self.space.numbers)
         self.bundle.replace(vectors, self.oracle.offsets(self.bundle.offsets))
+
+    def _prove_best(self) -> None:
+        assert isinstance(self.best, SpanBest)
+        if self.best.span is self.oracle.span:  # else an interrupt has come between the two
+            super()._prove_best()
 
     def _result(self, status: Status) -> SolveResult:
         result = super()._result(status)
@@ -118,8 +121,8 @@ class SampledSolver(BundleSolver):
         if self.oracle.span.negative and not self.oracle.definite:
             certificate = Certificate(certificate.primal, -np.inf, "withheld")
         elif not self.oracle.exact:
-            certificate = dataclasses.replace(certificate, kind="estimated")
-        return dataclasses.replace(result, w=w, certificate=certificate)
+            certificate = replace(certificate, kind="estimated")
+        return replace(result, w=w, certificate=certificate)
 
 
 class ConstantTimeSolver(SampledSolver):
@@ -170,7 +173,10 @@ class ConstantTimeSolver(SampledSolver):
             return Cut(np.zeros(self.oracle.dimension), 0.0)
         return self.oracle.cut(self.trial if self.trace else self.point)
 
-    def _verified(self, status: Status) -> bool:
+    def _prove_best(self) -> None:
+        """Nothing to prove: the objective is an estimate from samples."""
+
+    def _verified(self) -> bool:
         return True
 
     def _stalled(self) -> bool:

@@ -1,7 +1,16 @@
 """What every iterative solver shares: stopping, the best point, trace, timings, interrupts.
 
-A solver writes ``_iterate``: it calls ``_keep`` for every point that may be the best and
-``_end_iteration`` once per iteration, until that returns a status.
+A solver writes ``_iterate``: it calls ``_keep`` for every point that may be the best, ``_raise``
+for every lower bound that it can prove, and ``_end_iteration`` once per iteration, until that
+returns a status.
+
+While a solver runs, objective and bound may have picked up rounding: scores that were moved along
+many lines, a w that was brought up to date row by row. At every end ``verify`` computes both anew
+and replaces them. The objective becomes an upper bound that holds in exact arithmetic for w and the
+bias as they are returned, as far as the oracle can prove it (see ``Oracle.prove``); the lower bound
+becomes the best one that a cut, or a combination of cuts, computed from all rows supports. A run
+has converged only if what was proved meets the rule; if it does not, the run goes on from there,
+within its limits, and after a few proofs that bring nothing rounding is in the way.
 """
 
 from __future__ import annotations
@@ -11,12 +20,14 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..loops import vectors
+from ..loops.bounded import MANY
+from ..loops.bounded import ROUNDING as UNIT
 from ..oracles import Cut, Line, Oracle, Point, Refreshing
 from ..result import Certificate, Iteration, SolveResult, Status
 
@@ -24,6 +35,11 @@ from ..result import Certificate, Iteration, SolveResult, Status
 STALLED_ITERATIONS = 20
 # Relative to the objective, what rounding may do to it.
 ROUNDING = 1e-14
+# Proofs in a row that may fail, and by how much one must bring the gap down to count anew.
+MOST_FAILURES = 3
+CLOSER = 0.5
+# Relative to the objective, what rounding may add to it before it is computed in more digits.
+ROUNDING_PART = 1e-9
 # How far above the minimum on a line a point may stay, in units of the gap. Less than the
 # smallest λ of a cut's position: the reduced problem's value at the cut is below
 # F(w_b) − λ·gap, so that F there is larger, and the cut is a new one.
@@ -82,6 +98,7 @@ class Best:
     w: np.ndarray
     bias: float
     primal: float
+    proved: bool = False  # whether the objective is an upper bound in exact arithmetic
 
 
 class Stopwatch:
@@ -133,7 +150,10 @@ class IterativeSolver(ABC):
         self.watch = Stopwatch()
         self.trace: list[Iteration] = []
         self.dual = 0.0  # R ≥ 0
+        self.proved = 0.0  # the part of it that has been proved, before ``oracle.slack``
         self._best: Best | None = None
+        self._failures = 0  # proofs that have failed in a row
+        self._failed_gap = np.inf  # the gap that the last of them has left
         self.start_point: Point | None = None
 
     @property
@@ -159,13 +179,75 @@ class IterativeSolver(ABC):
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status: ...
 
     def run(self, start: np.ndarray | None = None, cuts: tuple[Cut, ...] = ()) -> SolveResult:
-        """Minimise, from ``start`` (default 0) and any cuts known beforehand."""
+        """Minimise, from ``start`` (default 0) and any cuts known beforehand.
+
+        After an interrupt there is one more pass over the data, for the proof. Another interrupt
+        ends that, too, and there is no result.
+        """
         try:
-            return self._result(self._iterate(start, cuts))
+            status = self._iterate(start, cuts)
+            self.verify()
         except KeyboardInterrupt:
             if self._best is None:  # not even the first point is known
                 raise
-            return self._result(Status.INTERRUPTED)
+            status = Status.INTERRUPTED
+            self.verify()
+        return self._result(status)
+
+    def verify(self) -> None:
+        """Prove objective and bound, and replace them by what has been proved."""
+        self._support()
+        if not self.best.proved:
+            with self.watch.phase("certificate"):
+                self._prove_best()
+        self.dual = max(0.0, self.proved - self.oracle.slack(self.best.primal, self.C))
+
+    def _support(self) -> None:  # noqa: B027 (most solvers use proved bounds only)
+        """Prove a lower bound, if one is in use that has not been proved."""
+
+    def _prove_best(self) -> None:
+        best = self.best
+        point = self._proof_point()
+        tolerance = ROUNDING_PART * best.primal / self.C
+        proof = self.oracle.prove(best.w, point, tolerance)
+        primal = (0.5 * proof.squared_norm + self.C * proof.risk) * (1.0 + MANY * UNIT)
+        self._best = replace(best, bias=point.bias, primal=primal, proved=True)
+        self._forget_cuts()
+
+    def _proof_point(self) -> Point:
+        """Where the best point is computed anew."""
+        point: Point | None = getattr(self, "point", None)
+        if point is None:
+            point = self.point = self.oracle.new_point()
+        return point
+
+    def _verified(self) -> bool:
+        """Verify; False if what has been proved does not meet the rule."""
+        self.verify()
+        primal = self.best.primal
+        if self.stop.converged(primal, self.dual, self.C):
+            return True
+        gap = primal - self.dual
+        self._failures = 1 if gap <= CLOSER * self._failed_gap else self._failures + 1
+        self._failed_gap = gap
+        return False
+
+    def _raise(self, bound: float) -> None:
+        """Raise the lower bound to one that has been proved."""
+        self.proved = max(self.proved, bound)
+        slack = self.oracle.slack(self.best.primal, self.C)
+        self.dual = max(self.dual, self.proved - slack)
+
+    def _bound(self, cut: Cut) -> float:
+        """Raise the lower bound to what a cut alone gives; returns that.
+
+        It is C·offset − ½C²|a|², less what rounding may have added here.
+        """
+        height = self.C * cut.offset
+        squared = 0.5 * self.C * self.C * float(np.einsum("i,i->", cut.a, cut.a))
+        bound = height - squared - MANY * UNIT * (abs(height) + squared)
+        self._raise(bound)
+        return bound
 
     def _result(self, status: Status) -> SolveResult:
         best = self.best
@@ -274,12 +356,19 @@ class IterativeSolver(ABC):
             record.relative_gap,
         )
         stopped = self.observer is not None and bool(self.observer(record))
-        if self._converged(record):
+        if self._converged(record) and self._verified():
             return Status.CONVERGED
         if stopped:
             return Status.STOPPED
-        if self.stop.max_iter is not None and record.number >= self.stop.max_iter:
+        limit = self._limit()
+        if limit is None and (self._failures >= MOST_FAILURES or self._stalled()):
+            return Status.NUMERICALLY_LIMITED
+        return limit
+
+    def _limit(self) -> Status | None:
+        """The limit that the run has reached, if any."""
+        if self.stop.max_iter is not None and len(self.trace) >= self.stop.max_iter:
             return Status.MAX_ITER
-        if record.seconds - self.watch.before >= self.stop.time_limit:
+        if self.watch.elapsed() - self.watch.before >= self.stop.time_limit:
             return Status.TIME_LIMIT
         return None

@@ -113,11 +113,16 @@ class VectorSpace:
     def restore(self, state: dict[str, Any]) -> None:
         """Return to a state."""
         slots, free, capacity = state["slots"], state["free"], state["slabs"] * SLAB_ROWS
-        if sorted(slots + free) != list(range(capacity)) or len(state["vectors"]) != len(slots):
+        whole = all(type(slot) is int for slot in slots + free)
+        if not whole or sorted(slots + free) != list(range(capacity)):
             raise ValueError("the places of the cuts do not fit together")
+        if len(state["vectors"]) != len(slots):
+            raise ValueError("there are not as many cuts as places")
         self._slabs = [np.zeros((SLAB_ROWS, self._dimension)) for _ in range(state["slabs"])]
         self._slots, self._free = list(slots), list(free)
         for position, vector in enumerate(state["vectors"]):
+            if vector.shape != (self._dimension,) or not np.isfinite(vector).all():
+                raise ValueError("a cut is not as it was written")
             self.vector(position)[...] = vector
 
     def dot(self, u: np.ndarray, v: np.ndarray) -> float:

@@ -8,18 +8,20 @@ or raises ``CommandError`` with a message for the user.
 from __future__ import annotations
 
 import argparse
+import errno
 import logging
-import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
-from .. import __version__
+from .. import __version__, _interrupts
 from ..exec.cluster import ClusterError
 from . import completion, convert, demo, evaluate, info, path, predict, train
 from .common import ExitCode, UsageError
 from .parser import Parser
+from .streams import silence, standard_streams
 
 __all__ = ["main"]
 
@@ -61,10 +63,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     code : int
         The exit code, see ``ExitCode``.
     """
+    with standard_streams():
+        return _main(sys.argv[1:] if argv is None else argv)
+
+
+def _main(argv: Sequence[str]) -> int:
     parser = make_parser()
     try:
-        args = parser.parse_args(sys.argv[1:] if argv is None else argv)
+        args = parser.parse_args(argv)
     except SystemExit as stop:  # --help, --version, wrong usage
+        try:
+            sys.stdout.flush()
+        except OSError:  # the reader has seen enough
+            silence(sys.stdout)
         return stop.code if isinstance(stop.code, int) else ExitCode.USAGE
     if args.command is None:
         parser.print_help(sys.stderr)
@@ -75,14 +86,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     try:
-        code = args.run(args)
+        with _interrupts.kept():
+            code = args.run(args)
         sys.stdout.flush()  # a closed pipe shows here, not at exit
         return int(code)
     except KeyboardInterrupt:
         print(f"cutplane {args.command}: interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED
     except BrokenPipeError:  # the reader, say `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence(sys.stdout)
         return ExitCode.ERROR
     except (OSError, ValueError, MemoryError, ImportError, ClusterError) as error:
         # CommandError is a ValueError
@@ -91,7 +103,20 @@ def _run(args: argparse.Namespace) -> int:
         return ExitCode.USAGE if isinstance(error, UsageError) else ExitCode.ERROR
 
 
+def _stdout_fails() -> bool:
+    """Whether standard output is full or closed: what it could not write is still to be written."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        silence(sys.stdout)
+        return True
+    return False
+
+
 def _message(error: Exception) -> str:
+    if isinstance(error, OSError) and _stdout_fails():
+        cause = "it is closed" if error.errno == errno.EBADF else error.strerror
+        return f"cannot write to standard output: {cause}"
     if isinstance(error, MemoryError):
         return f"out of memory{f' ({error})' if str(error) else ''}"
     if isinstance(error, OSError) and error.strerror:  # without the number
@@ -106,9 +131,10 @@ def in_flags(message: str, args: argparse.Namespace) -> str:
         return message
 
     message = message.replace("with Checkpoint(..., resume=False)", "without --resume")
+    given = {text for text in _given_names(args) if text in message}
 
     def flag(match: re.Match[str]) -> str:
-        name = parser.flag_of(match["name"])
+        name = parser.flag_of(match["name"]) if match["name"] else None
         if name is None:
             return match[0]
         match match["value"]:
@@ -119,9 +145,22 @@ def in_flags(message: str, args: argparse.Namespace) -> str:
                 return opposite if opposite in parser.flags() else f"without {name}"
         return f"{name} {match['value']}".replace("'", "")
 
+    # Names of files and columns, and anything like one, stay as they are.
+    kept = "".join(rf"(?<!\w){re.escape(text)}(?![\w=])|" for text in sorted(given, key=len)[::-1])
     # Single words only where a value follows: "sort=True", but not "of this sort".
-    names = r"\b(?P<name>[a-z]+(?:_[a-z]+)+|[A-Za-z]+(?==))(?:=(?P<value>[\w.']+))?(?!\w)"
-    return re.sub(names, flag, message)
+    names = (
+        r"(?<![\w./\\'\"-])(?P<name>[a-z]+(?:_[a-z]+)+|[A-Za-z]+(?==))"
+        r"(?:=(?P<value>(?:\w|'|\.(?=\w))+))?(?![\w/\\'\"-]|\.\w)"
+    )
+    return re.sub(kept + names, flag, message)
+
+
+def _given_names(args: argparse.Namespace) -> Iterator[str]:
+    """What was given that is no parameter of the library: names of files and of columns."""
+    for name, value in vars(args).items():
+        if not name.startswith("parameter_"):
+            values = value if isinstance(value, list) else [value]
+            yield from (str(text) for text in values if isinstance(text, str | Path) and str(text))
 
 
 def make_parser() -> Parser:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -61,6 +62,13 @@ def check_form(kind: Kind, form: str) -> None:
 
 def answer(model: Any, kind: Kind, table: Table) -> Answers:
     """What a model says about the rows of a table with the columns that it knows."""
+    with warnings.catch_warnings():
+        # Columns and names have been compared, and what there is to say has been said.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return _answer(model, kind, table)
+
+
+def _answer(model: Any, kind: Kind, table: Table) -> Answers:
     X = table.X
     match kind.task:
         case Task.SEQUENCES:
@@ -98,23 +106,23 @@ def label_text(label: Any) -> str:
     return str(label)
 
 
-def read_predictions(name: str) -> np.ndarray:
-    """Predictions from a file with one number per line."""
+def read_predictions(name: str, *, text: bool = False) -> np.ndarray:
+    """Predictions from a file with one number per line; with one label per line if ``text``."""
     from ..data.files import opened
 
-    values = []
+    values: list[Any] = []
     with opened(name) as source:
         for number, line in enumerate(_lines(source.file), 1):
             try:
-                values.append(float(line))
+                values.append(line if text else float(line))
             except ValueError:
                 raise ValueError(
                     f"{source.name}:{number}:1: {line!r} is not a prediction; one number per line "
                     "is expected, as cutplane predict writes it"
                 ) from None
-    return np.array(values)
+    return np.array(values, dtype=str if text else np.float64)
 
 
 def _lines(file: Any) -> Iterator[str]:
     for line in file:
-        yield line.decode("utf-8", "replace").strip()
+        yield line.decode("utf-8", "replace").rstrip("\r\n")

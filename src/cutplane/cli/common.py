@@ -70,12 +70,11 @@ def add_verbose(parser: argparse.ArgumentParser) -> None:
 
 def output_folder(path: Path) -> Path:
     """Make a folder and make sure that files can be put there, before work is spent."""
-    from ..data.files import temporary  # loads numba: not for --help
+    from ..data.files import check_writable  # loads numba: not for --help
 
     try:
         path.mkdir(parents=True, exist_ok=True)
-        with temporary(path / "test"):
-            pass
+        check_writable(path / "test")
     except FileExistsError:
         raise CommandError(f"{path} is a file; the output goes into a folder") from None
     except OSError as error:

@@ -12,7 +12,18 @@ from typing import Any
 import numpy as np
 
 from .common import CommandError, ExitCode, UsageError, add_verbose
-from .inputs import TABLES, Table, add_reader_flags, format_of, read_chunks, reader_options
+from .inputs import (
+    TEXT_FLAGS,
+    Table,
+    add_column_flags,
+    add_reader_flags,
+    check_reader_flags,
+    format_of,
+    labelled,
+    read_chunks,
+    reader_options,
+    some_names,
+)
 from .streams import check_target, text_output
 
 FORMATS = ("svmlight", "npz", "cut")
@@ -24,6 +35,7 @@ a NumPy archive (.npz); or a data set on disk (.cut), a folder from which models
 trained that do not fit into memory. The format of OUT is that of its name. Several
 files follow each other as if they were one. Tables (.csv, .parquet, .arrow; they need
 pyarrow) become data sets on disk: --label names the column that is to be learnt.
+An OUT.cut that exists is kept, unless --overwrite is given.
 """
 
 EPILOG = """\
@@ -31,6 +43,7 @@ examples:
   cutplane convert train.svm train.cut
   cutplane convert part1.svm.gz part2.svm.gz train.cut
   cutplane convert --label price --features area,rooms houses.csv houses.cut
+  cutplane convert --no-label new-houses.parquet new-houses.cut
   cutplane convert train.svm.xz train.npz
   cutplane convert train.npz train.svm.gz
   cutplane convert --zero-based data.svm - | head
@@ -59,16 +72,13 @@ def add_parser(subparsers: Any) -> None:
         help="for .cut: type of the values on disk (default: that of the data, float64 for text); "
         "integers for data that hold nothing else take a fraction of the time of a pass",
     )
-    group = parser.add_argument_group("columns of tables")
-    group.add_argument("--label", metavar="COLUMN", help="holds the labels")
-    group.add_argument(
-        "--features",
-        metavar="COLUMN,...",
-        type=lambda text: text.split(","),
-        help="hold the features (default: all others)",
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace a data set (.cut) that is there already"
     )
-    group.add_argument("--query-id", metavar="COLUMN", help="holds the queries")
-    group.add_argument("--cost", metavar="COLUMN", help="holds the weights of the rows")
+    parser.add_argument(
+        "--no-label", action="store_true", help="the table has no labels: all columns are features"
+    )
+    add_column_flags(parser)
     add_reader_flags(parser, width=True)
     add_verbose(parser)
     parser.set_defaults(run=run)
@@ -81,10 +91,19 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--dense is for .npz")
     if args.dtype and to != "cut":
         raise UsageError("--dtype is for .cut")
+    if to == "table":
+        raise UsageError(f"{args.out}: tables are read, not written; see --to")
+    text = TEXT_FLAGS if to != "cut" else tuple(f for f in TEXT_FLAGS if f != "n_features")
+    check_reader_flags(args, *args.data, text=text)
+    tables = [name for name in args.data if format_of(name) == "table"]
+    if args.no_label and not tables:
+        raise UsageError(f"--no-label is for tables, not for {args.data[0]}")
+    if args.overwrite and to != "cut":
+        raise UsageError("--overwrite is for .cut; files are replaced without it")
     if to == "cut":
-        _write_dataset(args)
+        _write_dataset(args, tables)
         return ExitCode.OK
-    if args.label or args.features or args.query_id or args.cost:
+    if tables:
         raise UsageError("tables become data sets on disk: give OUT a name that ends in .cut")
     check_target(args.out, *args.data, binary=to == "npz")
     if to == "npz":
@@ -98,27 +117,52 @@ def _tables(args: argparse.Namespace) -> Iterator[Table]:
     return itertools.chain.from_iterable(read_chunks(name, args) for name in args.data)
 
 
-def _write_dataset(args: argparse.Namespace) -> None:
+def _write_dataset(args: argparse.Namespace, tables: list[str]) -> None:
     from .. import convert_dataset, open_dataset, write_dataset
 
     if args.out == "-":
         raise UsageError("a data set is a folder; it cannot go to standard output")
+    if os.path.lexists(args.out) and not args.overwrite:
+        raise CommandError(
+            f"{args.out} exists; choose another name, or pass --overwrite to replace it"
+        )
     if len(args.data) == 1 and Path(args.data[0]).is_dir():
         if os.path.realpath(args.data[0]) == os.path.realpath(args.out):
             raise CommandError(f"{args.out} is the input; the output needs another name")
         source = open_dataset(args.data[0])
         dtype = args.dtype or source.dtype
         write_dataset(
-            args.out, source.chunks(), n_features=args.n_features, dtype=dtype, overwrite=True
+            args.out,
+            source.chunks(),
+            n_features=args.n_features,
+            dtype=dtype,
+            feature_names=source.feature_names,
+            overwrite=args.overwrite,
         )
         return
-    table = Path(args.data[0]).suffix.lower() in TABLES
+    if tables:
+        _check_label(args, tables[0])
     options: dict[str, Any] = {"label": args.label, "features": args.features}
     options["dtype"] = args.dtype
     options |= {"query_id": args.query_id or "auto", "cost": args.cost or "auto"}
-    if not table:
+    if not tables:
         options |= reader_options(args)
-    convert_dataset(args.data, args.out, overwrite=True, **options)
+    convert_dataset(args.data, args.out, overwrite=args.overwrite, **options)
+
+
+def _check_label(args: argparse.Namespace, name: str) -> None:
+    """Nobody trains on the answer by mistake: which column is the label must be said."""
+    if args.label is not None and args.no_label:
+        raise UsageError("--label and --no-label exclude each other")
+    if args.label is not None or args.no_label:
+        return
+    from ..data.tables import TABLE_SUFFIXES, column_names
+
+    names = column_names([name], TABLE_SUFFIXES[Path(name).suffix.lower()])
+    raise UsageError(
+        f"{name}: which column holds the labels? Name it with --label, or pass --no-label if there "
+        f"are none; the columns are {some_names(names)}"
+    )
 
 
 def _write_text(args: argparse.Namespace) -> None:
@@ -126,7 +170,7 @@ def _write_text(args: argparse.Namespace) -> None:
     from ..data.svmlight import dump_svmlight
 
     with text_output(args.out) as file:
-        for table in _tables(args):
+        for table in map(labelled, _tables(args)):
             if table.y.dtype.kind not in "fiub":
                 raise CommandError(f"{table.name}: svmlight labels are numbers, not text")
             dump_svmlight(table.X, table.y, file, qid=table.qid, cost=table.cost)
@@ -150,7 +194,8 @@ def _write_archive(args: argparse.Namespace) -> None:
     else:
         dense = [X.toarray() if scipy.sparse.issparse(X) else np.asarray(X) for X in rows]
         parts = {"X": np.concatenate(dense)}
-    parts["y"] = np.concatenate([table.y for table in tables])
+    if all(table.y is not None for table in tables):
+        parts["y"] = np.concatenate([table.y for table in tables])
     if all(table.qid is not None for table in tables):
         parts["qid"] = np.concatenate([table.qid for table in tables])
     if any(table.cost is not None for table in tables):

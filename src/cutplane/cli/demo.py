@@ -17,6 +17,7 @@ import json
 import sys
 import time
 import warnings
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from ..report.line import format_percent
 from ..result import SolveResult
 from .common import add_verbose, output_folder, positive_number, replacing, seed_number
 from .fitting import tell_ending
+from .streams import report_stream
 
 TOL = 1e-3
 GREYS = 16.0  # pixels count from 0 to 16; the models get them from 0 to 1
@@ -82,7 +84,12 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it all; returns the exit code."""
-    folder = output_folder(args.output)
+    report = report_stream()  # the files are the product
+    with redirect_stdout(report):
+        return report.code(_run(args, output_folder(args.output)))
+
+
+def _run(args: argparse.Namespace, folder: Path) -> int:
     with waiting("loading scikit-learn and numba"):
         data = _load(args.seed)
     print(f"cutplane {__version__}: a linear SVM with a certificate of optimality\n")
@@ -229,10 +236,11 @@ def _print_comparison(ours: Fit, theirs: Fit, bound: float, majority: float) -> 
         ],
     )
     if bound > 0.0:
-        above = [format_percent(gap / bound) for gap in gaps]
+        ours_below, theirs_below = map(format_percent, shares)
         print(
-            f"cutplane's certificate: no model has an objective below {bound:.6g}. So its own is\n"
-            f"at most {above[0]} above the optimum, and scikit-learn's at most {above[1]}."
+            f"cutplane's certificate: no model has an objective below {bound:.6g}. So the optimum\n"
+            f"is at most {ours_below} below its own, and at most {theirs_below} below "
+            "scikit-learn's."
         )
     if theirs.warning:
         print(f'scikit-learn warned: "{theirs.warning}"')

@@ -10,11 +10,20 @@ import numpy as np
 from ..report.text import print_facts, print_json
 from .answers import FORMS, Answers, check_form, default_form, model_kind, read_predictions
 from .common import CommandError, ExitCode, UsageError, add_json, add_verbose
+from .fitting import check_numbers
 from .flags import rows_or_share
-from .inputs import Table, add_reader_flags, read_table, whole_labels
+from .inputs import (
+    Table,
+    add_column_flags,
+    add_reader_flags,
+    check_reader_flags,
+    format_of,
+    read_table,
+    whole_labels,
+)
 from .kinds import DEFAULT, KINDS, Kind, Task
 from .measures import Measured, format_measure, measure
-from .predict import add_threads, applied, load_for, parts_of
+from .predict import Alignment, add_threads, applied, load_for, parts_of
 
 # One name per task: those who measure predictions need not know how they were trained.
 KIND_NAMES = tuple(kind.name for kind in KINDS if not kind.choice)
@@ -54,6 +63,7 @@ examples:
   cutplane evaluate --json test.svm model
   cutplane evaluate test.svm --predictions out.txt
   cutplane evaluate test.svm --predictions scores.txt --kind ranking
+  cutplane evaluate --label price houses.csv model
 """
 
 
@@ -68,7 +78,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("data", metavar="DATA", help="file with rows and labels; - is stdin")
     parser.add_argument("model", metavar="MODEL", nargs="?", help="file of the model")
     parser.add_argument(
-        "--predictions", metavar="FILE", help="measure these instead: one number per line"
+        "--predictions",
+        metavar="FILE",
+        help="measure these instead: one number per line, or one label",
     )
     parser.add_argument(
         "--kind", choices=KIND_NAMES, help="what the predictions are (default: classification)"
@@ -86,6 +98,7 @@ def add_parser(subparsers: Any) -> None:
         "a point so many times the positive ones",
     )
     add_threads(parser)
+    add_column_flags(parser)
     add_reader_flags(parser)
     add_json(parser)
     add_verbose(parser)
@@ -98,15 +111,21 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("give either a MODEL or --predictions FILE")
     if args.model is not None and (args.kind or args.output):
         raise UsageError("--kind and --output go with --predictions; a model knows what it is")
+    check_reader_flags(args, args.data)
+    if format_of(args.data) == "table" and args.label is None:
+        raise UsageError(f"{args.data} is a table; name the column of its labels with --label")
     left_out = 0
     if args.model is not None:
         model = load_for(args)
         kind = model_kind(model, args.model)
-        table, answers, left_out = applied(model, kind, parts_of(args.data, args, kind))
+        table, answers, left_out = applied(
+            model, kind, parts_of(args.data, args, kind, Alignment(model).names)
+        )
         measured = measure_model(model, kind, table, answers, args.k)
     else:
         kind = next((kind for kind in KINDS if kind.name == args.kind), DEFAULT)
         table = read_table(args.data, args)
+        check_numbers(table, kind)
         truth = whole_labels(table.y) if kind.task is not Task.VALUES else table.y
         answers = _answers(args, kind, table, truth)
         measured = measure(kind.task, truth, answers, qid=table.qid, k=args.k)
@@ -140,14 +159,20 @@ def measure_model(
 
 
 def _answers(args: argparse.Namespace, kind: Kind, table: Table, truth: np.ndarray) -> Answers:
-    values = read_predictions(args.predictions)
+    classes = np.unique(truth)
+    form = args.output or default_form(kind, len(classes))
+    check_form(kind, form)
+    text = truth.dtype.kind not in "fiub"
+    values = read_predictions(args.predictions, text=text)
+    if text and (form == "labels" or (args.output is None and np.isin(values, classes).all())):
+        form = "labels"
+    elif text:
+        values = read_predictions(args.predictions)
     if len(values) != len(table.y):
         raise CommandError(
             f"{args.predictions} has {len(values):,} predictions, {table.name} has "
             f"{len(table.y):,} rows"
         )
-    form = args.output or default_form(kind, len(np.unique(truth)))
-    check_form(kind, form)
     return Answers(values, None) if form == "labels" else Answers(None, values)
 
 

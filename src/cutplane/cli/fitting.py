@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _interrupts
 from ..report.line import format_percent, format_seconds
 from ..result import Certificate, SolveResult, Status
 from .common import CommandError, ExitCode
@@ -108,14 +109,30 @@ def fit(model: Any, kind: Kind, table: Table) -> Fit:
     """Fit a model to a table. Warnings become messages; a missed tolerance is in the result."""
     from sklearn.exceptions import ConvergenceWarning
 
+    _interrupts.check()  # compiled code was loaded to read the data
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         _fit(model, kind, table if kind.on_disk else in_memory(table))
+    if table.names is not None:  # of rows in memory the model does not know them
+        model.feature_names_in_ = np.array(table.names, dtype=object)
     for warning in caught:
         if not issubclass(warning.category, ConvergenceWarning | DeprecationWarning):
             logger.warning("%s", warning.message)
     return Fit(model, results_of(model), time.perf_counter() - started)
+
+
+NUMBERS = {Task.GRADES: "grades", Task.RANKING: "targets", Task.VALUES: "targets"}
+
+
+def check_numbers(table: Table, kind: Kind) -> None:
+    """Refuse labels that are text where their order or their size matters."""
+    if kind.task in NUMBERS and table.y.dtype.kind not in "fiub":
+        raise CommandError(
+            f"{table.name}: the {NUMBERS[kind.task]} are text, such as {str(table.y[0])!r}, but "
+            f"{kind.name} needs numbers; write them as numbers"
+            + (" in their order: 1, 2, 3" if kind.task is Task.GRADES else "")
+        )
 
 
 def _fit(model: Any, kind: Kind, table: Table) -> None:
@@ -157,12 +174,16 @@ def results_of(model: Any) -> tuple[SolveResult, ...]:
 def certificate_line(fit: Fit) -> str:
     """The proof of how far the model is from the optimum, in one line."""
     worst = fit.worst
-    ending = (
-        f"{worst.status.reason} after {worst.n_iter:,} iterations and "
-        f"{format_seconds(worst.timings.get('total', fit.seconds))}"
-    )
-    problems = f"worst of {len(fit.results)} problems: " if len(fit.results) > 1 else ""
-    return f"{problems}{describe_certificate(worst.certificate)}; {ending}"
+    certificate = describe_certificate(worst.certificate)
+    ending = f"{worst.status.reason} after {worst.n_iter:,} iterations"
+    if len(fit.results) > 1:
+        problems = f"{len(fit.results)} problems"
+        return (
+            f"worst of {problems}: {certificate}; {ending}; all {problems} took "
+            f"{format_seconds(fit.seconds)}"
+        )
+    seconds = worst.timings.get("total", fit.seconds)
+    return f"{certificate}; {ending} and {format_seconds(seconds)}"
 
 
 def describe_certificate(certificate: Certificate) -> str:

@@ -18,6 +18,13 @@ from .signatures import Parameter, parameters_of
 
 # Flags of the commands themselves: progress, checkpoints; a command fits once.
 NOT_FLAGS = {"verbose", "callback", "warm_start", "checkpoint", "executor"}
+# Parameters with one value, which are there for code written for scikit-learn.
+NOT_FLAGS |= {"penalty", "probability"}
+
+
+def is_flag(parameter: Parameter) -> bool:
+    """Whether a command offers the parameter: not if its documentation says 'Not used'."""
+    return parameter.name not in NOT_FLAGS and not parameter.text.startswith("Not used")
 
 
 # -- values -------------------------------------------------------------------
@@ -232,7 +239,7 @@ def add_model_flags(parser: Parser, arguments: list[str], *, path: bool = False)
         title += f" (of other kinds: {parser.prog} --ranking --help and so on)"
     group = parser.add_argument_group(title)
     for name, parameter in parameters.items():
-        if name not in NOT_FLAGS and not (path and name == "C"):
+        if is_flag(parameter) and not (path and name == "C"):
             add_flag(group, parameter)
     parser.aliases["--n-jobs"] = flag_name("n_jobs")
     parser.set_defaults(kind=kind)
@@ -244,8 +251,7 @@ def elsewhere(flag: str) -> str:
     owners = [
         kind.flag or f"the default, {kind.estimator}"
         for kind in KINDS
-        if any(flag_name(p.name) == flag for p in parameters_of(kind.estimator))
-        and flag.lstrip("-").replace("-", "_") not in NOT_FLAGS
+        if any(flag_name(p.name) == flag and is_flag(p) for p in parameters_of(kind.estimator))
     ]
     return f"; it belongs to {', '.join(owners)}" if owners else ""
 

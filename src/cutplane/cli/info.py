@@ -14,7 +14,15 @@ from ..result import Certificate, Status
 from .answers import label_text
 from .common import ExitCode, add_json, add_verbose
 from .fitting import describe_certificate
-from .inputs import Table, add_reader_flags, format_of, read_chunks
+from .inputs import (
+    MOST_NAMES,
+    Table,
+    add_column_flags,
+    add_reader_flags,
+    check_reader_flags,
+    format_of,
+    read_chunks,
+)
 from .streams import is_model
 from .train import MOST_CLASSES
 
@@ -47,6 +55,7 @@ def add_parser(subparsers: Any) -> None:
         epilog=EPILOG,
     )
     parser.add_argument("file", metavar="FILE", help="data or a model; - is data from stdin")
+    add_column_flags(parser)
     add_reader_flags(parser)
     add_json(parser)
     add_verbose(parser)
@@ -55,6 +64,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look; returns the exit code."""
+    check_reader_flags(args, args.file)
     if args.file != "-" and format_of(args.file) == "svmlight" and is_model(args.file):
         return _tell_model(args)
     summary = Summary()
@@ -140,6 +150,7 @@ class Summary:
 
     rows: int = 0
     features: int = 0
+    names: tuple[str, ...] | None = None
     stored: int = 0
     labels: Counter[Any] = field(default_factory=Counter)
     lowest: float = np.inf
@@ -157,7 +168,9 @@ class Summary:
         """Take note of a part."""
         self.rows += table.rows
         self.features = max(self.features, table.features)
-        self._add_labels(table.y)
+        self.names = table.names
+        if table.y is not None:
+            self._add_labels(table.y)
         self._add_values(table.X)
         if table.qid is not None:
             self.gaps += int(np.count_nonzero(np.diff(table.qid)))
@@ -228,7 +241,7 @@ class Summary:
         low, high = self.scales()
         facts = {
             "rows": f"{self.rows:,}" + (f", {self.empty:,} of them empty" if self.empty else ""),
-            "features": f"{self.features:,}",
+            "features": self._feature_text(),
             "stored": f"{self.stored:,} values, {100 * self.density:.3g} %; "
             f"{mean:.1f} per row, at most {self.longest:,}",
             "largest": f"|value| per feature: from {low:g} to {high:g}",
@@ -244,15 +257,32 @@ class Summary:
             facts["warning" + " " * k] = warning  # names are keys, blanks are not seen
         return facts
 
+    def _feature_text(self) -> str:
+        if self.names is None:
+            return f"{self.features:,}"
+        more = ", ..." if self.features > MOST_NAMES else ""
+        return f"{self.features:,}: {', '.join(self.names[:MOST_NAMES])}{more}"
+
     def _label_text(self) -> str:
+        if not self.labels:
+            return "none"
         if len(self.labels) > MOST_CLASSES * 4:
-            return f"{len(self.labels):,} different, from {self.lowest:g} to {self.highest:g}"
+            more = "more than " if len(self.labels) > MOST_LABELS else ""
+            if self._range() is None:
+                often = self.labels.most_common(MOST_CLASSES)
+                named = ", ".join(f"{label_text(k)} ({n:,})" for k, n in often)
+                return f"{more}{len(self.labels):,} different, most often {named}"
+            return f"{more}{len(self.labels):,} different, from {self.lowest:g} to {self.highest:g}"
         return ", ".join(f"{label_text(k)} ({n:,})" for k, n in sorted(self.labels.items()))
+
+    def _range(self) -> list[float] | None:
+        """The smallest and the largest label; None if they are text."""
+        return [self.lowest, self.highest] if self.lowest <= self.highest else None
 
     def as_dict(self) -> dict[str, Any]:
         """In JSON's types."""
         low, high = self.scales()
-        few = len(self.labels) <= 1000
+        few = 0 < len(self.labels) <= 1000
         return {
             "rows": self.rows,
             "features": self.features,
@@ -260,7 +290,8 @@ class Summary:
             "density": self.density,
             "empty_rows": self.empty,
             "labels": {label_text(k): n for k, n in sorted(self.labels.items())} if few else None,
-            "label_range": [self.lowest, self.highest],
+            "label_range": self._range(),
+            "feature_names": None if self.names is None else list(self.names),
             "queries": len(self.queries) or None,
             "cost_range": list(self.weights) if self.weights else None,
             "feature_scales": [low, high],

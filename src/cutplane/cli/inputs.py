@@ -1,26 +1,28 @@
-"""Data for the commands: svmlight text, NumPy archives, data sets on disk, all as one ``Table``.
+"""Data for the commands, as a ``Table``: svmlight text, NumPy archives, data sets, tables.
 
-A NumPy archive (.npz) holds ``y`` and either ``X`` or the parts of a sparse matrix as
-``scipy.sparse.save_npz`` names them; ``qid`` and ``cost`` may be there, too.
+A NumPy archive (.npz) holds either ``X`` or the parts of a sparse matrix as
+``scipy.sparse.save_npz`` names them; ``y``, ``qid`` and ``cost`` may be there, too. Tables (CSV,
+Parquet, Arrow) have names for their columns, and flags say which of them are no features.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .common import CommandError
+from .common import CommandError, UsageError
 from .flags import count
 
 logger = logging.getLogger("cutplane")
 
 TABLES = (".csv", ".parquet", ".pq", ".arrow", ".feather", ".ipc")
+MOST_NAMES = 10  # of columns in a message
 
 
 @dataclass(frozen=True)
@@ -33,16 +35,20 @@ class Table:
         For messages.
     X : ndarray, CSR matrix or Dataset, shape (rows, features)
     y : ndarray, shape (rows,)
+        None only where a command can do without.
     qid : ndarray or None
     cost : ndarray or None
         Weights of the rows; None if all are 1.
+    names : tuple of str or None
+        Of the features.
     """
 
     name: str
     X: Any
-    y: np.ndarray
+    y: Any
     qid: np.ndarray | None = None
     cost: np.ndarray | None = None
+    names: tuple[str, ...] | None = None
 
     @property
     def rows(self) -> int:
@@ -57,7 +63,7 @@ class Table:
     @property
     def weights(self) -> np.ndarray:
         """Of the rows."""
-        return np.ones(len(self.y)) if self.cost is None else self.cost
+        return np.ones(self.rows) if self.cost is None else self.cost
 
     def aligned(self, features: int) -> tuple[Table, int]:
         """With as many columns as a model has, in memory; how many values that leaves out."""
@@ -108,6 +114,39 @@ def add_reader_flags(parser: Any, *, width: bool = False) -> None:
         )
 
 
+def add_column_flags(parser: Any) -> None:
+    """Offer to say what the columns of tables are."""
+    group = parser.add_argument_group("columns of tables (.csv, .parquet, .arrow)")
+    group.add_argument("--label", metavar="COLUMN", help="holds the labels")
+    group.add_argument(
+        "--features",
+        metavar="COLUMN,...",
+        type=lambda text: text.split(","),
+        help="hold the features (default: all others)",
+    )
+    group.add_argument("--query-id", metavar="COLUMN", help="holds the queries")
+    group.add_argument("--cost", metavar="COLUMN", help="holds the weights of the rows")
+
+
+TEXT_FLAGS = ("zero_based", "sort", "max_features", "n_features")
+COLUMN_FLAGS = ("label", "features", "query_id", "cost")
+
+
+def check_reader_flags(
+    args: argparse.Namespace, *names: str, text: Sequence[str] = TEXT_FLAGS
+) -> None:
+    """Refuse flags that have no meaning for any of the files, and would be passed over."""
+    formats = {format_of(name) for name in names}
+    listed = ", ".join(names)
+    for flags, wanted, what in (
+        (text, "svmlight", "svmlight text"),
+        (COLUMN_FLAGS, "table", "tables (.csv, .parquet, .arrow)"),
+    ):
+        for flag in flags:
+            if getattr(args, flag, None) and wanted not in formats:
+                raise UsageError(f"--{flag.replace('_', '-')} is for {what}, not for {listed}")
+
+
 def reader_options(args: argparse.Namespace) -> dict[str, Any]:
     """The reader's flags as arguments of the readers."""
     options: dict[str, Any] = {"zero_based": args.zero_based, "sort": args.sort}
@@ -122,21 +161,17 @@ def reader_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def format_of(name: str) -> str:
-    """The format of a file, by its name: svmlight, npz or cut."""
+    """The format of a file, by its name: svmlight, npz, cut or table."""
     path = Path(name)
     if path.suffix == ".npz":
         return "npz"
     if path.suffix == ".cut" or (name != "-" and path.is_dir()):
         return "cut"
-    if path.suffix.lower() in TABLES:
-        raise CommandError(
-            f"{name} is a table; convert it first: cutplane convert --label COLUMN {name} data.cut"
-        )
-    return "svmlight"
+    return "table" if path.suffix.lower() in TABLES else "svmlight"
 
 
 def read_table(name: str, args: argparse.Namespace) -> Table:
-    """Read all of a file.
+    """Read all of a file with labels; a data set stays on disk.
 
     Parameters
     ----------
@@ -147,17 +182,34 @@ def read_table(name: str, args: argparse.Namespace) -> Table:
     """
     match format_of(name):
         case "npz":
-            return _read_archive(name)
+            return labelled(_read_archive(name))
         case "cut":
-            return _open_dataset(name)
+            return labelled(_open_dataset(name))
+        case "table":
+            if not hasattr(args, "label"):
+                raise CommandError(
+                    f"{name} is a table; convert it first: "
+                    f"cutplane convert --label COLUMN {name} data.cut"
+                )
+            return joined(labelled(part) for part in _table_chunks(name, args, None))
     from ..data.svmlight import load_svmlight
 
     X, y, qid, cost = load_svmlight(name, query_id="auto", cost=True, **reader_options(args))
     return _table(name, X, y, qid, cost)
 
 
-def read_chunks(name: str, args: argparse.Namespace) -> Iterator[Table]:
-    """Read a file in parts, where its format has parts."""
+def read_chunks(
+    name: str, args: argparse.Namespace, features: Sequence[str] | None = None
+) -> Iterator[Table]:
+    """Read a file in parts, where its format has parts; there may be no labels.
+
+    Parameters
+    ----------
+    name, args
+        As for ``read_table``.
+    features : sequence of str, optional
+        The columns that a model needs of a table, in its order.
+    """
     match format_of(name):
         case "npz":
             yield _read_archive(name)
@@ -165,15 +217,55 @@ def read_chunks(name: str, args: argparse.Namespace) -> Iterator[Table]:
         case "cut":
             yield from _dataset_chunks(name)
             return
+        case "table":
+            yield from _table_chunks(name, args, features)
+            return
     from ..data.svmlight import iter_svmlight
 
     for X, y, qid, cost in iter_svmlight(name, query_id="auto", cost=True, **reader_options(args)):
         yield _table(name, X, y, qid, cost)
 
 
-def _table(name: str, X: Any, y: Any, qid: Any, cost: Any) -> Table:
+def _table(
+    name: str, X: Any, y: Any, qid: Any, cost: Any, names: Sequence[str] | None = None
+) -> Table:
     uniform = cost is None or bool(np.all(cost == 1.0))
-    return Table("<stdin>" if name == "-" else name, X, y, qid, None if uniform else cost)
+    return Table(
+        "<stdin>" if name == "-" else name,
+        X,
+        y,
+        qid,
+        None if uniform else cost,
+        None if names is None else tuple(names),
+    )
+
+
+def joined(tables: Iterable[Table]) -> Table:
+    """The parts of a file as one, in memory."""
+    parts = list(tables)
+
+    def column(values: list[Any]) -> Any:
+        return None if any(value is None for value in values) else np.concatenate(values)
+
+    return replace(
+        parts[0],
+        X=_stacked([part.X for part in parts]),
+        y=column([part.y for part in parts]),
+        qid=column([part.qid for part in parts]),
+        cost=column([part.weights for part in parts])
+        if any(part.cost is not None for part in parts)
+        else None,
+    )
+
+
+def _stacked(parts: list[Any]) -> Any:
+    import scipy.sparse
+
+    if len(parts) == 1:
+        return parts[0]
+    if any(map(scipy.sparse.issparse, parts)):
+        return scipy.sparse.vstack(parts, "csr")
+    return np.concatenate(parts)
 
 
 def whole_labels(y: np.ndarray) -> np.ndarray:
@@ -189,13 +281,61 @@ def _read_archive(name: str) -> Table:
     X, y, qid, cost = read_archive(name)
     if X.dtype.kind in "iub" and X.dtype.itemsize <= 2:
         X = X.astype(np.float32)  # exact, and half the memory
-    return _labelled(_table(name, X, y, qid, cost))
+    return _table(name, X, y, qid, cost)
 
 
-def _labelled(table: Table) -> Table:
+def labelled(table: Table) -> Table:
+    """The table, which must have labels."""
     if table.y is None:
-        raise CommandError(f"{table.name} has no labels")
+        remedy = "; name their column with --label" if format_of(table.name) == "table" else ""
+        raise CommandError(f"{table.name} has no labels{remedy}")
     return table
+
+
+# -- tables -------------------------------------------------------------------
+
+
+def _table_chunks(
+    name: str, args: argparse.Namespace, features: Sequence[str] | None
+) -> Iterator[Table]:
+    from ..data.tables import TABLE_SUFFIXES, Columns, column_names, table_chunks
+
+    kind = TABLE_SUFFIXES[Path(name).suffix.lower()]
+    others = (args.label, args.query_id, args.cost)
+    if features is not None:
+        chosen = args.features or [n for n in column_names([name], kind) if n not in others]
+        match_names(chosen, features, name)
+    columns = Columns(args.label, features or args.features, args.query_id, args.cost)
+    for frame, y, qid, cost in table_chunks([name], kind, columns):
+        yield _table(name, np.asarray(frame), y, qid, cost, frame.columns)
+
+
+def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> list[int]:
+    """Where the features of a model are among the columns of data, which must have no others."""
+    missing = [name for name in wanted if name not in set(names)]
+    if missing:
+        raise CommandError(
+            f"{source} has no column {some_names(missing)}, on which the model was trained; it has "
+            f"{some_names(names)}"
+        )
+    extra = [name for name in names if name not in set(wanted)]
+    if extra:
+        remedy = (
+            "say what it is with --label, --query-id or --cost, or choose the model's columns with "
+            "--features"
+            if format_of(source) == "table"
+            else "convert the data with the model's columns only"
+        )
+        raise CommandError(
+            f"{source} has a column {some_names(extra)}, which the model does not know; {remedy}"
+        )
+    position = {name: k for k, name in enumerate(names)}
+    return [position[name] for name in wanted]
+
+
+def some_names(names: Sequence[str]) -> str:
+    """A few names in quotes."""
+    return ", ".join(map(repr, names[:MOST_NAMES])) + (", ..." if len(names) > MOST_NAMES else "")
 
 
 # -- data sets on disk --------------------------------------------------------
@@ -206,7 +346,7 @@ def _open_dataset(name: str) -> Table:
     from .. import open_dataset
 
     dataset = open_dataset(name)
-    return _labelled(_table(name, dataset, dataset.y, dataset.qid, dataset.cost))
+    return _table(name, dataset, dataset.y, dataset.qid, dataset.cost, dataset.feature_names)
 
 
 def _dataset_chunks(name: str) -> Iterator[Table]:
@@ -214,7 +354,8 @@ def _dataset_chunks(name: str) -> Iterator[Table]:
 
     with open_dataset(name) as dataset:
         for chunk in dataset.chunks():
-            yield _labelled(_table(name, *chunk))
+            X, y, qid, cost = chunk
+            yield _table(name, X, y, qid, cost, dataset.feature_names)
 
 
 def in_memory(table: Table) -> Table:

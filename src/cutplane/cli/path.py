@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from .. import _interrupts
 from ..report import print_table
 from ..report.line import format_percent, format_seconds
 from ..report.text import print_facts, print_json
 from ..result import Status
 from .common import CommandError, UsageError, add_json, add_verbose, positive_number, replacing
 from .evaluate import measure_model
-from .fitting import Fit, certificate_line, fit, make_model
+from .fitting import Fit, certificate_line, check_numbers, fit, make_model
 from .flags import add_model_flags, elsewhere, parameters_given
-from .inputs import Table, add_reader_flags, in_memory, read_table
+from .inputs import Table, add_reader_flags, check_reader_flags, in_memory, read_table
 from .kinds import Kind, Task
 from .measures import FIRST_CHOICE, better, check_name, format_measure
 from .parser import Parser
@@ -112,10 +113,12 @@ def run(args: argparse.Namespace) -> int:
     """Follow the path; returns the exit code."""
     kind: Kind = args.kind
     name = _criterion(args, kind)
+    check_reader_flags(args, args.data, args.validation)
     check_target(args.model, args.data, args.validation, binary=True)
     if args.plot is not None:
         check_target(args.plot, args.data, args.validation)
     table = read_table(args.data, args)
+    check_numbers(table, kind)
     validation = in_memory(read_table(args.validation, args))
     stream = report_stream(args.model)
     shown = not (args.quiet or args.json)
@@ -140,7 +143,7 @@ def run(args: argparse.Namespace) -> int:
         facts["certificate"] = certificate_line(best.fit)
         print_facts(facts, stream)
     ended = steps[-1].fit if steps[-1].fit.status is Status.INTERRUPTED else best.fit
-    return tell(args.command, ended, kind, "the model is the best so far")
+    return stream.code(tell(args.command, ended, kind, "the model is the best so far"))
 
 
 def _criterion(args: argparse.Namespace, kind: Kind) -> str:
@@ -170,6 +173,7 @@ def follow(
         except KeyboardInterrupt:  # outside the solver: what is done is kept
             if not steps:
                 raise
+            _interrupts.settled()
             last = steps[-1]
             print(f"cutplane path: interrupted before C = {C:g}", file=sys.stderr)
             steps[-1] = Step(last.C, _as_interrupted(last.fit), last.value, last.measures)

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .answers import FORMS, Answers, answer, as_lines, check_form, default_form, model_kind
-from .common import ExitCode, UsageError, add_verbose
+from .common import CommandError, ExitCode, UsageError, add_verbose
+from .fitting import check_numbers
 from .flags import threads
-from .inputs import Table, add_reader_flags, read_chunks, read_table
+from .inputs import (
+    Table,
+    add_column_flags,
+    add_reader_flags,
+    check_reader_flags,
+    in_memory,
+    joined,
+    labelled,
+    match_names,
+    read_chunks,
+    some_names,
+)
 from .kinds import Kind, Task
 from .streams import check_target, text_output
 
@@ -22,7 +34,8 @@ logger = logging.getLogger("cutplane")
 DESCRIPTION = """\
 Apply a model to the rows of a file and write one line per row: a score, with eight
 digits, for two classes, rankings, numbers and novelties; a label for more classes,
-grades and tags. Features that the model has not seen are left out, and counted.
+grades and tags. Columns with names (tables, .cut) are matched with those of the model;
+of columns without names those that the model has not seen are left out, and counted.
 """
 
 EPILOG = """\
@@ -30,6 +43,8 @@ examples:
   cutplane predict test.svm model               scores to standard output
   cutplane predict test.svm model out.txt       ... or to a file
   cutplane predict --output labels test.svm model out.txt
+  cutplane predict houses.csv model             a table: .csv, .parquet, .arrow
+  cutplane predict --label price houses.csv model out.txt
   zcat test.svm.gz | cutplane predict - model | head
 """
 
@@ -54,6 +69,7 @@ def add_parser(subparsers: Any) -> None:
         "two classes",
     )
     add_threads(parser)
+    add_column_flags(parser)
     add_reader_flags(parser)
     add_verbose(parser)
     parser.set_defaults(run=run)
@@ -66,14 +82,15 @@ def add_threads(parser: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Predict; returns the exit code."""
+    check_reader_flags(args, args.data)
     check_target(args.out, args.data, args.model)
     model = load_for(args)
     kind = model_kind(model, args.model)
     form = args.output or default_form(kind, len(getattr(model, "classes_", ())))
     check_form(kind, form)
-    alignment = Alignment(model.n_features_in_)
+    alignment = Alignment(model)
     with text_output(args.out) as file:
-        for table in parts_of(args.data, args, kind):
+        for table in parts_of(args.data, args, kind, alignment.names):
             values = answer(model, kind, alignment.apply(table)).get(form)
             assert values is not None
             file.write("".join(f"{line}\n" for line in as_lines(values, form)).encode())
@@ -94,29 +111,47 @@ def load_for(args: argparse.Namespace) -> Any:
 
 
 class Alignment:
-    """Gives tables the columns of a model, and counts what that leaves out.
+    """Gives tables the columns of a model: by name, where both have names, otherwise in order.
 
     Parameters
     ----------
-    features : int
-        Of the model.
+    model : estimator
 
     Attributes
     ----------
     left_out : int
         Values of features that the model does not have.
     features : int
+    names : tuple of str or None
+        Of the model's features.
     widest : int
         Columns of the data.
     """
 
-    def __init__(self, features: int) -> None:
-        self.features = features
+    def __init__(self, model: Any) -> None:
+        self.features = int(model.n_features_in_)
+        names = getattr(model, "feature_names_in_", None)
+        self.names = None if names is None else tuple(map(str, names))
         self.left_out = 0
         self.widest = 0
 
     def apply(self, table: Table) -> Table:
         """The table with the model's columns."""
+        if table.names is not None and self.names is not None:
+            order = match_names(table.names, self.names, table.name)
+            table = in_memory(table)
+            if order != list(range(self.features)):
+                table = replace(table, X=table.X[:, order], names=self.names)
+        elif table.names is not None and table.features != self.features:
+            raise CommandError(
+                f"{table.name} has {table.features:,} columns of features, "
+                f"{some_names(table.names)}, but the model {self.features:,}"
+            )
+        elif self.names is not None and not self.widest:
+            logger.warning(
+                "%s has no names of features; its columns are taken in the order of the model's",
+                table.name,
+            )
         self.widest = max(self.widest, table.features)
         table, left_out = table.aligned(self.features)
         self.left_out += left_out
@@ -151,9 +186,10 @@ def applied(model: Any, kind: Kind, tables: Iterable[Table]) -> tuple[Table, Ans
     left_out : int
         Values of features that the model does not have.
     """
-    alignment = Alignment(model.n_features_in_)
+    alignment = Alignment(model)
     parts, answers = [], []
     for table in tables:
+        check_numbers(labelled(table), kind)
         answers.append(answer(model, kind, alignment.apply(table)))
         parts.append(replace(table, X=None))
     alignment.tell(parts[-1].name)
@@ -173,8 +209,10 @@ def _joined(parts: list[np.ndarray | None]) -> np.ndarray | None:
     return np.concatenate(present) if len(present) == len(parts) else None
 
 
-def parts_of(name: str, args: argparse.Namespace, kind: Kind) -> Iterable[Table]:
-    """A file in the parts in which a model can be applied to it."""
+def parts_of(
+    name: str, args: argparse.Namespace, kind: Kind, features: Sequence[str] | None
+) -> Iterable[Table]:
+    """A file in the parts in which a model, with such names of features, can be applied to it."""
+    parts = read_chunks(name, args, features)
     # A sequence may be spread over the file; other rows stand for themselves.
-    whole = kind.task is Task.SEQUENCES
-    return [read_table(name, args)] if whole else read_chunks(name, args)
+    return [joined(parts)] if kind.task is Task.SEQUENCES else parts

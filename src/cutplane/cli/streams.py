@@ -5,34 +5,35 @@ When the answer itself goes to standard output, what is said about it goes to st
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, TextIO
 
-from .common import CommandError
+from .common import CommandError, ExitCode
 
 
 def check_target(target: str, *sources: str, binary: bool = False) -> None:
     """Make sure that a file can be written, before work is spent on what goes into it."""
-    from ..data.files import temporary  # loads numba: not for --help
+    from ..data.files import check_writable  # loads numba: not for --help
 
+    if binary and _is_stdout(target) and sys.stdout.isatty():
+        raise CommandError("this is binary and would spoil the terminal; redirect it to a file")
     if target == "-":
-        if binary and sys.stdout.isatty():
-            raise CommandError("this is binary and would spoil the terminal; redirect it to a file")
         return
     path = Path(target)
     if path.is_dir():
         raise CommandError(f"{target} is a folder; give the name of a file")
     for source in sources:
-        both = path.exists() and source != "-" and os.path.exists(source)
+        both = path.is_file() and source != "-" and os.path.exists(source)
         if both and path.samefile(source):
             raise CommandError(f"{target} is the input; the output needs another name")
     try:
-        with temporary(path):
-            pass
+        check_writable(path)
     except OSError as error:
         raise CommandError(f"cannot write {target}: {error.strerror}") from None
 
@@ -46,14 +47,107 @@ def text_output(target: str) -> Iterator[BinaryIO]:
         with output(target) as file:
             yield file
     except OSError as error:
-        if target == "-" or isinstance(error, BrokenPipeError):
+        if target == "-":
             raise
         raise CommandError(f"cannot write {target}: {error.strerror or error}") from None
 
 
-def report_stream(*targets: str | None) -> IO[str]:
+class Report(io.TextIOBase):
+    """A stream for what is said about a product: where it fails the command goes on.
+
+    A reader that went away, as ``head`` does, and a closed stream are no errors. Anything else,
+    such as a full disk, is told once on standard error and ends in an exit code.
+
+    Parameters
+    ----------
+    stream : text file
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._works = True
+        self._failed = False
+
+    def write(self, text: str) -> int:
+        """Write if that is still possible."""
+        self._attempt(lambda: self._stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what was held back."""
+        self._attempt(self._stream.flush)
+
+    def isatty(self) -> bool:
+        """Whether this is a terminal."""
+        return self._stream.isatty()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """Of the stream."""
+        return self._stream.encoding
+
+    def _attempt(self, act: Callable[[], Any]) -> None:
+        if not self._works:
+            return
+        try:
+            act()
+        except OSError as error:
+            self._works = False
+            silence(self._stream)
+            if error.errno not in (errno.EPIPE, errno.EBADF):
+                self._failed = True
+                print(f"cutplane: cannot print the report: {error.strerror}", file=sys.stderr)
+
+    def code(self, code: int) -> int:
+        """The exit code of a command that has made its product."""
+        self.flush()
+        return ExitCode.ERROR if self._failed and code == ExitCode.OK else code
+
+
+def report_stream(*targets: str | None) -> Report:
     """Where to tell how it went, given what the outputs of the command are."""
-    return sys.stderr if "-" in targets else sys.stdout
+    return Report(sys.stderr if any(map(_is_stdout, targets)) else sys.stdout)
+
+
+def _is_stdout(target: str | None) -> bool:
+    from ..data.files import descriptor_of
+
+    return target is not None and (target == "-" or descriptor_of(Path(target)) == 1)
+
+
+def silence(stream: IO[str]) -> None:
+    """Have nothing more written where writing fails, not even at the end of the process."""
+    with suppress(OSError, ValueError):  # a stream without a descriptor holds nothing back
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    """Within the block standard streams exist, and take any text.
+
+    A stream that is closed when the process starts is None for Python, and its number goes to the
+    next file that is opened. What cannot be said in the encoding of standard output is escaped.
+    """
+    kinds = {
+        "stdin": ("r", os.O_RDONLY),
+        "stdout": ("w", os.O_RDONLY),
+        "stderr": ("w", os.O_WRONLY),
+    }
+    for name, (kind, access) in kinds.items():
+        if getattr(sys, name) is None:
+            # Only standard error is silent: a product that goes to a closed stdout is an error.
+            handle = os.open(os.devnull, access)
+            setattr(sys, name, open(handle, kind, encoding="utf-8"))  # noqa: SIM115
+    out = sys.stdout
+    errors = getattr(out, "errors", None)
+    if not hasattr(out, "reconfigure"):
+        yield
+        return
+    out.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        out.reconfigure(errors=errors)
 
 
 # -- models -------------------------------------------------------------------
@@ -75,9 +169,9 @@ def save(model: Any, target: str) -> None:
 def is_model(name: str) -> bool:
     """Whether a file begins like a model or a checkpoint, be it damaged or not."""
     from ..data.files import opened
-    from ..store.container import MAGIC
+    from ..store.container import begins_like_ours
 
-    begin = bytearray(len(MAGIC))
+    begin = bytearray(64)
     with opened(name) as source:
         source.read_into(memoryview(begin))
-    return begin[1:4] == MAGIC[1:4]
+    return begins_like_ours(bytes(begin))

@@ -17,9 +17,9 @@ from ..report.text import print_facts, print_json
 from .answers import label_text
 from .common import UsageError, add_json, add_verbose, positive_number
 from .conventions import conventions
-from .fitting import Fit, certificate_line, fit, make_model, tell_ending
+from .fitting import Fit, certificate_line, check_numbers, fit, make_model, tell_ending
 from .flags import add_model_flags, default_of, elsewhere, parameters_given
-from .inputs import Table, add_reader_flags, read_table
+from .inputs import Table, add_reader_flags, check_reader_flags, read_table
 from .kinds import Kind, Task
 from .parser import Parser
 from .signatures import parameters_of
@@ -113,10 +113,12 @@ def run(args: argparse.Namespace) -> int:
     """Train; returns the exit code."""
     kind: Kind = args.kind
     parameters = fit_parameters(args, kind)
+    check_reader_flags(args, args.data)
     check_target(args.model, args.data, binary=True)
     started = time.perf_counter()
     table = read_table(args.data, args)
     read_seconds = time.perf_counter() - started
+    check_numbers(table, kind)
     stream = report_stream(args.model)
     shown = not (args.quiet or args.json)
     if shown:
@@ -147,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
         )
     elif shown:
         print_facts(model_facts(done, kind, table, args.model), stream)
-    return tell(args.command, done, kind, "the model is the best so far")
+    return stream.code(tell(args.command, done, kind, "the model is the best so far"))
 
 
 # -- parameters ---------------------------------------------------------------
@@ -244,10 +246,7 @@ def label_counts(y: np.ndarray) -> str:
 
 def note_queries(table: Table, kind: Kind) -> None:
     """Say what is unusual about the queries."""
-    if kind.task is not Task.RANKING:
-        return
-    if table.qid is None:
-        logger.warning("%s has no qid:, so all rows are one query", table.name)
+    if kind.task is not Task.RANKING or table.qid is None:  # the estimator warns of none
         return
     queries = len(np.unique(table.qid))
     if 1 + np.count_nonzero(np.diff(table.qid)) > queries:

@@ -8,10 +8,13 @@ along over everything behind the header.
 from __future__ import annotations
 
 import hashlib
+import math
 import mmap
 import os
+import stat
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,11 +55,45 @@ def new_digest() -> hashlib.blake2b:
     return hashlib.blake2b(digest_size=16)
 
 
+def damaged(what: str) -> ValueError:
+    """The error for a file of a data set that is not as it was written."""
+    return ValueError(f"{what}: the data set is damaged; write it again")
+
+
+def open_regular(path: Path) -> int:
+    """Open a file of a data set for reading: a regular one, for nothing else has a size."""
+    # A pipe without a writer would wait for one.
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        file = os.open(path, flags)
+    except FileNotFoundError:
+        raise damaged(f"{path} is missing") from None
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be opened ({error.strerror}); mend that, or write the data set again"
+        ) from None
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise damaged(f"{path} is not a regular file")
+    return file
+
+
 def header(dtype: str, shape: tuple[int, ...]) -> bytes:
     """The beginning of a .npy file of version 1.0."""
     text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape!r}, }}".encode()
     length = HEADER - 10
     return b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + text.ljust(length - 1) + b"\n"
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors of the system that name no file, such as that of a full disk, name this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 class ArrayWriter:
@@ -86,7 +123,8 @@ class ArrayWriter:
         self.length += len(data)
         if data.size:
             view = data.reshape(-1).view(np.uint8).data
-            self._file.write(view)
+            with naming(self._path):
+                self._file.write(view)
             self._digest.update(view)
 
     def rewrite(
@@ -96,7 +134,8 @@ class ArrayWriter:
         name = self._path.with_suffix(".new")
         new = ArrayWriter(name, dtype, self._width)
         try:
-            self._file.flush()
+            with naming(self._path):
+                self._file.flush()
             self._file.seek(HEADER)
             while piece := self._file.read(_PIECE):
                 numbers = np.frombuffer(piece, self.dtype)
@@ -111,11 +150,12 @@ class ArrayWriter:
     def finish(self) -> ArrayRecord:
         """Complete the file, written through to the disk."""
         shape = (self.length,) if self._width is None else (self.length, self._width)
-        self._file.seek(0)
-        self._file.write(header(self.dtype.str, shape))
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self.close()
+        with naming(self._path):
+            self._file.seek(0)
+            self._file.write(header(self.dtype.str, shape))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self.close()
         return ArrayRecord(self.dtype.str, shape, self._digest.hexdigest())
 
     def close(self) -> None:
@@ -145,33 +185,31 @@ class MappedArray:
         self.name = str(path)
         self._record = record
         self._size = HEADER + record.nbytes
-        try:
-            self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        except FileNotFoundError:
-            raise ValueError(
-                f"{path} is missing: the data set is damaged; write it again"
-            ) from None
+        self._file = open_regular(path)
         self._close = weakref.finalize(self, os.close, self._file)
+        self._changed = os.fstat(self._file).st_mtime_ns
         self.check_size()
         if os.read(self._file, HEADER) != header(record.dtype, record.shape):
-            raise ValueError(
-                f"{path} does not begin as the manifest says: the data set is damaged; "
-                "write it again"
-            )
+            raise damaged(f"{path} does not begin as the manifest says")
         self.map = mmap.mmap(self._file, self._size, access=mmap.ACCESS_READ)
-        flat = np.frombuffer(self.map, record.dtype, offset=HEADER)
+        flat = np.frombuffer(self.map, record.dtype, math.prod(record.shape), offset=HEADER)
         self.array = flat.reshape(record.shape)
 
     def check_size(self) -> None:
-        """Refuse a file that has become shorter: to touch what is missing ends the process."""
+        """Refuse a file that has become shorter: to touch what is missing ends the process.
+
+        Nor one that was written to since it was opened: what was checked of it may not hold.
+        """
         if not self._close.alive:
             raise ValueError(f"{self.name} is closed; open the data set again")
-        size = os.fstat(self._file).st_size
-        if size != self._size:
+        status = os.fstat(self._file)
+        if status.st_size != self._size:
             raise ValueError(
-                f"{self.name} has {size} bytes instead of {self._size}: it was cut off or "
-                "changed; write the data set again"
+                f"{self.name} has {status.st_size} bytes instead of {self._size}: it was cut off "
+                "or changed; write the data set again"
             )
+        if status.st_mtime_ns != self._changed:
+            raise ValueError(f"{self.name} was changed while it was open; open the data set again")
 
     def pieces(self) -> Iterator[memoryview]:
         """The bytes of the numbers, by reading the file rather than the map."""

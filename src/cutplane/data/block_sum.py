@@ -94,6 +94,17 @@ class BlockSum:
             top = self._add_up(partials[: len(group)], group, top, stack, executor)
         return stack[:top]
 
+    def held(self) -> np.ndarray:
+        """The arrays that are ``kept`` of all blocks after a pass, shape (blocks, numbers)."""
+        assert self._partials is not None
+        return self._partials[:, :-APART]
+
+    def restore(self, arrays: np.ndarray) -> None:
+        """Hold these arrays, as if they came from a pass."""
+        self._partials = np.empty((len(arrays), arrays.shape[1] + APART))
+        self._partials[:, :-APART] = arrays
+        self._stack = np.empty((self.plan.depth, *self._shape))
+
     def _add_up(
         self, partials: np.ndarray, group: range, top: int, stack: np.ndarray, executor: Runner
     ) -> int:

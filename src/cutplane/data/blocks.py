@@ -26,6 +26,7 @@ import numpy as np
 import scipy.sparse
 
 from ..loops import products
+from .memory import check_weights
 from .parts import part_edges
 from .sparse_layout import compact_indices, equal_in_rows
 
@@ -400,6 +401,7 @@ def as_blocks(
     edges : sequence of int, optional
         Rows from 0 to the end that blocks do not go across; not for ``RowsInBlocks``.
     """
+    check_weights(X.shape[1], outputs)
     if isinstance(X, RowsInBlocks):
         return X.blocks(outputs)
     edges = (0, X.shape[0]) if edges is None else edges

@@ -6,7 +6,7 @@ a matrix in memory, so that a fit on it gives the same bits; a block is read whe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from .arguments import flag, integer
-from .array_file import MappedArray
+from .array_file import MappedArray, damaged
 from .blocks import BlockedMatrix, RowsInBlocks
-from .manifest import Manifest, label_array
+from .manifest import Manifest, is_label, label_array
 from .mapped import MappedRows, mapped_matrix
 from .memory import data_budget
 
@@ -68,6 +68,12 @@ class Dataset(RowsInBlocks):
         self._features = self._manifest.features
         if n_features is not None:
             self._widen(n_features)
+        self._mapped = MappedRows(
+            self._files["values"],
+            self._files.get("indices"),
+            self._files.get("starts"),
+            self._features,
+        )
         limit = data_budget() if memory_limit is None else memory_limit
         self.memory_limit = integer("memory_limit", limit, 0, 2**62)
         if flag("verify", verify, auto=False):
@@ -149,24 +155,32 @@ class Dataset(RowsInBlocks):
     @cached_property
     def y(self) -> np.ndarray | None:
         """Labels as they were given: float64, int64 or text; None if there are none."""
-        stored = self._column("y")
+        stored = self._column("y", "is no label", lambda y: is_label(self._manifest, y))
         return None if stored is None else label_array(self._manifest, stored)
 
-    @property
+    @cached_property
     def qid(self) -> np.ndarray | None:
         """Query of each row, int64; None if there are none."""
-        return self._column("qid")
+        return self._column("qid", "is no query", lambda qid: qid >= 0)
 
-    @property
+    @cached_property
     def cost(self) -> np.ndarray | None:
         """Factor on C of each row, float64; None if there are none."""
-        return self._column("cost")
+        return self._column("cost", "is no cost", lambda cost: np.isfinite(cost) & (cost >= 0.0))
 
-    def _column(self, name: str) -> np.ndarray | None:
+    def _column(
+        self, name: str, fault: str, fits: Callable[[np.ndarray], np.ndarray]
+    ) -> np.ndarray | None:
+        """A column of numbers that fit, each of them."""
         if name not in self._files:
             return None
-        self._files[name].check_size()
-        return self._files[name].array
+        file = self._files[name]
+        file.check_size()
+        good = fits(file.array)
+        if not good.all():
+            row = int(good.argmin())
+            raise damaged(f"{file.name}: {file.array[row]} in row {row} {fault}")
+        return file.array
 
     def digest(self) -> bytes:
         """Identifies everything in the data set, by the digests of the manifest."""
@@ -226,15 +240,6 @@ class Dataset(RowsInBlocks):
                 self.rows(first, last),
                 *(None if column is None else column[first:last] for column in columns),
             )
-
-    @cached_property
-    def _mapped(self) -> MappedRows:
-        return MappedRows(
-            self._files["values"],
-            self._files.get("indices"),
-            self._files.get("starts"),
-            self._features,
-        )
 
     def blocks(self, outputs: int = 1, only: range | None = None) -> BlockedMatrix:
         """The rows in blocks, for a model with so many scores per row; or some of the blocks."""

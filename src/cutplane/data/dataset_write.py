@@ -1,13 +1,13 @@
 """Writing a data set to disk, chunk by chunk.
 
-Nothing of the data but the current chunk is in memory. Features are checked on the way in (finite,
-of the right shape and type), so that reading them needs no check of the numbers.
+Nothing of the data but the current chunk is in memory. Features are checked on the way in: finite,
+of the right shape and type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from .arguments import flag, integer
-from .array_file import ArrayWriter
+from .array_file import ArrayWriter, naming
 from .dataset import Dataset, open_dataset
 from .folders import replacing_folder
 from .labels import LabelWriter
@@ -108,7 +108,7 @@ def save_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, last of all files."""
     from .files import replacing
 
-    with replacing(folder / NAME) as file:
+    with naming(folder / NAME), replacing(folder / NAME) as file:
         file.write(manifest.text().encode())
 
 
@@ -141,7 +141,6 @@ class DatasetWriter:
         self._parts: tuple[bool, bool, bool] | None = None
         self._sparse = False
         self._files: dict[str, ArrayWriter] = {}
-        self._stack = ExitStack()
         self._labels = LabelWriter()
         self.lowest_index, self.highest_index = MOST_FEATURES, -1
         self.costs_differ = False
@@ -152,7 +151,8 @@ class DatasetWriter:
 
     def __exit__(self, *error: Any) -> None:
         for file in self._files.values():
-            file.close()
+            with suppress(OSError):  # a full disk has no room for what is left; that is known
+                file.close()
 
     # -- chunks -------------------------------------------------------------------
 

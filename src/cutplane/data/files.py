@@ -8,14 +8,16 @@ decompressed, and a content that does not fit its name is an error that says wha
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import lzma
 import os
 import secrets
+import stat
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -25,26 +27,84 @@ from typing import Any, BinaryIO, cast
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A binary file that takes the place of ``path`` once it is complete.
+    """A binary file whose content takes the place of that of ``path`` once it is complete.
 
-    Whoever looks sees the old file or the new one, never a part; if the block
-    fails, the old one stays and nothing else is left behind.
+    Whoever looks sees the old file or the new one, never a part; if the block fails, the old one
+    stays and nothing else is left behind. A link stays a link: the file it leads to is replaced.
+    Mode and owner of an old file are kept. What is no regular file (a pipe, a device, an open
+    descriptor such as ``/dev/stdout``) cannot be replaced, so it is written to directly.
     """
-    with temporary(path) as (name, file):
+    if is_special(path):
+        with _written_directly(path) as file:
+            yield file
+        return
+    target = Path(os.path.realpath(path))
+    with temporary(target) as (name, file):
         yield file
         file.flush()
         os.fsync(file.fileno())
         file.close()
-        os.replace(name, path)
+        os.replace(name, target)
+
+
+def is_special(path: Path) -> bool:
+    """Whether this is something else than a regular file or a folder, or the name of a new one."""
+    if descriptor_of(path) is not None:
+        return True
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def descriptor_of(path: Path) -> int | None:
+    """The open descriptor of this process that a path is a name of, as ``/dev/stdout`` is of 1."""
+    for _ in range(40):  # links in a row, at most
+        folder = os.path.realpath(path.parent)
+        if folder in ("/dev/fd", f"/proc/{os.getpid()}/fd") and path.name.isdigit():
+            return int(path.name)
+        try:
+            path = Path(folder) / os.readlink(path)
+        except OSError:  # no link
+            return None
+    return None
+
+
+@contextmanager
+def _written_directly(path: Path) -> Iterator[BinaryIO]:
+    descriptor = descriptor_of(path)
+    if descriptor == 1 and sys.stdout is not None:
+        sys.stdout.flush()
+    # A copy of a descriptor goes on where it is; opened anew, it would begin at the front.
+    with open(path if descriptor is None else os.dup(descriptor), "wb") as file:
+        yield file
+
+
+def check_writable(path: Path) -> None:
+    """Raise the OSError that writing to ``path`` would, without touching what is there."""
+    if not is_special(path):
+        with temporary(Path(os.path.realpath(path))):
+            return
+    if descriptor_of(path) is None and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
 @contextmanager
 def temporary(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    """A new file beside ``path``, removed at the end if it is still there."""
+    """A new file beside ``path``, with its mode and owner, removed at the end if still there."""
     # The name is short, so that it fits wherever the path itself does.
     name = path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.tmp")
-    with open(name, "xb") as file:  # not mkstemp: permissions as usual
+    old = os.stat(path) if path.exists() else None
+    mode = 0o666 if old is None else stat.S_IMODE(old.st_mode)
+    # Not mkstemp: a new file gets the usual permissions.
+    with open(name, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
         try:
+            if old is not None:
+                if hasattr(os, "chown"):
+                    with suppress(PermissionError):  # not ours to give away
+                        os.chown(name, old.st_uid, old.st_gid)
+                os.chmod(name, mode)
             yield name, file
         finally:
             try:
@@ -146,11 +206,14 @@ class Input:
     name : str
     size : int or None
         Bytes of content, where that is known beforehand.
+    compressed : int or None
+        Bytes before decompression, if it is a compressed file.
     """
 
     file: BinaryIO
     name: str
     size: int | None
+    compressed: int | None = None
 
     def read_into(self, buffer: memoryview) -> int:
         """Fill the buffer as far as there is content; how many bytes that were."""
@@ -204,9 +267,9 @@ def opened(source: Any) -> Iterator[Input]:
     path = Path(source)
     with open(path, "rb") as raw, ExitStack() as inner:
         kind = _SUFFIXES.get(path.suffix.lower())
+        size = os.fstat(raw.fileno()).st_size
         if kind is None:
             # Whatever read() needs goes past this buffer: our own is larger.
-            size = os.fstat(raw.fileno()).st_size
             yield Input(cast(BinaryIO, raw), str(path), size or None)
             return
         head = raw.peek(6)[:6]
@@ -218,4 +281,4 @@ def opened(source: Any) -> Iterator[Input]:
                 "rename it"
             )
         plain: Any = _OPEN[kind](raw, "rb")
-        yield Input(inner.enter_context(plain), str(path), None)
+        yield Input(inner.enter_context(plain), str(path), None, size)

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .array_file import naming
+
 try:
     import fcntl
 except ImportError:  # Windows: what was left behind stays
@@ -43,15 +45,20 @@ def replacing_folder(
     _sweep(path.parent, prefix)
     token = secrets.token_hex(4)
     building = path.with_name(f"{prefix}{token}.tmp")
-    building.mkdir()
     try:
+        building.mkdir()
         with _locked(building):
             yield building
             _check_free(path, overwrite, is_ours)
-            sync_folder(building)
-            _move(building, path, path.with_name(f"{prefix}{token}.old.tmp"))
-            (path / _LOCK).unlink(missing_ok=True)
-            sync_folder(path.parent)
+            with naming(building):
+                sync_folder(building)
+                _move(building, path, path.with_name(f"{prefix}{token}.old.tmp"))
+                (path / _LOCK).unlink(missing_ok=True)
+                sync_folder(path.parent)
+    except OSError as error:  # nobody knows the folder by that name
+        if error.errno is None or not str(error.filename).startswith(str(building)):
+            raise
+        raise OSError(error.errno, f"cannot write: {error.strerror}", str(path)) from None
     finally:
         shutil.rmtree(building, ignore_errors=True)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 MOST_LABELS = 1 << 16  # that are counted
-_EXACT = 2**53
+LARGEST_INTEGER = 2**53  # that float64 tells from the next one
 
 
 class LabelWriter:
@@ -41,7 +41,9 @@ class LabelWriter:
         return self._text(labels, where) if kind == "text" else self._numbers(labels, where)
 
     def _numbers(self, labels: np.ndarray, where: str) -> np.ndarray:
-        if labels.dtype.kind in "iu" and np.any((labels > _EXACT) | (labels < -_EXACT)):
+        if labels.dtype.kind in "iu" and np.any(
+            (labels > LARGEST_INTEGER) | (labels < -LARGEST_INTEGER)
+        ):
             raise ValueError(f"{where}: integer labels must be within ±2⁵³")
         numbers = labels.astype(np.float64)
         if not np.all(np.isfinite(numbers)):

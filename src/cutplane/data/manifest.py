@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from .array_file import ArrayRecord, new_digest
+from .array_file import ArrayRecord, new_digest, open_regular
+from .labels import LARGEST_INTEGER
+from .svmlight_limits import MOST_FEATURES
 
 NAME = "manifest.json"
 FORMAT = "cutplane data set"
@@ -98,35 +100,35 @@ class Manifest:
     def read(folder: Path) -> Manifest:
         """Read and check the manifest of a folder."""
         path = folder / NAME
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:
+        if not folder.is_dir() and folder.exists():
+            raise ValueError(f"{folder} is a file, not a data set; convert_dataset makes one of it")
+        if not path.exists() and not path.is_symlink():
             reason = "holds no manifest.json" if folder.is_dir() else "does not exist"
             raise ValueError(
                 f"{folder} {reason}; write_dataset and convert_dataset write data sets"
-            ) from None
-        except NotADirectoryError:
-            raise ValueError(
-                f"{folder} is a file, not a data set; convert_dataset makes one of it"
-            ) from None
+            )
+        with open(open_regular(path), "rb") as file:
+            content = file.read()
         try:
             entries = json.loads(content)
             if entries["format"] != FORMAT:
                 raise ValueError("another format")
             version = int(entries["version"])
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
             raise ValueError(f"{path} is not the manifest of a data set") from None
         if version > VERSION:
             raise ValueError(
                 f"{path}: written by a newer version of cutplane (format {version}, this one "
                 f"reads {VERSION}); upgrade cutplane"
             )
+        if version < 1:
+            raise _damaged(path, f"there is no format {version}")
         digest = entries.pop("digest", None)
         if digest != _digest_of(entries):
             raise _damaged(path, "its digest does not fit")
         try:
             return _checked(entries)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
             raise _damaged(path, str(error)) from None
 
 
@@ -145,6 +147,8 @@ def _digest_of(entries: dict[str, Any]) -> str:
 def _checked(entries: dict[str, Any]) -> Manifest:
     """The manifest, if its entries fit each other."""
     rows, features, numbers = (_count(entries[name]) for name in ("rows", "features", "numbers"))
+    if not rows or not 1 <= features <= MOST_FEATURES:
+        raise ValueError(f"{rows} rows of {features} features; there can be {MOST_FEATURES}")
     sparse = {"sparse": True, "dense": False}[entries["layout"]]
     arrays = {}
     for name, entry in entries["arrays"].items():
@@ -164,6 +168,8 @@ def _checked(entries: dict[str, Any]) -> Manifest:
         entries[key] if entries[key] is None else tuple(entries[key])
         for key in ("feature_names", "labels", "label_counts")
     )
+    if names is not None and not all(type(name) is str for name in names):
+        raise ValueError("feature_names are not all text")
     kind = entries["label_kind"]
     if (kind is None) != ("y" not in arrays) or kind not in (None, *LABEL_KINDS):
         raise ValueError("label_kind does not fit")
@@ -173,8 +179,13 @@ def _checked(entries: dict[str, Any]) -> Manifest:
         raise ValueError("feature_names do not fit")
     if (labels is None) != (counts is None) or (kind == "text" and labels is None):
         raise ValueError("labels do not fit")
-    if labels is not None and (len(labels) != len(counts or ()) or sum(counts or ()) != rows):
+    if labels is not None and (
+        len(labels) != len(counts or ()) or sum(map(_count, counts or ())) != rows
+    ):
         raise ValueError("label_counts do not fit")
+    types = {"text": (str,), "integer": (int,), "real": (int, float), None: ()}[kind]
+    if labels is not None and not all(type(label) in types for label in labels):
+        raise ValueError(f"labels are not all of the kind {kind}")
     return Manifest(rows, features, numbers, sparse, arrays, kind, labels, counts, names)
 
 
@@ -182,6 +193,16 @@ def _count(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
         raise ValueError(f"{value!r} is not a number of things")
     return value
+
+
+def is_label(manifest: Manifest, stored: np.ndarray) -> np.ndarray:
+    """By row, whether what is stored is a label of the manifest's kind."""
+    if manifest.label_kind == "text":
+        return (stored >= 0) & (stored < len(manifest.labels or ()))
+    fits = np.isfinite(stored)
+    if manifest.label_kind == "integer":
+        fits &= (np.abs(stored) <= LARGEST_INTEGER) & (stored == np.floor(stored))
+    return fits
 
 
 def label_array(manifest: Manifest, stored: np.ndarray) -> np.ndarray:

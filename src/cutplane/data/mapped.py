@@ -5,6 +5,10 @@ in windows of some MiB, while the blocks before are computed with. If the data e
 of memory, the blocks within it stay and those beyond are dropped as soon as they were used: the
 first part of every pass then comes from memory, where a cache of the last used pages would have
 dropped exactly what comes next.
+
+Compiled loops do not look where an index points. So where rows begin is checked when a data set is
+opened, and indices and values of a block when the block is read for the first time in a process,
+whatever the manifest says: somebody may have signed it again.
 """
 
 from __future__ import annotations
@@ -12,13 +16,13 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, overload
 
 import numpy as np
 import scipy.sparse
 
-from .array_file import MappedArray
+from .array_file import MappedArray, damaged
 from .blocks import (
     Block,
     BlockedMatrix,
@@ -46,18 +50,44 @@ class MappedRows:
     indices, starts : MappedArray or None
         Of sparse rows.
     features : int
+    checked : set of (int, int)
+        First and last row of the blocks that were found to be sound.
     """
 
     values: MappedArray
     indices: MappedArray | None
     starts: MappedArray | None
     features: int
+    checked: set[tuple[int, int]] = field(default_factory=set, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse sparse rows that do not follow one another through all numbers."""
+        if self.starts is None:
+            return
+        starts, name = self.starts.array, self.starts.name
+        if starts[0] != 0 or starts[-1] != len(self.values.array):
+            raise damaged(
+                f"{name}: rows go from number {starts[0]} to {starts[-1]}, but there are "
+                f"{len(self.values.array)} numbers"
+            )
+        for first in range(0, len(starts) - 1, WINDOW // starts.itemsize):
+            piece = starts[first : first + WINDOW // starts.itemsize + 1]
+            if np.any(piece[1:] < piece[:-1]):
+                row = first + int(np.argmax(piece[1:] < piece[:-1]))
+                raise damaged(f"{name}: row {row} ends before it begins")
 
     def block(self, first: int, last: int, room: np.ndarray | None = None) -> Block:
-        """Rows ``first`` to ``last``, without reading them.
+        """Rows ``first`` to ``last``, checked when they are read for the first time.
 
         ``room`` is for where rows begin, which then is good until the room is used again.
         """
+        block = self._unchecked(first, last, room)
+        if (first, last) not in self.checked:
+            self._check(block, first)
+            self.checked.add((first, last))
+        return block
+
+    def _unchecked(self, first: int, last: int, room: np.ndarray | None) -> Block:
         if self.indices is None or self.starts is None:
             return RowMajorBlock(self.values.array[first:last])
         starts = self.starts.array[first : last + 1]
@@ -69,11 +99,11 @@ class MappedRows:
     def rows(self, first: int, last: int, features: int) -> Any:
         """Rows in memory, for anybody."""
         self.check_sizes()
-        block = self.block(first, last)
+        block = self._unchecked(first, last, None)
+        self._check(block, first)
         if isinstance(block, RowMajorBlock):
             return _floats(block.x)
         assert isinstance(block, CSRBlock)
-        self.check(block, first)
         wide = len(block.values) > np.iinfo(np.int32).max
         kind = np.int64 if wide else np.int32
         X = scipy.sparse.csr_matrix(
@@ -89,18 +119,35 @@ class MappedRows:
             if array is not None:
                 array.check_size()
 
-    def check(self, block: Block, first: int) -> None:
-        """Refuse sparse rows that point beyond their arrays; compiled loops trust them."""
-        if not isinstance(block, CSRBlock):
-            return
-        fits = bool(np.all(block.starts[1:] >= block.starts[:-1]))
-        fits &= int(block.indices.max(initial=0)) < self.features
-        if not fits:
-            assert self.indices is not None
-            raise ValueError(
-                f"{self.indices.name}: rows from {first} on point beyond the {self.features} "
-                "features or the end: the data set is damaged; write it again"
+    def _check(self, block: Block, first: int) -> None:
+        """Refuse rows that compiled loops must not see, for these trust what they are given."""
+        values = block.arrays()[0].reshape(-1)
+        if isinstance(block, CSRBlock):
+            self._check_indices(block, first)
+        finite = np.isfinite(values)
+        if not finite.all():
+            bad = int(finite.argmin())
+            row = (
+                _row_of(block.starts, bad) if isinstance(block, CSRBlock) else bad // self.features
             )
+            raise damaged(f"{self.values.name}: row {first + row} holds {values[bad]}")
+
+    def _check_indices(self, block: CSRBlock, first: int) -> None:
+        assert self.indices is not None and self.starts is not None
+        values, indices, starts = block.arrays()
+        if np.any(starts[1:] < starts[:-1]) or not starts[-1] == len(values) == len(indices):
+            raise damaged(f"{self.starts.name}: rows from {first} on do not fit together")
+        if indices.max(initial=0) >= self.features:
+            row = first + _row_of(starts, int(indices.argmax()))
+            raise damaged(
+                f"{self.indices.name}: row {row} points beyond the {self.features} features"
+            )
+        rising = indices[1:] > indices[:-1]
+        ends = starts[1:-1]
+        rising[ends[(ends > 0) & (ends < len(indices))] - 1] = True  # from one row to the next
+        if not rising.all():
+            row = first + _row_of(starts, int(rising.argmin()))
+            raise damaged(f"{self.indices.name}: the features of row {row} are not in order")
 
     def extent(self, first: int, last: int) -> list[tuple[MappedArray, int, int]]:
         """The bytes of rows in each file."""
@@ -114,6 +161,11 @@ class MappedRows:
             (self.values, begin * size, end * size),
             (self.indices, begin * short, end * short),
         ]
+
+
+def _row_of(starts: np.ndarray, number: int) -> int:
+    """The row that a stored number belongs to."""
+    return int(np.searchsorted(starts, number, "right")) - 1
 
 
 def _floats(values: np.ndarray) -> np.ndarray:
@@ -150,7 +202,6 @@ class MappedBlocks(BlockSource):
         self._origin = origin
         self._bounds = bounds.tolist()
         self._digest = digest
-        self._checked = np.zeros(len(bounds) - 1, dtype=bool)
         self._first_dropped = len(self)
         self._edges = [0, len(self)]  # of windows of blocks
         self._plan(budget)
@@ -183,12 +234,7 @@ class MappedBlocks(BlockSource):
         return self._block(range(len(self))[k])
 
     def _block(self, k: int, room: np.ndarray | None = None) -> Block:
-        first, last = self._bounds[k], self._bounds[k + 1]
-        block = self._rows.block(first, last, room)
-        if not self._checked[k]:
-            self._rows.check(block, first)
-            self._checked[k] = True
-        return block
+        return self._rows.block(self._bounds[k], self._bounds[k + 1], room)
 
     def __reduce__(self) -> Any:
         return _blocks_of, self._origin

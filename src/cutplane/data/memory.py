@@ -7,6 +7,8 @@ from pathlib import Path
 
 _GROUPS = Path("/sys/fs/cgroup")
 _UNLIMITED = 1 << 60
+_VECTORS = 4  # of the weights, that any fit has: w, the best w, the trial, the gradient
+_WORTH_A_LOOK = 1 << 27  # bytes
 _SHARE = 0.5  # of what is available: the page cache serves others, too
 
 
@@ -18,6 +20,17 @@ def available_memory() -> int:
 def data_budget() -> int:
     """Bytes of mapped data that may stay in memory between two passes."""
     return int(_SHARE * available_memory())
+
+
+def check_weights(features: int, outputs: int) -> None:
+    """Refuse a model whose vectors of weights cannot be had: a wrong index makes for such."""
+    need = _VECTORS * 8 * features * outputs
+    if need > _WORTH_A_LOOK and need > (there := available_memory()):
+        raise ValueError(
+            f"a model of {features} features and {outputs} outputs takes at least "
+            f"{need / 2**30:.0f} GiB, and {there / 2**30:.1f} GiB of memory are free; is an index "
+            "of the data wrong? max_features=… finds it when the data are read"
+        )
 
 
 def _machine() -> int:

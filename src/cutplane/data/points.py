@@ -24,15 +24,29 @@ DENSE_BYTES = 1 << 28
 class DensePoints:
     """Rows of a dense matrix with their squared norms in float64.
 
-    With ``direct`` products are −½|x − z|² and the norms 0: rbf without cancellation.
+    With ``direct`` products are −½|x − z|² and the norms 0: rbf without cancellation. ``origin`` is
+    what was taken off the rows, if anything was.
     """
 
     x: np.ndarray
     norms: np.ndarray
     direct: bool = False
+    origin: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.x)
+
+    @property
+    def terms(self) -> int:
+        """Terms of an inner product, at most."""
+        return self.x.shape[1]
+
+    def astype(self, dtype: Any) -> DensePoints:
+        return replace(self, x=self.x.astype(dtype))
+
+    def moved(self, origin: np.ndarray) -> DensePoints:
+        x = self.x - origin
+        return DensePoints(x, squared_norms(x), origin=origin)
 
     def take(self, rows: np.ndarray) -> DensePoints:
         return replace(self, x=self.x[rows], norms=self.norms[rows])
@@ -63,6 +77,14 @@ class SparsePoints:
 
     def __len__(self) -> int:
         return self.x.shape[0]
+
+    @property
+    def terms(self) -> int:
+        """Terms of an inner product, at most."""
+        return int(np.diff(self.starts).max(initial=0))
+
+    def astype(self, dtype: Any) -> SparsePoints:
+        return SparsePoints.make(self.x.astype(dtype), self.norms)
 
     def take(self, rows: np.ndarray) -> SparsePoints:
         return SparsePoints.make(self.x[rows], self.norms[rows])

@@ -28,6 +28,8 @@ SOME = 1000  # rows that are looked at
 FEW, MANY = 256, 2048
 # Rows and columns of a block of products.
 BLOCK_ROWS, BLOCK_COLUMNS = 256, 512
+# Squared norms, and gamma, that float32 can do with: neither overflows nor vanishes.
+MODERATE = 1e30
 # Largest gamma·|x|² whose rounding is accepted: an error of 1e-5 in the exponent.
 MOST_REACH = 1e-5 / float(np.finfo(np.float32).eps)
 
@@ -44,10 +46,13 @@ def origin_of(gamma: float, x: np.ndarray, part: float = 1.0) -> np.ndarray | No
     part : float
         Of the largest gamma·|x|² that is accepted.
     """
+    norms = squared_norms(x)
+    largest = float(norms.max(initial=0.0))
+    if not all(1.0 / MODERATE <= size <= MODERATE for size in (largest, gamma)):
+        return None
     centre = np.asarray(x.mean(axis=0), np.float64)
     if x.shape[1] <= NEAR:
         return centre
-    norms = squared_norms(x)
     some = x[:: max(1, len(x) // SOME)]
     few = np.count_nonzero(some) <= 0.5 * PACKED_PART * some.size
     if few and gamma * norms.max(initial=0.0) <= part * MOST_REACH:

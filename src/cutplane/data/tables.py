@@ -17,7 +17,9 @@ TABLE_SUFFIXES = {
     ".ipc": "arrow",
     ".csv": "csv",
 }
-_ROWS = 1 << 16  # per chunk
+_ROWS, _FEW_ROWS = 1 << 16, 1 << 8  # per chunk, at most and at least
+_NUMBERS = 1 << 20  # per chunk, about
+_BUFFER = 1 << 16  # bytes per column that are read at a time
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,13 @@ class Columns:
         return [name for name in (self.label, self.qid, self.cost, *(self.features or ())) if name]
 
 
-def table_chunks(files: list[Any], kind: str, columns: Columns) -> Iterator[tuple[Any, ...]]:
-    """Chunks ``(X, y, qid, cost)`` of one table in one or more files of the same columns."""
+def column_names(files: list[Any], kind: str) -> list[str]:
+    """The names of all columns of a table."""
+    return list(_opened(files, kind)[1].schema.names)
+
+
+def _opened(files: list[Any], kind: str) -> tuple[list[str], Any]:
+    """The files' names, and the table."""
     try:
         import pyarrow
         import pyarrow.dataset
@@ -48,30 +55,57 @@ def table_chunks(files: list[Any], kind: str, columns: Columns) -> Iterator[tupl
         with open(path, "rb"):  # a missing file is an error of its own
             pass
     try:
-        table = pyarrow.dataset.dataset(paths, format=kind)
+        return paths, pyarrow.dataset.dataset(paths, format=kind)
     except pyarrow.ArrowException as error:
         raise ValueError(f"{paths[0]}: not a readable {kind} file: {error}") from None
-    chosen = _chosen(table.schema.names, columns, paths[0])
+
+
+def table_chunks(files: list[Any], kind: str, columns: Columns) -> Iterator[tuple[Any, ...]]:
+    """Chunks ``(X, y, qid, cost)`` of one table in one or more files of the same columns."""
+    paths, table = _opened(files, kind)
+    import pyarrow
+
+    path = paths[0]  # for messages
+    chosen = _chosen(table.schema.names, columns, path)
     features = chosen.features or []
     row = 0
     try:
-        for batch in table.to_batches(columns=chosen.named(), batch_size=_ROWS):
+        for batch in _batches(table, paths, kind, chosen.named()):
             if not batch.num_rows:
                 continue
             yield (
-                _Frame(batch, features, paths[0], row),
+                _Frame(batch, features, path, row),
                 *(
                     None
                     if name is None
-                    else _values(batch, name, paths[0], row, text=name == chosen.label)
+                    else _values(batch, name, path, row, text=name == chosen.label)
                     for name in (chosen.label, chosen.qid, chosen.cost)
                 ),
             )
             row += batch.num_rows
     except pyarrow.ArrowException as error:
-        raise ValueError(f"{paths[0]}: near row {row}: {error}") from None
+        raise ValueError(f"{path}: near row {row}: {error}") from None
     if not row:
-        raise ValueError(f"{paths[0]}: no examples; the table is empty")
+        raise ValueError(f"{path}: no examples; the table is empty")
+
+
+def _batches(table: Any, paths: list[str], kind: str, names: list[str]) -> Iterator[Any]:
+    """Some columns of all files, of which a few batches are in memory, however large they are."""
+    rows = max(_FEW_ROWS, min(_ROWS, _NUMBERS // len(names)))
+    if kind != "parquet":
+        yield from table.to_batches(
+            columns=names, batch_size=rows, batch_readahead=1, fragment_readahead=1
+        )
+        return
+    # The scanner of a table holds whole groups of rows, of which a file may have but one.
+    from pyarrow.parquet import ParquetFile
+
+    for path in paths:
+        with ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
+            missing = set(names) - set(file.schema_arrow.names)
+            if missing:
+                raise ValueError(f"{path}: there is no column {min(missing)!r}, as in {paths[0]}")
+            yield from file.iter_batches(batch_size=rows, columns=names, use_threads=False)
 
 
 def _chosen(names: list[str], columns: Columns, path: str) -> Columns:
@@ -132,5 +166,12 @@ def _values(batch: Any, name: str, path: str, row: int, *, text: bool) -> np.nda
         return column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
     if text and (types.is_string(kind) or types.is_large_string(kind)):
         return np.array(column.to_pylist(), dtype=str)
-    remedy = "" if text else "; encode it as numbers, or choose the columns with features"
+    remedy = (
+        ""
+        if text
+        else (
+            "; encode it as numbers, choose the columns with features=…, or name it with label=… "
+            "if it holds the labels"
+        )
+    )
     raise ValueError(f"{path}: column {name!r} is of type {kind}, not of numbers{remedy}")

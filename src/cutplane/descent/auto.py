@@ -119,8 +119,14 @@ class AutoSolver(IterativeSolver):
         return None if self._stage is None else self._stage.dual_point()
 
     def best_point(self) -> Point | None:
-        point = None if self._stage is None else self._stage.best_point()
+        own = super().best_point()
+        point = own if own is not None or self._stage is None else self._stage.best_point()
         return point if point is not None and point.w is self.best.w else None
+
+    def _support(self) -> None:
+        if self._stage is not None:
+            self._stage._support()
+            self.proved = max(self.proved, self._stage.proved)
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
         dual_point = self._dual_point
@@ -129,6 +135,8 @@ class AutoSolver(IterativeSolver):
             status = self._run_stage(bundle, start, cuts)
             if not self._gave_up:
                 return status
+            if (limit := self._limit()) is not None:
+                return limit
             self._gave_up = False
             start, cuts = bundle.best.w, (*cuts, *bundle.active_cuts())
         if self._to_come:
@@ -147,7 +155,8 @@ class AutoSolver(IterativeSolver):
             status = self._run_stage(descent, start, cuts)
             if not self._gave_up and status is not Status.NUMERICALLY_LIMITED:
                 return status
-            self._gave_up = True
+            if (limit := self._limit()) is not None:
+                return limit
             start, cuts = descent.best.w, (*cuts, *descent.active_cuts())
             dual_point = descent.dual_point()
         if _suits_newton(self.oracle):
@@ -163,6 +172,8 @@ class AutoSolver(IterativeSolver):
             limited = status is Status.MAX_ITER and (left is None or left > MOST_STEPS)
             if status is not Status.NUMERICALLY_LIMITED and not limited:
                 return status
+            if (limit := self._limit()) is not None:
+                return limit
             start, cuts = newton.best.w, (*cuts, *newton.active_cuts())
         return self._run_stage(self._bundle(self._observe), start, cuts)
 
@@ -171,7 +182,7 @@ class AutoSolver(IterativeSolver):
         return BundleSolver(self.oracle, self.C, stop, AdaptivePosition(), observer)
 
     def _iterations_left(self) -> int | None:
-        return self.stop.max_iter and max(1, self.stop.max_iter - len(self.trace))
+        return None if self.stop.max_iter is None else self.stop.max_iter - len(self.trace)
 
     def _run_stage(
         self, stage: IterativeSolver, start: np.ndarray | None, cuts: tuple[Cut, ...]
@@ -179,10 +190,12 @@ class AutoSolver(IterativeSolver):
         stage.start_point = self.start_point if self._stage is None else self.best_point()
         self._before = self._best
         stage.watch = self.watch
-        stage.dual = self.dual
+        stage.dual, stage.proved = self.dual, self.proved
         self._stage = stage
         try:
-            return stage._iterate(start, cuts)
+            status = stage._iterate(start, cuts)
+            stage.verify()  # the next one begins with what has been proved
+            return status
         finally:
             self._take(stage)
 
@@ -192,7 +205,7 @@ class AutoSolver(IterativeSolver):
         Its own word counts, also if it corrects an objective upwards that rounding had made
         too low.
         """
-        self.dual = max(self.dual, stage.dual)
+        self.dual, self.proved = stage.dual, stage.proved
         before, now = self._before, stage._best
         if now is None or (before is not None and before.primal < now.primal):
             now = before
@@ -222,7 +235,8 @@ class AutoSolver(IterativeSolver):
         if self._observe(record):
             return True
         limit = self.stop.max_iter
-        self._gave_up = not self._promising() and (limit is None or record.number < limit)
+        now = self.trace[-1]
+        self._gave_up = not self._promising() and (limit is None or now.number < limit)
         return self._gave_up
 
     def _promising(self) -> bool:

@@ -30,7 +30,7 @@ from ..data.blas import single_threaded_blas
 from ..data.blocks import Block
 from ..loops import newton as loops
 from ..losses import Hinge, SquaredHinge
-from ..oracles import Cut, Point, RowOracle
+from ..oracles import Cut, RowOracle
 from ..oracles.line import newton
 from ..result import Status
 from .curvature import Curvature
@@ -85,7 +85,7 @@ class NewtonSolver(IterativeSolver):
         super().__init__(oracle, C, stop, observer)
         targets, risk = oracle.targets, oracle.risk
         if not isinstance(getattr(risk, "loss", None), Hinge | SquaredHinge):
-            raise TypeError(f"{type(risk).__name__} is not smoothed; the hinges are")
+            raise TypeError(f"{risk!r} is not smoothed; the hinges are")
         rows = len(targets.labels)
         self._hinge = isinstance(risk.loss, Hinge)
         self._width, self._most = (WIDTH, 1.0) if self._hinge else (0.5, math.inf)
@@ -101,7 +101,6 @@ class NewtonSolver(IterativeSolver):
         self._inside = np.zeros(rows, np.uint8)
         self._curvature = Curvature(oracle)
         self._cut: Cut | None = None
-        self.point: Point | None = None  # the best one, once it has been verified
         self._slack = 0.0  # what smoothing costs, in units of the objective
 
     def dual_point(self) -> np.ndarray:
@@ -132,20 +131,10 @@ class NewtonSolver(IterativeSolver):
                 gap = self._certify()
                 status = self._end_iteration(self._objective(self.trial), step, 1)
                 stuck = step == 0.0 and self._gradient_squared() > 0.0
-                if status is None and (stuck or self._stalled()):
+                if status is None and stuck:
                     status = Status.NUMERICALLY_LIMITED
-                if status is not None and self._verified(status):
+                if status is not None:
                     return status
-
-    def _verified(self, status: Status) -> bool:
-        """Compute the objective anew; False if it is not good enough and the run goes on."""
-        with self.watch.phase("scores"):
-            at = self.oracle.new_point()
-            self.oracle.evaluate(self.best.w, at)
-        self._keep(at)
-        self.point = at
-        converged = self.stop.converged(self.best.primal, self.dual, self.C)
-        return status is not Status.CONVERGED or converged
 
     # -- the smoothed risk --------------------------------------------------------------
 
@@ -235,11 +224,12 @@ class NewtonSolver(IterativeSolver):
         return objective - dual
 
     def _bound(self, cut: Cut) -> float:
-        """The lower bound that a cut alone gives; the best one is kept."""
-        dual = self.C * cut.offset - 0.5 * self.C * self.C * _dot(cut.a, cut.a)
-        if dual > self.dual:
-            self.dual, self._cut = dual, cut
-        return dual
+        """As for every solver; the cut of the best bound is kept."""
+        best = self.proved
+        bound = super()._bound(cut)
+        if bound > best:
+            self._cut = cut
+        return bound
 
     def _gradient_squared(self) -> float:
         return _dot(self._gradient, self._gradient)

@@ -159,7 +159,7 @@ class Passes:
     ) -> None:
         risk, targets, matrix = oracle.risk, oracle.targets, oracle.matrix
         if not isinstance(getattr(risk, "loss", None), Hinge | SquaredHinge):
-            raise TypeError(f"{type(risk).__name__} has no coordinate steps; the hinges have")
+            raise TypeError(f"{risk!r} has no coordinate steps; the hinges have")
         self._rng = rng
         self._matrix = matrix
         self._free_bias = oracle.free_bias

@@ -195,8 +195,6 @@ class CoordinateSolver(IterativeSolver):
             raise
         if status is None and not in_time:
             status = Status.TIME_LIMIT
-        if status is None and self._stalled():
-            status = Status.NUMERICALLY_LIMITED
         self._ended = status is not None
         return status, judged
 
@@ -207,8 +205,10 @@ class CoordinateSolver(IterativeSolver):
         if oracle.free_bias or len(self.trace) % EXACT_EVERY == EXACT_EVERY - 1:
             cut = self._exact_cut()
             w = -self.C * cut.a
-            correction = w - snapshot.w[: len(w)]
-            squared_norm = self._bound(cut)
+            if not oracle.free_bias:  # else it is that of another dual point, which is balanced
+                correction = w - snapshot.w[: len(w)]
+            squared_norm = float(np.einsum("i,i->", w, w))
+            self._bound(cut)
         else:
             _, offset = oracle.surface.dual_plane(-oracle.targets.labels * snapshot.coef)
             squared_norm = float(np.einsum("i,i->", w, w))
@@ -218,8 +218,6 @@ class CoordinateSolver(IterativeSolver):
         verdict = self.passes.judge(snapshot, self.trial.scores)
         step = self._descend(self.point, self.trial, squared_norm)
         step = self._keep_if_better(self.point, step)
-        if correction is None and self.stop.converged(self.best.primal, self.dual, self.C):
-            self._bound(self._exact_cut())
         return self._objective(self.trial), step, _Judged(verdict, correction)
 
     def _exact_cut(self) -> Cut:
@@ -230,11 +228,9 @@ class CoordinateSolver(IterativeSolver):
             self._known = snapshot, cut
         return self._known[1]
 
-    def _bound(self, cut: Cut) -> float:
-        """Raise the lower bound by what a cut alone gives; returns |C·a|²."""
-        squared = self.C * self.C * float(np.einsum("i,i->", cut.a, cut.a))
-        self.dual = max(self.dual, self.C * cut.offset - 0.5 * squared)
-        return squared
+    def _support(self) -> None:
+        if self.trace:
+            self._bound(self._exact_cut())
 
     def _out_of_time(self) -> bool:
         return self._ended or self.watch.elapsed() >= self.stop.time_limit

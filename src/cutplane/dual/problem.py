@@ -37,6 +37,8 @@ class DualProblem:
         What β sums to.
     row_of : ndarray of int64, optional
         The row of K of each variable; None if variable i has row i.
+    rounded : bool
+        Whether c was computed, and so is off by half a unit in the last place.
     """
 
     linear: np.ndarray
@@ -44,10 +46,16 @@ class DualProblem:
     upper: np.ndarray
     total: float = 0.0
     row_of: np.ndarray | None = None
+    rounded: bool = False
 
     def __len__(self) -> int:
         """Number of variables."""
         return len(self.linear)
+
+    @property
+    def mass(self) -> float:
+        """The sum of the widths of all boxes."""
+        return float((self.upper - self.lower).sum())
 
     @property
     def rows(self) -> np.ndarray:

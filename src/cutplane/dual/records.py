@@ -17,8 +17,11 @@ class DualSettings:
     Attributes
     ----------
     tol : float
-        Violation of the optimality conditions at which to stop: max g − min g over the
-        pairs that may move.
+        Where to stop, in the unit of ``stopping``.
+    stopping : {'relative', 'absolute', 'epsilon', 'kkt'}
+        What must be small: the gap against tol·|primal|, against tol, or against tol times the sum
+        of the widths of all boxes; or the violation of the optimality conditions, max g − min g
+        over the pairs that may move.
     working_set_size : int or None
         Even; 2 is SMO with second-order selection. None chooses: all variables of small
         problems, otherwise as many as are worth a product of matrices.
@@ -36,12 +39,27 @@ class DualSettings:
     """
 
     tol: float = 1e-3
+    stopping: str = "relative"
     working_set_size: int | None = None
     shrinking: bool = True
     history: int | None = None
     cache_bytes: float = 2e8
     max_iter: int | None = None
     time_limit: float = np.inf
+
+    def enough(self, primal: float, mass: float) -> float:
+        """The gap that is small enough; ``mass`` is the sum of the widths of all boxes."""
+        return self.tol * {"relative": abs(primal), "epsilon": mass}.get(self.stopping, 1.0)
+
+    def reached(
+        self, violation: float, gap: float, primal: float, mass: float, part: float = 1.0
+    ) -> bool:
+        """Whether a part of the tolerance is kept."""
+        if not np.isfinite(gap):
+            return False
+        if self.stopping == "kkt":
+            return violation <= part * self.tol
+        return gap <= part * self.enough(primal, mass)
 
 
 @dataclass(frozen=True)
@@ -79,19 +97,17 @@ Observer = Callable[[DualIteration], bool | None]
 class DualCertificate(Certificate):
     """A certificate whose objective may be negative, as that of the one-class machine is.
 
-    kind is 'withheld' where the kernel is not positive semidefinite: the problem is not
-    convex then, no lower bound is known, ``dual`` is −inf and ``gap`` inf. After an interrupt
-    ``primal`` is inf where it would have taken more than an instant to compute.
+    kind is 'conditional' where nothing proves that the kernel is positive semidefinite, and
+    'withheld' where it is not, or after an interrupt, where it would have taken more than an
+    instant to compute: ``dual`` is −inf and ``gap`` inf then.
     """
-
-    @property
-    def relative_gap(self) -> float:
-        """``gap / |primal|``; 0 where the gap is 0."""
-        if self.gap == 0.0:
-            return 0.0
-        if self.primal == 0.0 or not np.isfinite(self.gap):
-            return np.inf
-        return self.gap / abs(self.primal)
 
     __repr__ = Certificate.__repr__
     __str__ = Certificate.__str__
+
+
+def certificate_of(primal: float, dual: float, kind: str) -> DualCertificate:
+    """A certificate; what is not finite is none."""
+    if kind == "withheld" or not np.isfinite(primal - dual):
+        return DualCertificate(primal if np.isfinite(primal) else np.inf, -np.inf, "withheld")
+    return DualCertificate(primal, dual, kind)

@@ -1,13 +1,18 @@
 """Decomposition (Joachims 1998): optimise a few variables at a time, the others held fixed.
 
     repeat
-        g = Kβ + c; stop if max g over what may fall − min g over what may grow ≤ tol
+        g = Kβ + c; stop if the gap is small enough, or the violation
+            max g over what may fall − min g over what may grow
         W = working set of q variables          (working_set)
         rows of W                               (cache; the missing ones as one product of matrices)
         minimise over β_W                       (pairwise steps on the q × q block of K)
         s = Kβ follows: s += Σ_W Δβ_i K_i       (one pass over q rows)
         leave out variables that stay at bounds (active)
-    bring all variables back and check again.
+    bring all variables back and check again; verify: s anew in double precision, then the gap.
+
+Terms of the gap of variables that are left out are 0 if they are rightly so: until all are
+back the gap of the others is taken for it. Where single precision does not do, the run goes on in
+double precision.
 
 With large q the inner problem is solved to a part of the violation only, by many
 cheap steps of pairs: the kernel rows, which dominate the time, come in large blocks.
@@ -27,9 +32,11 @@ from ..loops import decomposition as loops
 from ..result import SolveResult, Status
 from .active import Absent, ActiveSet, row_sums
 from .cache import RowCache
-from .curvature import looks_indefinite
+from .curvature import Definiteness, definiteness, looks_indefinite
+from .pace import Pace
 from .problem import DualProblem
-from .records import DualCertificate, DualIteration, DualPoint, DualSettings, Observer
+from .records import DualIteration, DualPoint, DualSettings, Observer, certificate_of
+from .verify import Sums, Verified, balanced, verify
 from .whole import ALL_AT_ONCE
 from .working_set import steepest
 
@@ -42,7 +49,11 @@ EXACT_SET = 64  # working sets up to this size are solved (almost) exactly
 CHUNK = 4096  # columns of s that a thread updates at a time
 PART = 0.1  # of the violation: how far the others are solved
 STEPS_PER_VARIABLE = 50  # most inner steps of an iteration
-HURRY = 0.5  # seconds to bring all variables back, at most, after an interrupt
+HURRY = 0.5  # seconds to verify, at most, after an interrupt
+NEAR = 10.0  # times the gap that is enough: from there on the best bias is worth its sort
+LEAST_PART = 1e-3  # of the violation that an inner problem leaves, at least
+# Points that were thought good enough and were not: of so many the last is the limit of precision.
+MOST_FAILURES = 20
 # Iterations without progress that prove the limit of precision: so many times all variables.
 STALL = 30
 LONGEST_STALL = 3000
@@ -72,6 +83,8 @@ class DualSolver:
         Gets a DualIteration now and then; a true answer stops the run.
     definite : bool or None
         What is known of the kernel; False withholds the certificate, None has the solver look.
+    exact : KernelMatrix, optional
+        The same in double precision, if ``matrix`` is not.
 
     Attributes
     ----------
@@ -89,8 +102,11 @@ class DualSolver:
         executor: Executor,
         observer: Observer | None = None,
         definite: bool | None = True,
+        exact: KernelMatrix | None = None,
     ) -> None:
         self._matrix = matrix
+        self._exact = matrix if exact is None else exact
+        self._single = exact is not None and matrix.dtype == np.float32
         self._problem = problem
         self._settings = settings
         self._executor = executor
@@ -99,6 +115,7 @@ class DualSolver:
         self.indefinite = definite is False
         self._started = time.perf_counter()
         self._seconds = {"rows": 0.0, "inner": 0.0, "update": 0.0, "shrink": 0.0, "restore": 0.0}
+        self._seconds["verify"] = 0.0
         self._cache = RowCache(matrix, settings.cache_bytes)
         self._diagonal = matrix.diagonal
         self._size = self._set_size()
@@ -107,6 +124,12 @@ class DualSolver:
         self._primal = np.inf  # best so far
         self._least_curvature = np.inf
         self._state: _State | None = None
+        self._mass = problem.mass
+        self._pace = Pace(len(problem), settings.max_iter)
+        self._part = 1.0  # of the tolerance that is to be kept before a point is verified
+        self._failures = 0
+        self._known: Definiteness | None = None
+        self._verified: Verified | None = None  # of the state
 
     def _set_size(self) -> int:
         """Of the working sets: even, not more than rows fit, or all variables."""
@@ -133,7 +156,8 @@ class DualSolver:
         active, seen = state.active, np.empty(4)
         g = state.s[active.columns] + active.linear
         loops.extremes(g, state.beta[active.variables], active.lower, active.upper, seen)
-        return DualPoint(state.beta, _bias(seen))
+        sums = row_sums(self._problem, state.beta, self._matrix.columns)
+        return DualPoint(state.beta, _bias(seen) - self._exact.offset(sums, 0.0).value)
 
     # -- the loop ---------------------------------------------------------------------
 
@@ -151,12 +175,15 @@ class DualSolver:
         return self._result(status)
 
     def _iterate(self, start: np.ndarray | None) -> Status:
+        self._known = definiteness(self._definite, lambda: self._exact)
         self._state = self._first_state(start)
         previous = np.empty(0, dtype=np.int64)
         history = np.zeros(len(self._state.active), dtype=np.int64)
         seen = np.empty(4)
         stalled, least = 0, np.inf
         patience = min(STALL * -(-len(self._problem) // self._size), LONGEST_STALL)
+        settings = self._settings
+        by_violation = settings.stopping == "kkt"
         while True:
             state = self._state
             active = state.active
@@ -165,32 +192,121 @@ class DualSolver:
             loops.extremes(g, beta, active.lower, active.upper, seen)
             violation = max(0.0, seen[1] - seen[0])
             bias = _bias(seen)
-            solved = not violation > self._settings.tol
-            if solved and state.absent:
-                self._restore()
-                previous, history = previous[:0], np.zeros(len(self._problem), dtype=np.int64)
-                continue
-            if solved:
+            settled = not violation > (self._part * settings.tol if by_violation else 0.0)
+            gap = self._gap(g, beta, bias) if self._due() or settled else np.inf
+            stuck = stalled >= patience or not violation > 0.0
+            stuck |= gap < np.inf and self._pace.hopeless(gap)
+            primal = gap - state.value
+            reached = settings.reached(violation, gap, primal, self._mass, self._part)
+            if np.isnan(gap) or reached or stuck:
+                if state.absent:
+                    self._restore()
+                    previous, history = previous[:0], np.zeros(len(self._problem), dtype=np.int64)
+                    stalled = 0
+                    continue
                 if not self._trace:
-                    self._record(state, violation, bias, g, beta)
-                return Status.CONVERGED
+                    self._record(state, violation, gap)
+                status = self._conclude(stuck or bool(np.isnan(gap)))
+                if status is not None:
+                    return status
+                stalled, least = 0, np.inf
+                continue
             chosen = self._choose(g, beta, previous)
-            self._state = self._optimise(chosen, g, beta, violation)
+            goal = self._goal(violation, gap, primal)
+            self._state = self._optimise(chosen, g, beta, violation, goal)
             gained = state.value - self._state.value
             if gained > 1e-15 * abs(state.value) or violation < 0.5 * least:
                 stalled, least = 0, violation
             else:
                 stalled += 1
+            told = self._due()
             self._iterations += 1
-            status = self._record(state, violation, bias, g, beta)
-            if status is None and stalled >= patience:
-                status = Status.NUMERICALLY_LIMITED
-            if status is not None:
-                return status
+            if told or self._limit() is not None:
+                gap = gap if told else self._gap(g, beta, bias)
+                status = self._record(state, violation, gap)
+                if status is not None:
+                    return status
             previous = chosen
-            if self._settings.shrinking and self._size < len(self._problem):
+            if settings.shrinking and self._size < len(self._problem):
                 loops.count_positive(g, beta, active.lower, active.upper, bias, history)
                 previous, history = self._shrink(previous, history)
+
+    def _due(self) -> bool:
+        """Whether this iteration is looked at and told of: of small sets not every one is."""
+        now, size = self._iterations, self._size
+        return now == 0 or (now + 1) * size // EXACT_SET != now * size // EXACT_SET
+
+    def _gap(self, g: np.ndarray, beta: np.ndarray, bias: float) -> float:
+        """Of the active variables; near the end with the best bias."""
+        state, problem = self._state, self._problem
+        assert state is not None
+        active, settings = state.active, self._settings
+        gap = float(loops.gap_at(g, beta, active.lower, active.upper, bias))
+        if state.absent or settings.stopping == "kkt":
+            return gap
+        enough = settings.enough(gap - state.value, self._mass)
+        if self._part * enough < gap <= NEAR * enough:
+            best = loops.best_bias(g, problem.lower, problem.upper, problem.total)
+            gap = min(gap, float(loops.gap_at(g, beta, problem.lower, problem.upper, best)))
+        return gap
+
+    def _goal(self, violation: float, gap: float, primal: float) -> float:
+        """The violation at which the run should end."""
+        settings = self._settings
+        if settings.stopping == "kkt":
+            return settings.tol
+        if not np.isfinite(gap):
+            return LEAST_PART * violation
+        enough = self._part * settings.enough(primal, self._mass)
+        return violation * min(1.0, max(LEAST_PART, enough / max(gap, 1e-300)))
+
+    def _conclude(self, stuck: bool) -> Status | None:
+        """Verify a point that seems good enough, or cannot be made better; None to go on."""
+        settings = self._settings
+        found = self._verify()
+        if not np.isfinite(found.gap):
+            return Status.NUMERICALLY_LIMITED
+        if found.good(settings, self._mass):
+            return Status.CONVERGED
+        if self._single:
+            logger.debug("single precision does not do: on in double precision")
+            self._matrix, self._single = self._exact, False
+            del self._cache  # its memory is wanted
+            self._cache = RowCache(self._matrix, settings.cache_bytes)
+            self._diagonal = self._matrix.diagonal
+            self._size = self._set_size()
+            return None
+        self._failures += 1
+        self._part *= 0.5
+        if stuck or found.lost(settings, self._mass) or self._failures >= MOST_FAILURES:
+            return Status.NUMERICALLY_LIMITED
+        return None
+
+    def _verify(self) -> Verified:
+        """s of all rows anew, in double precision, and what is certain of it."""
+        begin = time.perf_counter()
+        state, problem, rows = self._state, self._problem, self._matrix.columns
+        assert state is not None and self._known is not None
+        beta = balanced(problem, state.beta)
+        sums = row_sums(problem, beta, rows)
+        used = np.flatnonzero(sums)
+        careful = self._exact.careful_sums(sums)
+        if careful is not None:
+            s = careful[0]
+        elif not self._single and not state.absent:
+            s = np.zeros(rows)
+            self._add_products(sums, s)  # rows in the cache need not be computed again
+        else:
+            s = self._exact.combine(used, sums[used])
+        if state.absent:
+            self._cache.reset(self._matrix)
+        everything = ActiveSet.of(problem, np.arange(len(problem)))
+        value = 0.5 * float(sums @ s) + float(problem.linear @ beta)
+        self._state = _State(beta, s, value, everything)
+        computed = Sums(s, len(used), error=None if careful is None else careful[1])
+        self._verified = verify(self._exact, problem, beta, computed, self._known.lift)
+        self._seconds["verify"] += time.perf_counter() - begin
+        return self._verified
 
     def _choose(self, g: np.ndarray, beta: np.ndarray, previous: np.ndarray) -> np.ndarray:
         """The working set, as numbers of active variables."""
@@ -212,9 +328,9 @@ class DualSolver:
         return np.array([i, j])
 
     def _optimise(
-        self, chosen: np.ndarray, g: np.ndarray, beta: np.ndarray, violation: float
+        self, chosen: np.ndarray, g: np.ndarray, beta: np.ndarray, violation: float, goal: float
     ) -> _State:
-        """Minimise over the chosen variables."""
+        """Minimise over the chosen variables, on the way to a violation of ``goal``."""
         state = self._state
         assert state is not None
         active = state.active
@@ -227,7 +343,7 @@ class DualSolver:
         begin = time.perf_counter()
         point, slope = beta[chosen], g[chosen]
         seen = np.empty(2)
-        loops.pairwise_steps(
+        self._pace.steps += loops.pairwise_steps(
             self._cache.slots,
             slots[place],
             columns,
@@ -236,7 +352,7 @@ class DualSolver:
             point,
             active.lower[chosen],
             active.upper[chosen],
-            self._inner_tol(len(chosen), violation),
+            self._inner_tol(len(chosen), violation, goal),
             STEPS_PER_VARIABLE * max(len(chosen), EXACT_SET) if len(chosen) > 2 else 1,
             seen,
         )
@@ -259,14 +375,14 @@ class DualSolver:
         self._seconds["update"] += time.perf_counter() - middle
         return replace(state, beta=whole, s=s, value=value)
 
-    def _inner_tol(self, size: int, violation: float) -> float:
+    def _inner_tol(self, size: int, violation: float, goal: float) -> float:
         """How far a working set is solved: exactly if that is cheap, or if there is no other."""
         if size == 2:
             return 0.0
         if size <= EXACT_SET:
-            return 0.1 * self._settings.tol
+            return 0.1 * goal
         part = 0.0 if size == len(self._problem) else PART * violation
-        return max(part, 0.5 * self._settings.tol)
+        return max(part, 0.5 * goal)
 
     # -- rows -------------------------------------------------------------------------
 
@@ -350,51 +466,27 @@ class DualSolver:
         self._state = _State(state.beta, s, state.value, everything)
         self._seconds["restore"] += time.perf_counter() - begin
 
-    def _seconds_to_restore(self) -> float:
+    def _seconds_to_verify(self) -> float:
         """A guess, from the kernel values so far."""
-        state = self._state
-        assert state is not None
-        values = sum(
-            len(gone.rows) * np.count_nonzero(state.beta != gone.beta) for gone in state.absent
-        )
+        assert self._state is not None
+        values = self._matrix.columns * np.count_nonzero(self._state.beta)
         return self._seconds["rows"] * values / max(1, self._cache.computed_values)
 
     # -- reports ----------------------------------------------------------------------
 
-    def _record(
-        self, state: _State, violation: float, bias: float, g: np.ndarray, beta: np.ndarray
-    ) -> Status | None:
-        """Tell of the iteration from ``state`` on, and ask whether it was the last."""
+    def _limit(self) -> Status | None:
+        """Whether the user wants no more."""
         settings = self._settings
-        seconds = time.perf_counter() - self._started
-        limit = None
         if settings.max_iter is not None and self._iterations >= settings.max_iter:
-            limit = Status.MAX_ITER
-        elif seconds >= settings.time_limit:
-            limit = Status.TIME_LIMIT
-        if (
-            self._iterations * self._size // EXACT_SET
-            == ((self._iterations - 1) * self._size // EXACT_SET)
-            and limit is None
-        ):
-            return None
-        trial = np.inf
-        if not state.absent:
-            active = state.active
-            gap = loops.gap_at(g, beta, active.lower, active.upper, bias)
-            trial = gap - state.value
-        self._primal = min(self._primal, trial)
-        record = DualIteration(
-            number=self._iterations,
-            primal=self._primal,
-            dual=-state.value,
-            trial=trial,
-            step=getattr(self, "_step", 0.0),
-            cuts=self._size,
-            seconds=seconds,
-            violation=violation,
-            active=len(state.active),
-        )
+            return Status.MAX_ITER
+        if time.perf_counter() - self._started >= settings.time_limit:
+            return Status.TIME_LIMIT
+        return None
+
+    def _record(self, state: _State, violation: float, gap: float) -> Status | None:
+        """Tell of the iteration from ``state`` on, and ask whether it was the last."""
+        limit = self._limit()
+        record = self._iteration(state, violation, gap)
         self._trace.append(record)
         logger.debug(
             "iteration %d: violation %.2e, %d active variables, dual %.8g",
@@ -406,29 +498,41 @@ class DualSolver:
         stopped = self._observer is not None and bool(self._observer(record))
         return Status.STOPPED if stopped and limit is None else limit
 
+    def _iteration(self, state: _State, violation: float, gap: float) -> DualIteration:
+        trial = np.inf if state.absent else gap - state.value
+        self._primal = min(self._primal, trial)
+        return DualIteration(
+            number=max(1, self._iterations),
+            primal=self._primal,
+            dual=-state.value,
+            trial=trial,
+            step=getattr(self, "_step", 0.0),
+            cuts=self._size,
+            seconds=time.perf_counter() - self._started,
+            violation=violation,
+            active=len(state.active),
+        )
+
     def _result(self, status: Status) -> SolveResult:
-        assert self._state is not None
-        problem = self._problem
-        if status is Status.INTERRUPTED and self._seconds_to_restore() > HURRY:
-            state, gap, dual = self._state, np.inf, -self._state.value
-            bias = self.point().bias
+        problem, found = self._problem, self._verified
+        assert self._state is not None and self._known is not None
+        if status is Status.INTERRUPTED:
+            self._cache.reset(self._matrix)  # perhaps in the midst of a change
+        if not self._trace:
+            self._trace.append(self._iteration(self._state, np.inf, np.inf))
+        if status is Status.INTERRUPTED and self._seconds_to_verify() > HURRY:
+            found = None
+            bias, certificate = self.point().bias, certificate_of(np.inf, -np.inf, "withheld")
         else:
-            if self._state.absent:
-                self._restore()
-            state = self._state
-            g = state.s[state.active.columns] + problem.linear
-            bias = loops.best_bias(g, problem.lower, problem.upper, problem.total)
-            gap = max(0.0, loops.gap_at(g, state.beta, problem.lower, problem.upper, bias))
-            # Anew from s: the running sum has gathered rounding.
-            sums = row_sums(problem, state.beta, len(state.s))
-            dual = -(0.5 * float(sums @ state.s) + float(problem.linear @ state.beta))
-        if self._definite is None:
-            self.indefinite = looks_indefinite(
-                self._matrix, problem, state.beta, self._least_curvature
-            )
-        certificate = DualCertificate(dual + gap, dual)
-        if self.indefinite:
-            certificate = DualCertificate(dual + gap, -np.inf, "withheld")
+            found = self._verify() if status is not Status.CONVERGED or found is None else found
+            bias, kind = found.bias, self._known.kind
+            if kind == "conditional" and looks_indefinite(
+                self._exact, problem, self._state.beta, self._least_curvature
+            ):
+                kind = "withheld"
+            self.indefinite = kind == "withheld"
+            certificate = certificate_of(found.primal, found.dual, kind)
+        state = self._state
         return SolveResult(
             w=state.beta,
             bias=bias,

@@ -1,6 +1,7 @@
 """Small problems: all variables are one working set, and K is there as a whole.
 
-    g = Kβ + c; pairwise steps until max g over what may fall − min g over what may grow ≤ tol
+    g = Kβ + c; pairwise steps until the violation max g over what may fall − min g over what may
+    grow is so small that the gap should be, too; g anew, and look at the gap
 
 Nothing is chosen, cached or left out: a fit of many such problems, one per pair of classes, spends
 its time in the steps.
@@ -12,16 +13,20 @@ import time
 
 import numpy as np
 
-from ..kernels import PrecomputedMatrix
+from ..kernels import KernelMatrix, PrecomputedMatrix
 from ..loops import decomposition as loops
 from ..result import SolveResult, Status
-from .curvature import looks_indefinite
+from .curvature import Definiteness, definiteness, looks_indefinite
+from .pace import Pace
 from .problem import DualProblem
-from .records import DualCertificate, DualIteration, DualPoint, DualSettings, Observer
+from .records import DualIteration, DualPoint, DualSettings, Observer, certificate_of
+from .verify import Sums, Verified, balanced, verify
 
 ALL_AT_ONCE = 500  # variables
 STEPS_PER_VARIABLE = 50  # between two looks at the clock and the observer
 STALL = 30  # rounds without progress that prove the limit of precision
+FIRST_PART = 0.01  # of the first violation: how far the first steps go
+LEAST_PART, MOST_PART = 0.01, 0.5  # of the violation that later steps leave
 
 
 class WholeSolver:
@@ -30,7 +35,7 @@ class WholeSolver:
     Parameters
     ----------
     values : ndarray
-        A kernel matrix, possibly of more rows.
+        A kernel matrix in double precision, possibly of more rows.
     rows : ndarray of int
         The row of each variable in it.
     problem : DualProblem
@@ -40,6 +45,8 @@ class WholeSolver:
         Gets a DualIteration per round; a true answer stops the run.
     definite : bool or None
         What is known of the kernel; False withholds the certificate, None has the solver look.
+    matrix : KernelMatrix, optional
+        Where the values of these rows come from: it knows how far they may be off.
 
     Attributes
     ----------
@@ -63,13 +70,16 @@ class WholeSolver:
         settings: DualSettings,
         observer: Observer | None = None,
         definite: bool | None = True,
+        matrix: KernelMatrix | None = None,
     ) -> None:
         self._values = values
         self._rows = rows
+        self._matrix = matrix
         self._problem = problem
         self._settings = settings
         self._observer = observer
         self._definite = definite
+        self._known: Definiteness | None = None
         self.indefinite = definite is False
         self._started = time.perf_counter()
         self._seconds = {"inner": 0.0}
@@ -77,12 +87,14 @@ class WholeSolver:
         self._iterations = 0
         self._primal = np.inf  # best so far
         self._least_curvature = np.inf
-        self._numbers = np.empty(5)  # low, high, value, bias, gap
+        self._pace = Pace(len(problem), settings.max_iter)
         self._beta = np.empty(0)
+        self._last: tuple[np.ndarray, np.ndarray, Verified] | None = None
 
     def point(self) -> DualPoint:
         """Where the solver is now."""
-        return DualPoint(self._beta.copy(), float(self._numbers[3]))
+        beta = self._beta
+        return DualPoint(beta, self._verified(beta)[1].bias)
 
     def run(self, start: np.ndarray | None = None) -> SolveResult:
         """Minimise, from ``start`` (default: the simplest feasible point).
@@ -90,108 +102,140 @@ class WholeSolver:
         The result's ``w`` holds β.
         """
         problem = self._problem
-        beta = self._beta = problem.start() if start is None else problem.repaired(start)
-        g = problem.linear.copy()
-        if start is not None or problem.total != 0.0:
-            g += self._values[np.ix_(self._rows, self._rows)] @ beta
+        self._known = definiteness(self._definite, self._square)
+        self._beta = problem.start() if start is None else problem.repaired(start)
         try:
-            status = self._iterate(beta, g)
+            status = self._iterate()
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-            self._look(beta, g)
-        return self._result(beta, status)
+        return self._result(status)
 
-    def _look(self, beta: np.ndarray, g: np.ndarray) -> None:
-        problem = self._problem
-        loops.assess(
-            g, beta, problem.linear, problem.lower, problem.upper, problem.total, self._numbers
-        )
+    def _square(self) -> PrecomputedMatrix:
+        """The values of these rows only."""
+        return PrecomputedMatrix(self._values[np.ix_(self._rows, self._rows)])
 
-    def _iterate(self, beta: np.ndarray, g: np.ndarray) -> Status:
-        problem, settings, numbers = self._problem, self._settings, self._numbers
+    def _verified(self, beta: np.ndarray) -> tuple[np.ndarray, Verified]:
+        """g of a point, anew, and what is certain of it."""
+        if self._last is not None and self._last[0] is beta:
+            return self._last[1:]
+        if self._matrix is None:
+            self._matrix = self._square()
+        careful = self._matrix.careful_sums(beta)
+        if careful is not None:
+            s = careful[0]
+            computed = Sums(s, 0, error=careful[1])
+        else:
+            s, sizes = np.empty(len(beta)), np.empty(len(beta))
+            loops.sums_with_sizes(self._values, self._rows, beta, s, sizes)
+            computed = Sums(s, loops.SOME + len(beta) // loops.SOME, sizes)
+        lift = 0.0 if self._known is None else self._known.lift
+        found = verify(self._matrix, self._problem, beta, computed, lift)
+        self._last = beta, s + self._problem.linear, found
+        return self._last[1:]
+
+    def _iterate(self) -> Status:
+        problem, settings = self._problem, self._settings
         diagonal = self._values[self._rows, self._rows].astype(np.float64)
-        seen = np.empty(2)
-        stalled, least = 0, np.inf
-        self._look(beta, g)
+        mass, seen = problem.mass, np.empty(2)
+        stalled, least, before = 0, np.inf, -np.inf
         while True:
-            low, high, value, _, gap = numbers.tolist()
-            violation = max(0.0, high - low)
-            if not violation > settings.tol:
-                if not self._trace:
-                    self._record(value, gap, violation)
+            beta = self._beta = balanced(problem, self._beta)
+            g, found = self._verified(beta)
+            violation, gap = found.violation, found.gap
+            if not np.isfinite(gap):
+                return Status.NUMERICALLY_LIMITED
+            stopped = self._iterations > 0 and self._record(found)
+            if found.good(settings, mass):
                 return Status.CONVERGED
+            if stopped:
+                return Status.STOPPED
             if self._iterations:
-                status = self._limit(stalled)
+                progress = found.dual - before > 1e-15 * abs(before) or violation < 0.5 * least
+                stalled = 0 if progress else stalled + 1
+                before, least = max(found.dual, before), min(violation, least)
+                status = self._limit(stalled, found, mass)
                 if status is not None:
                     return status
             begin = time.perf_counter()
-            loops.pairwise_steps(
+            point = beta.copy()
+            self._pace.steps += loops.pairwise_steps(
                 self._values,
                 self._rows,
                 self._rows,
                 diagonal,
-                g,
-                beta,
+                g.copy(),
+                point,
                 problem.lower,
                 problem.upper,
-                settings.tol,
+                self._target(found, mass),
                 STEPS_PER_VARIABLE * len(beta),
                 seen,
             )
+            self._beta = point
             self._iterations += 1
             self._seconds["inner"] += time.perf_counter() - begin
             self._least_curvature = min(self._least_curvature, seen[1])
-            self._look(beta, g)
-            # Of the state before, as the other solver does.
-            stopped = self._record(value, gap, violation)
-            if value - numbers[2] > 1e-15 * abs(value) or violation < 0.5 * least:
-                stalled, least = 0, violation
-            else:
-                stalled += 1
-            if stopped:
-                return Status.STOPPED
 
-    def _limit(self, stalled: int) -> Status | None:
+    def _target(self, found: Verified, mass: float) -> float:
+        """The violation down to which steps go: where the gap should be small enough."""
+        settings = self._settings
+        if settings.stopping == "kkt":
+            return settings.tol
+        if not self._iterations:
+            return FIRST_PART * found.violation
+        wanted = 0.5 * max(0.0, settings.enough(found.primal, mass) - found.slack)
+        part = wanted / max(found.gap - found.slack, np.finfo(np.float64).tiny)
+        return float(np.clip(part, LEAST_PART, MOST_PART)) * found.violation
+
+    def _limit(self, stalled: int, found: Verified, mass: float) -> Status | None:
         """Whether this is the end though the tolerance is not reached."""
         settings = self._settings
         if settings.max_iter is not None and self._iterations >= settings.max_iter:
             return Status.MAX_ITER
         if time.perf_counter() - self._started >= settings.time_limit:
             return Status.TIME_LIMIT
-        return Status.NUMERICALLY_LIMITED if stalled >= STALL else None
+        hopeless = self._pace.hopeless(found.gap) or not found.violation > 0.0
+        hopeless |= found.lost(settings, mass)
+        return Status.NUMERICALLY_LIMITED if stalled >= STALL or hopeless else None
 
-    def _record(self, value: float, gap: float, violation: float) -> bool:
+    def _record(self, found: Verified) -> bool:
         """Tell of a round; whether the observer wants it to be the last."""
-        self._primal = min(self._primal, gap - value)
+        record = self._note(found)
+        return self._observer is not None and bool(self._observer(record))
+
+    def _note(self, found: Verified) -> DualIteration:
+        self._primal = min(self._primal, found.primal)
         record = DualIteration(
             number=max(1, self._iterations),
             primal=self._primal,
-            dual=-value,
-            trial=gap - value,
+            dual=found.dual,
+            trial=found.primal,
             step=0.0,
             cuts=len(self._problem),
             seconds=time.perf_counter() - self._started,
-            violation=float(violation),
+            violation=found.violation,
             active=len(self._problem),
         )
         self._trace.append(record)
-        return self._observer is not None and bool(self._observer(record))
+        return record
 
-    def _result(self, beta: np.ndarray, status: Status) -> SolveResult:
-        _, _, value, bias, gap = self._numbers.tolist()
-        if self._definite is None:
-            values = self._values[np.ix_(self._rows, self._rows)]
-            self.indefinite = looks_indefinite(
-                PrecomputedMatrix(values), self._problem, beta, self._least_curvature
-            )
-        certificate = DualCertificate(gap - value, -value)
-        if self.indefinite:
-            certificate = DualCertificate(gap - value, -np.inf, "withheld")
+    def _result(self, status: Status) -> SolveResult:
+        beta = balanced(self._problem, self._beta)
+        assert self._known is not None
+        kind = self._known.kind
+        if kind == "conditional" and looks_indefinite(
+            self._square(), self._problem, beta, self._least_curvature
+        ):
+            kind = "withheld"
+        self.indefinite = kind == "withheld"
+        found = self._verified(beta)[1]
+        if not self._trace:
+            self._note(found)
         return SolveResult(
             w=beta,
-            bias=bias,
+            bias=found.bias,
             status=status,
-            certificate=certificate,
+            certificate=certificate_of(found.primal, found.dual, kind),
             n_iter=max(1, self._iterations),
             trace=tuple(self._trace),
             timings={**self._seconds, "total": time.perf_counter() - self._started},

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -31,6 +32,11 @@ STOPPING = ("relative", "absolute", "epsilon")
 # Relative to their size, scores closer than this differ by rounding.
 ROUNDING = 1e-10
 FLOATS = (np.float64, np.float32)
+
+
+def dense(values: Any) -> np.ndarray:
+    """Coefficients as an array, also if they are kept as a sparse matrix."""
+    return values.toarray() if scipy.sparse.issparse(values) else values
 
 
 class SizedData(Data, Protocol):
@@ -112,7 +118,7 @@ class LinearModel(CallbackSupportMixin, WithExecutor, BaseEstimator):
         """The previous model, if a fit may start there."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
-        return self.coef_, self.intercept_
+        return dense(self.coef_), self.intercept_
 
     def _solve(
         self,
@@ -230,9 +236,10 @@ class LinearModel(CallbackSupportMixin, WithExecutor, BaseEstimator):
         return self._scores_of(as_blocks(X, compact=False))
 
     def _scores_of(self, matrix: BlockedMatrix | RemoteMatrix) -> np.ndarray:
-        single = len(self.coef_) == 1
-        w = self.coef_[0] if single else np.ascontiguousarray(self.coef_.T)
-        scores = np.empty((len(matrix),) if single else (len(matrix), len(self.coef_)))
+        coef = dense(self.coef_)
+        single = len(coef) == 1
+        w = coef[0] if single else np.ascontiguousarray(coef.T)
+        scores = np.empty((len(matrix),) if single else (len(matrix), len(coef)))
         with make_executor(threads_of(self), matrix.numbers) as executor:
             matrix.scores(w, scores, executor)
         return scores

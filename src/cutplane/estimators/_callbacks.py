@@ -1,30 +1,44 @@
-"""scikit-learn's callback API, experimental since 1.9, behind one adapter.
+"""What surrounds a fit: interrupts are kept, and scikit-learn's callbacks are called.
 
-Everything that touches ``sklearn.callback`` is here. On older versions, and
-when no callback is set, the adapter does nothing.
+Everything that touches ``sklearn.callback``, experimental since 1.9, is here. On older versions,
+and when no callback is set, the adapter does nothing.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+from .. import _interrupts
 
-    WARN_LEVEL = 4  # from a helper of fit through its wrapper to the caller
+try:
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _with_callbacks
+
+    WARN_LEVEL = 5  # from a helper of fit through its wrappers to the caller
 except ImportError:  # scikit-learn < 1.9
-    WARN_LEVEL = 3
+    WARN_LEVEL = 4
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands in where scikit-learn has no callbacks."""
 
-    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-        """Leave the method as it is."""
+    def _with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         return method
 
 
 __all__ = ["WARN_LEVEL", "CallbackSupportMixin", "FitTasks", "with_callbacks"]
+
+
+def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+    """For ``fit``: support scikit-learn's callbacks, and lose no interrupt."""
+
+    @functools.wraps(method)
+    def fit(*args: Any, **options: Any) -> Any:
+        with _interrupts.kept():
+            return method(*args, **options)
+
+    return _with_callbacks(fit)
 
 
 class FitTasks:

@@ -1,6 +1,6 @@
 """Data sets on disk where estimators otherwise take arrays.
 
-What was checked when a data set was written is not checked again: its features are finite numbers.
+Features are not checked here: a block of a data set is checked when it is read for the first time.
 """
 
 from __future__ import annotations

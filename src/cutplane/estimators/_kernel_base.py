@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -13,24 +13,33 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._checks import (
+    check_choice,
     check_flag,
     check_integer,
     check_n_jobs,
     check_number,
     check_weights,
     class_factors,
+    plain,
 )
 from ..data import as_blocks
 from ..dual import DualSettings
 from ..exec import Executor
 from ..kernels import Kernel
 from ..result import Iteration, SolveResult, Status
+from ._base import dense
 from ._callbacks import CallbackSupportMixin
 from ._kernel_solve import KernelSession
 from ._with_kernel import WithKernel, canonical_rows
 from .checkpoint import Checkpoint, CheckpointFile, check_checkpoint
 
 FLOATS = (np.float64, np.float32)
+STOPPING = ("relative", "absolute", "epsilon", "kkt")
+
+
+def as_rows(X: Any, coef: np.ndarray) -> Any:
+    """An array, as a sparse matrix if the rows X are one: what scikit-learn has there."""
+    return type(X)(coef) if scipy.sparse.issparse(X) else coef
 
 
 class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
@@ -39,6 +48,7 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
     kernel: str | Callable[[Any, Any], Any]
     shrinking: bool
     tol: float
+    stopping: str
     cache_size: float
     max_iter: int | None
     working_set_size: int | None
@@ -50,6 +60,9 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
     C: float
     class_weight: dict[Any, float] | str | None
 
+    # Whether the bias is free, and so the coefficients sum to 0.
+    _free_bias: ClassVar[bool] = True
+
     intercept_: np.ndarray
 
     # -- checks -----------------------------------------------------------------------
@@ -57,6 +70,7 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
     def _check_common(self) -> None:
         """Check the parameters that all machines solved by decomposition have."""
         self._check_shared()
+        check_choice("stopping", self.stopping, STOPPING)
         check_flag("shrinking", self.shrinking)
         check_number("cache_size", self.cache_size, above=0.0)
         if self.working_set_size is not None:
@@ -128,6 +142,7 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
     def _settings(self) -> DualSettings:
         return DualSettings(
             tol=float(self.tol),
+            stopping=self.stopping,
             working_set_size=self.working_set_size,
             shrinking=bool(self.shrinking),
             cache_bytes=float(self.cache_size) * 1e6,
@@ -145,6 +160,7 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
             bound=bound,
             verbose=int(self.verbose),
             callback=self.callback,
+            free_bias=self._free_bias,
             checkpoint=self._checkpoint_file(kernel, X),
         )
 
@@ -154,7 +170,8 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
             return None
         name, parameters = type(self).__name__, self.get_params(deep=False)
         function = getattr(kernel.function, "__qualname__", None)
-        course = f"{kernel.name}, {self.gamma!r}, {kernel.coef0!r}, {kernel.degree}, {function}"
+        gamma = plain(self.gamma)
+        course = f"{kernel.name}, {gamma!r}, {kernel.coef0!r}, {kernel.degree}, {function}"
         digest = as_blocks(X, compact=False).digest()
         return CheckpointFile(checkpoint, name, parameters, course, digest)
 
@@ -173,16 +190,19 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
     # -- scores -----------------------------------------------------------------------
 
     @property
-    def coef_(self) -> np.ndarray:
+    def coef_(self) -> Any:
         """Weights of the features, for the linear kernel only."""
         if self.kernel != "linear":
             raise AttributeError("coef_ is only available when using a linear kernel")
-        coef = self._score_coef() @ self.support_vectors_
-        return np.asarray(coef)
+        vectors = self.support_vectors_
+        coef = as_rows(vectors, np.asarray(self._score_coef() @ vectors))
+        values = coef.data if scipy.sparse.issparse(coef) else coef
+        values.flags.writeable = False  # a change would not change predictions
+        return coef
 
     def _score_coef(self) -> np.ndarray:
         """Coefficients of the support vectors, one row per output of ``_scores``."""
-        return self.dual_coef_
+        return dense(self.dual_coef_)
 
     def _test_data(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -200,7 +220,14 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
         def add(which: np.ndarray, values: np.ndarray) -> None:
             scores[which[0] : which[-1] + 1] += values @ coef.T
 
-        self._over_blocks(X, add)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._over_blocks(X, add)
+        if not np.all(np.isfinite(scores)):
+            row = int(np.flatnonzero(~np.all(np.isfinite(scores), axis=1))[0])
+            raise ValueError(
+                f"the scores overflow, first in row {row} of X: bring X to the scale of the "
+                "training data"
+            )
         return scores
 
     def __sklearn_tags__(self) -> Any:

@@ -14,7 +14,7 @@ from ..oracles.constant import ConstantOracle
 from ..result import SolveResult
 from ..structured.pairs import PairExamples, PairOracle, PairPopulation, basis_coefficients
 from ._parts_fit import CONSTANT, PartsSettings, session_of
-from ._sampled import TESTED_ROWS, MadeProblem, Sampling, withheld
+from ._sampled import TESTED_ROWS, MadeProblem, Sampling, qualified
 
 # Examples up to which cuts are exact if nothing else is asked for.
 EXACT_EXAMPLES = 1000
@@ -52,14 +52,14 @@ def fit_pairs(
     result = session.results[0]
     coef = np.zeros(model.pairs.columns)
     coef[: len(result.w)] = result.w
-    result = dataclasses.replace(result, w=coef)
+    result = qualified(dataclasses.replace(result, w=coef), "conditional")
     basis = np.array(model.pairs.basis, dtype=np.int64)
     radius, loss = 0.0, 1.0
     if len(basis):
         some = np.unique(np.linspace(0, len(basis) - 1, TESTED_ROWS).astype(np.int64))
         square = model.pairs.values(basis[some])[:, some]
         if has_negative_eigenvalue(PrecomputedMatrix(square), np.arange(len(some))):
-            result = withheld(result)
+            result = qualified(result, "withheld")
         losses = model.losses(basis)
         # |φ(x, z) − φ(x, y)| is at most twice the largest |φ|.
         largest, loss = (float(np.max(n, initial=0.0)) for n in (model.factors(losses), losses))

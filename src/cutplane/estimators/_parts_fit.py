@@ -32,7 +32,7 @@ from ..structured.parts import (
 )
 from ._kernel_solve import SINGLE_BOUND, SINGLE_TOL
 from ._problems import JointProblem
-from ._sampled import MadeProblem, Sampling, is_indefinite, kernel_matrix, withheld
+from ._sampled import MadeProblem, Sampling, kernel_matrix, kind_of, qualified
 from ._solve import Session
 
 # All values of a training set's parts are stored, if they take no more than this: every cut
@@ -95,15 +95,12 @@ class PartsFit:
         Computed in training.
     basis_error : float
         |w − Pw| of the projection to fewer parts.
-    indefinite : bool
-        Whether the kernel is known not to be semidefinite.
     """
 
     result: SolveResult
     sampling: Sampling
     kernel_values: int
     basis_error: float
-    indefinite: bool
 
 
 # What an iteration is told to: the best point's coefficients, if asked for.
@@ -142,9 +139,14 @@ def fit_parts(
             executor = SerialExecutor()  # the user's function is called from one thread
         constant = settings.method == CONSTANT
         surface = _first_surface(model, settings, executor)
+        # An exact bound must hold for the kernel itself.
+        sampled = settings.sample_size < {"linear": model.parts, CONSTANT: model.count}.get(
+            settings.method, 0
+        )
         single = settings.tol >= SINGLE_TOL and settings.C * surface.largest <= SINGLE_BOUND
+        single &= sampled
         matrix = kernel_matrix(kernel, X, executor, single=single)
-        indefinite = is_indefinite(kernel, matrix)
+        kind = kind_of(kernel, matrix)
         used = matrix if constant else _stored(matrix, executor)
         oracle = _oracle(used, model, surface, settings, executor)
         oracle.definite = bool(kernel.definite)
@@ -158,8 +160,7 @@ def fit_parts(
         result = session.results[0]
         if result.w.ndim == 1:  # there was no loss, and so no cut
             result = dataclasses.replace(result, w=np.zeros(model.shape))
-        if indefinite:
-            result = withheld(result)
+        result = qualified(result, kind)
         kernel_values, error = oracle.kernel_values, 0.0
         if settings.max_basis is not None:
             precise = matrix
@@ -170,7 +171,7 @@ def fit_parts(
             result, error = reduction.reduced(result)
         radius = float(np.sqrt(max(0.0, np.max(used.diagonal, initial=0.0))))
         sampling = _sampling(oracle.exact, model, surface, radius, settings)
-        return PartsFit(result, sampling, kernel_values, error, indefinite)
+        return PartsFit(result, sampling, kernel_values, error)
 
 
 def _first_surface(model: PartsModel, settings: PartsSettings, executor: Executor) -> PartsSurface:

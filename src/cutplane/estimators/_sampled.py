@@ -13,6 +13,7 @@ import scipy.sparse
 from .._checks import check_number
 from ..data import rbf_sums
 from ..data.points import DensePoints, points_of
+from ..dual.curvature import definiteness
 from ..exec import Executor
 from ..kernels import (
     CallableMatrix,
@@ -78,17 +79,23 @@ def kernel_matrix(
     return ProductMatrix(kernel, points, None, executor)
 
 
-def is_indefinite(kernel: Kernel, matrix: KernelMatrix) -> bool:
-    """Whether a kernel is known not to be semidefinite, or some of its values show it."""
-    if kernel.definite is not None:
-        return not kernel.definite
-    rows = np.linspace(0, matrix.columns - 1, min(matrix.columns, TESTED_ROWS))
-    return has_negative_eigenvalue(matrix, np.unique(rows.astype(np.int64)))
+def kind_of(kernel: Kernel, matrix: KernelMatrix) -> str:
+    """The kind of a certificate that such a kernel allows: exact, conditional or withheld."""
+    kind = definiteness(kernel.definite, lambda: matrix).kind
+    if kind == "conditional":
+        rows = np.linspace(0, matrix.columns - 1, min(matrix.columns, TESTED_ROWS))
+        if has_negative_eigenvalue(matrix, np.unique(rows.astype(np.int64))):
+            return "withheld"
+    return kind
 
 
-def withheld(result: SolveResult) -> SolveResult:
-    """Without a lower bound."""
-    certificate = dataclasses.replace(result.certificate, dual=-math.inf, kind="withheld")
+def qualified(result: SolveResult, kind: str) -> SolveResult:
+    """The result with a certificate that claims no more than such a kernel allows."""
+    certificate = result.certificate
+    if kind == "withheld":
+        certificate = dataclasses.replace(certificate, dual=-math.inf, kind="withheld")
+    elif certificate.kind == "exact":
+        certificate = dataclasses.replace(certificate, kind=kind)
     return dataclasses.replace(result, certificate=certificate)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .. import _interrupts
 from ..bundle import (
     AdaptivePosition,
     BundleSolver,
@@ -168,6 +169,7 @@ class Session:
     def interrupt(self) -> None:
         """The user wants no more: the remaining problems get a single iteration each."""
         self.ended = Status.INTERRUPTED
+        _interrupts.settled()
 
     def solve_all(self, count: int, solve: Callable[[int], None]) -> None:
         """Call ``solve(k)``, which solves the k-th problem, until there are ``count`` results."""
@@ -179,6 +181,7 @@ class Session:
                     raise
                 self.interrupt()
 
+    @_interrupts.kept()
     def solve(
         self,
         problem: Problem,
@@ -239,6 +242,7 @@ class Session:
                     stops = bool(self._callback(named))
                 if on_iteration is not None:
                     stops |= on_iteration(solver.best.w, solver.best.bias)
+                _interrupts.check()
                 return stops
 
             digest = self._digest(problem)
@@ -316,6 +320,8 @@ class Session:
         result = self.results[-1]
         if self.ended is None and result.status in (Status.INTERRUPTED, Status.STOPPED):
             self.ended = result.status
+            if result.status is Status.INTERRUPTED:
+                _interrupts.settled()
         elif self.ended is not None and result.status is not Status.CONVERGED:
             result = self.results[-1] = dataclasses.replace(result, status=self.ended)
         logger.info(

@@ -80,7 +80,13 @@ class WithKernel:
             size = X.shape[0] * X.shape[1]
             variance = float(np.sum(values**2) / size - (np.sum(values) / size) ** 2)
         else:
-            variance = float(np.var(X, dtype=np.float64))
+            with np.errstate(over="ignore", invalid="ignore"):
+                variance = float(np.var(X, dtype=np.float64))
+        if not np.isfinite(variance):
+            raise ValueError(
+                "X is too large: its variance overflows, and gamma='scale' is 1 / variance; scale "
+                "the features, for example with sklearn.preprocessing.StandardScaler"
+            )
         return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
 
     def _executor(self, rows: int, width: int) -> Executor:

@@ -237,11 +237,11 @@ class ChainTagger(KernelParts):
         self.classes_ = classes
         self._shape = shape
         if self.kernel is None:
-            examples = chain.ChainExamples.in_parts(rows, starts, truth, shape, self.loss)
+            examples = chain.ChainExamples.in_parts(rows, starts, truth, shape, str(self.loss))
             with chains_for(self, examples) as model:
                 result = self._solve_joint((X, y), "chain", model)
         else:
-            chains = chain.LabelledChains(starts, truth, shape, self.loss)
+            chains = chain.LabelledChains(starts, truth, shape, str(self.loss))
             result = self._fit_kernel((X, y), "chain", rows, KernelChains(chains))
         warn_unless_converged(type(self).__name__, [result])
         return self

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_flag, check_number
+from .._checks import check_flag, check_number, plain
 from ..bundle import StopRule
 from ..dual.records import DualCertificate, DualIteration
 from ..result import SolveResult, Status
@@ -68,6 +68,10 @@ class Checkpoint:
     ``time_limit`` starts anew, ``max_iter`` counts all iterations. The file
     stays when the fit is done; remove it when the model is safe. One fit, one file: do not share a
     path between fits that run in parallel.
+
+    A fit with a checkpoint sums over all rows in every iteration, where one without goes on from
+    the last sum by the rows that changed, and ``solver='auto'`` is ``'ocas'`` then. So the bits of
+    a linear model with a checkpoint are not those of one without; both are within ``tol``.
 
     On a cluster the scores of the rows stay with the workers, and are computed anew from w when
     the file is written: the bits of a fit then depend on when that is. What was begun on a cluster
@@ -155,7 +159,7 @@ class CheckpointFile:
         self._every = float(checkpoint.every)
         self._estimator = estimator
         self._course = course
-        self._parameters = {name: f"{value!r:.100}" for name, value in parameters.items()}
+        self._parameters = {name: f"{plain(value)!r:.100}" for name, value in parameters.items()}
         self._data = data
         self._solved: list[Solved] = []
         self._waiting: list[Solved] = []  # from the file, for problems that are to come
@@ -188,6 +192,8 @@ class CheckpointFile:
                 raise ValueError("results are missing")
         except WRONG as error:
             raise container.damaged(name, f"its content is wrong ({error!r})") from None
+        except MemoryError:
+            raise ValueError(f"{name} needs more memory than there is") from None
         self._check(*facts, data)
         self.before = facts[1]
         self._waiting, self._state, self._state_digest = solved, state, digest

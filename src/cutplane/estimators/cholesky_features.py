@@ -16,6 +16,7 @@ from ..data.blas import single_threaded_blas
 from ..exec import SerialExecutor
 from ..kernels import CallableMatrix, KernelMatrix, PrecomputedMatrix, ProductMatrix, points_of
 from ..lowrank import pivoted_cholesky
+from ._callbacks import FitTasks, with_callbacks
 from ._kernel_base import KernelMachine
 
 SELECTIONS = ("pivoted", "random")
@@ -110,6 +111,7 @@ class CholeskyFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kernel
         check_number("tol", self.tol, at_least=0.0)
         check_n_jobs(self.n_jobs)
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None) -> CholeskyFeatures:
         """Choose the basis rows.
 
@@ -123,10 +125,12 @@ class CholeskyFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kernel
         -------
         self
         """
+        given = X
         self._check_common()
         most, among = int(self.n_components), int(self.max_candidates)
         random = check_random_state(self.random_state)
         X = self._training_data(X)
+        tasks = FitTasks(self, given, y, 0)  # callbacks see one task: it has no iterations
         count = most if self.selection == "random" else max(most, among)
         candidates = np.arange(X.shape[0])
         if count < len(candidates):
@@ -151,6 +155,7 @@ class CholeskyFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kernel
         self._n_features_out = self.n_components_
         self.factor_ = basis.factor
         self.residual_ = basis.residual
+        tasks.end()
         return self
 
     def transform(self, X: Any) -> np.ndarray:

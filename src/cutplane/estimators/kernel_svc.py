@@ -15,7 +15,7 @@ from .._checks import check_choice, check_flag, check_number
 from ..dual import DualPoint, DualProblem
 from ..result import Iteration
 from ._callbacks import FitTasks, with_callbacks
-from ._kernel_base import KernelMachine
+from ._kernel_base import KernelMachine, as_rows
 from ._kernel_solve import KernelSession, warn_of_results
 from .checkpoint import Checkpoint
 
@@ -24,8 +24,8 @@ class SVC(ClassifierMixin, KernelMachine):
     """Support vector classifier with kernels and a certificate of optimality.
 
     Minimises ½|w|² + C·Σ_i weight_i·max(0, 1 − y_i(<w, φ(x_i)> + b)) in the kernel's feature
-    space by decomposition of the dual. A drop-in for scikit-learn's ``SVC``: parameters
-    and attributes are the same where they mean the same.
+    space by decomposition of the dual. Parameters and attributes are those of scikit-learn's
+    ``SVC``; docs/scikit-learn.md lists the differences.
 
     Parameters
     ----------
@@ -45,6 +45,9 @@ class SVC(ClassifierMixin, KernelMachine):
     shrinking : bool, default=True
         Leave out variables that will probably stay at their bounds, and check them at the
         end. The answer is the same to ``tol``.
+    probability : False, default=False
+        There are no probabilities; True is an error that names the remedy: scikit-learn's
+        ``CalibratedClassifierCV`` around the model.
     tol : float, default=1e-3
         Violation of the optimality conditions at which to stop, as in libsvm. From 1e-4 on rbf
         values are computed in single precision where that loses nothing that matters.
@@ -74,6 +77,8 @@ class SVC(ClassifierMixin, KernelMachine):
         Start from the dual variables of the fit before, scaled to the new C.
     verbose : int, default=0
         1 shows a line of progress with the violation and the number of active variables.
+    random_state : int, RandomState or None, default=None
+        Not used: nothing is drawn at random. For code that sets it.
     callback : callable or None, default=None
         Called with an :class:`~cutplane.Iteration` that also has ``violation`` and ``active``;
         a true answer stops the fit.
@@ -87,11 +92,12 @@ class SVC(ClassifierMixin, KernelMachine):
         Rows that are support vectors, by class.
     support_vectors_ : ndarray or CSR matrix, shape (n_support, n_features)
     n_support_ : ndarray of int32, shape (n_classes,)
-    dual_coef_ : ndarray, shape (n_classes − 1, n_support)
+    dual_coef_ : ndarray or CSR matrix, shape (n_classes − 1, n_support)
         y·α in scikit-learn's layout; with ``multi_class='ovr'`` shape (n_classes, n_support).
+        Sparse if X was.
     intercept_ : ndarray, shape (n_problems,)
-    coef_ : ndarray, shape (n_problems, n_features)
-        For the linear kernel.
+    coef_ : ndarray or CSR matrix, shape (n_problems, n_features)
+        For the linear kernel; not to be changed. Sparse if X was.
     classes_ : ndarray, shape (n_classes,)
     class_weight_ : ndarray, shape (n_classes,)
     n_iter_ : ndarray of int32, shape (n_problems,)
@@ -126,6 +132,7 @@ class SVC(ClassifierMixin, KernelMachine):
         gamma: float | str = "scale",
         coef0: float = 0.0,
         shrinking: bool = True,
+        probability: bool | str = False,
         tol: float = 1e-3,
         cache_size: float = 200,
         class_weight: dict[Any, float] | str | None = None,
@@ -138,8 +145,10 @@ class SVC(ClassifierMixin, KernelMachine):
         time_limit: float | None = None,
         warm_start: bool = False,
         verbose: int = 0,
+        random_state: Any = None,
         callback: Callable[[Iteration], bool | None] | None = None,
         checkpoint: Checkpoint | str | PathLike[str] | None = None,
+        stopping: str = "relative",
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -147,6 +156,7 @@ class SVC(ClassifierMixin, KernelMachine):
         self.gamma = gamma
         self.coef0 = coef0
         self.shrinking = shrinking
+        self.probability = probability
         self.tol = tol
         self.cache_size = cache_size
         self.class_weight = class_weight
@@ -159,8 +169,10 @@ class SVC(ClassifierMixin, KernelMachine):
         self.time_limit = time_limit
         self.warm_start = warm_start
         self.verbose = verbose
+        self.random_state = random_state
         self.callback = callback
         self.checkpoint = checkpoint
+        self.stopping = stopping
 
     # -- fitting ----------------------------------------------------------------------
 
@@ -210,6 +222,11 @@ class SVC(ClassifierMixin, KernelMachine):
         check_choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
         check_choice("multi_class", self.multi_class, ("ovo", "ovr"))
         check_flag("break_ties", self.break_ties)
+        if self.probability not in (False, "deprecated"):  # the latter is scikit-learn's default
+            raise ValueError(
+                f"probability must be False, got {self.probability!r}; for probabilities fit "
+                "sklearn.calibration.CalibratedClassifierCV(SVC(...), ensemble=False)"
+            )
 
     def _one_against_rest(self) -> bool:
         return self.multi_class == "ovr" and len(self.classes_) > 2
@@ -329,7 +346,7 @@ class SVC(ClassifierMixin, KernelMachine):
         bias = np.zeros(len(tasks))
         bias[: len(points)] = [point.bias for point in points]
         return {
-            **self._model(X, support, whole[:, support]),
+            **self._model(X, support, as_rows(X, whole[:, support])),
             "n_support_": np.bincount(encoded[support], minlength=classes).astype(np.int32),
             "intercept_": bias,
             "classes_": self.classes_,
@@ -339,15 +356,15 @@ class SVC(ClassifierMixin, KernelMachine):
 
     def _score_coef(self) -> np.ndarray:
         """One row per problem."""
-        classes = len(self.classes_)
+        classes, dual_coef = len(self.classes_), super()._score_coef()
         if classes == 2 or self._one_against_rest():
-            return self.dual_coef_
+            return dual_coef
         ends = np.concatenate([[0], np.cumsum(self.n_support_)])
         coef = np.zeros((len(self.intercept_), len(self.support_)))
         for k, (a, b) in enumerate(itertools.combinations(range(classes), 2)):
             of_a, of_b = slice(ends[a], ends[a + 1]), slice(ends[b], ends[b + 1])
-            coef[k, of_a] = self.dual_coef_[b - 1, of_a]
-            coef[k, of_b] = self.dual_coef_[a, of_b]
+            coef[k, of_a] = dual_coef[b - 1, of_a]
+            coef[k, of_b] = dual_coef[a, of_b]
         return coef
 
     def decision_function(self, X: Any) -> np.ndarray:

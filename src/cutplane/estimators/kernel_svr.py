@@ -13,7 +13,7 @@ from .._checks import check_number, check_weights
 from ..dual import DualPoint, DualProblem
 from ..result import Iteration
 from ._callbacks import WARN_LEVEL, FitTasks, with_callbacks
-from ._kernel_base import KernelMachine
+from ._kernel_base import KernelMachine, as_rows
 from ._kernel_solve import warn_of_results
 from .checkpoint import Checkpoint
 
@@ -59,7 +59,7 @@ class _SingleProblem(KernelMachine):
             beta = np.bincount(problem.row_of, beta)
         support = np.flatnonzero(beta)
         return {
-            **self._model(X, support, beta[None, support]),
+            **self._model(X, support, as_rows(X, beta[None, support])),
             "n_support_": np.array([len(support)], dtype=np.int32),
             "intercept_": np.array([point.bias]),
         }
@@ -69,7 +69,7 @@ class SVR(RegressorMixin, _SingleProblem):
     """Support vector regression with kernels and a certificate of optimality.
 
     Minimises ½|w|² + C·Σ_i weight_i·max(0, |y_i − <w, φ(x_i)> − b| − epsilon) by
-    decomposition of the dual. A drop-in for scikit-learn's ``SVR``.
+    decomposition of the dual. Parameters and attributes are those of scikit-learn's ``SVR``.
 
     Parameters
     ----------
@@ -130,6 +130,7 @@ class SVR(RegressorMixin, _SingleProblem):
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
         checkpoint: Checkpoint | str | PathLike[str] | None = None,
+        stopping: str = "relative",
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -148,6 +149,7 @@ class SVR(RegressorMixin, _SingleProblem):
         self.verbose = verbose
         self.callback = callback
         self.checkpoint = checkpoint
+        self.stopping = stopping
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
@@ -179,6 +181,7 @@ class SVR(RegressorMixin, _SingleProblem):
             lower=np.concatenate([zero, -bounds]),
             upper=np.concatenate([bounds, zero]),
             row_of=np.tile(np.arange(rows), 2),
+            rounded=True,
         )
         self._fit_problem(data, X, problem, "regression", C)
         return self
@@ -201,7 +204,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
     """Novelty detection: a region that holds most of the training rows (Schölkopf et al. 2001).
 
     Minimises ½|w|² − ν·ρ·Σ_i weight_i + Σ_i weight_i·max(0, ρ − <w, φ(x_i)>) by decomposition of
-    the dual. A drop-in for scikit-learn's ``OneClassSVM``.
+    the dual. Parameters and attributes are those of scikit-learn's ``OneClassSVM``.
 
     Parameters
     ----------
@@ -238,6 +241,8 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
     array([ 1, -1])
     """
 
+    _free_bias = False  # the coefficients sum to nu times the weights
+
     def __init__(
         self,
         *,
@@ -257,6 +262,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
         checkpoint: Checkpoint | str | PathLike[str] | None = None,
+        stopping: str = "relative",
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -274,6 +280,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         self.verbose = verbose
         self.callback = callback
         self.checkpoint = checkpoint
+        self.stopping = stopping
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:

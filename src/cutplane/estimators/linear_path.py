@@ -10,6 +10,7 @@ import numpy as np
 from ..exec import make_executor
 from ..result import Certificate, SolveResult, Status
 from ._cluster import blocks_for, threads_of
+from ._datasets import own_columns
 from ._form import ModelForm
 from ._path import check_path, solve_path
 from ._warnings import warn_unless_converged
@@ -80,7 +81,7 @@ class LinearSVCPath:
 
 
 def linear_svc_path(
-    X: Any, y: Any, Cs: Any = 10, *, sample_weight: Any = None, **settings: Any
+    X: Any, y: Any = None, Cs: Any = 10, *, sample_weight: Any = None, **settings: Any
 ) -> LinearSVCPath:
     """Fit a linear SVM for every C of a path, each from where the last one ended.
 
@@ -90,14 +91,14 @@ def linear_svc_path(
 
     Parameters
     ----------
-    X : array-like or sparse matrix, shape (n_samples, n_features)
-    y : array-like, shape (n_samples,)
+    X : array-like, sparse matrix or data set on disk, shape (n_samples, n_features)
+    y : array-like, shape (n_samples,), optional for a data set that has labels
         Class labels.
     Cs : int or array-like of float, default=10
         Values of C, fitted in this order; the cheapest is from small to large. An integer
         stands for so many values from 0.001 to 100, evenly in the logarithm.
     sample_weight : array-like, shape (n_samples,), optional
-        Factors on C by row.
+        Factors on C by row. By default the costs of a data set on disk.
     **settings
         Parameters of :class:`LinearSVC` except ``C`` and ``warm_start``. ``time_limit`` is for
         the whole path.
@@ -125,6 +126,7 @@ def linear_svc_path(
     path = check_path(Cs)
     svc = LinearSVC(C=float(path.max()), **settings)
     svc._check_parameters()
+    y, sample_weight = own_columns(X, y, sample_weight)
     checked, encoded, weights = svc._check_data(X, y, sample_weight)
     outputs = len(svc.classes_) if svc._joint() else 1
     with (

@@ -8,8 +8,10 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from .._checks import (
     check_choice,
@@ -24,7 +26,7 @@ from ..losses import LOSSES
 from ..oracles.remote import RemoteMatrix
 from ..result import Iteration
 from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
-from ._base import LinearModel
+from ._base import LinearModel, dense
 from ._callbacks import with_callbacks
 from ._cluster import blocks_for
 from ._datasets import own_columns
@@ -34,6 +36,9 @@ from ._solve import SOLVERS
 from ._warnings import warn_unless_converged
 from .checkpoint import Checkpoint
 
+# Losses of the solvers that do not take all.
+STOCHASTIC = tuple(name for name, loss in LOSSES.items() if loss.reach is not None)
+LOSSES_OF = {"dcd": ("hinge", "squared_hinge"), "sgd": STOCHASTIC, "pegasos": STOCHASTIC}
 MULTI_CLASS = ("ovr", "crammer_singer")
 
 
@@ -52,6 +57,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         as in scikit-learn and liblinear.
     loss : {'hinge', 'squared_hinge', 'logistic'}, default='hinge'
         ``hinge`` is the SVM, ``logistic`` gives logistic regression.
+    penalty : {'l2'}, default='l2'
+        The regulariser, ½|w|². For code that sets it: there is no other.
     solver : {'auto', 'ocas', 'cpa', 'dcd', 'sgd', 'pegasos'}, default='auto'
         ``auto`` takes ``ocas``, Newton's method on large data with few features,
         or, on large data with short columns or small C, begins with ``dcd`` and goes on
@@ -60,6 +67,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         descent, the faster one for sparse data with many features, such as text, and for
         small C; for hinge and squared hinge. ``sgd`` (Bottou) and ``pegasos`` are stochastic:
         quick, rough, and measured by the same certificate.
+    dual : bool or 'auto', default='auto'
+        Not used: every solver here bounds the dual, and the optimum is the same. For code that
+        sets it.
     tol : float, default=1e-3
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
@@ -102,11 +112,12 @@ class LinearSVC(ClassifierMixin, LinearModel):
     checkpoint : Checkpoint, path or None, default=None
         Write the state of the fit there, every minute or as :class:`~cutplane.Checkpoint`
         says, and go on from it if it exists. For the solvers ``ocas`` and ``cpa``; ``auto``
-        is ``ocas`` then.
+        is ``ocas`` then. With a checkpoint the model has other last bits than without.
 
     Attributes
     ----------
     coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
+        A CSR matrix after :meth:`sparsify`.
     intercept_ : ndarray, shape (1,) or (n_classes,)
     classes_ : ndarray, shape (n_classes,)
     n_iter_ : int
@@ -144,7 +155,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         C: float = 1.0,
         *,
         loss: str = "hinge",
+        penalty: str = "l2",
         solver: str = "auto",
+        dual: bool | str = "auto",
         tol: float = 1e-3,
         stopping: str = "relative",
         fit_intercept: bool = True,
@@ -163,7 +176,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
     ) -> None:
         self.C = C
         self.loss = loss
+        self.penalty = penalty
         self.solver = solver
+        self.dual = dual
         self.tol = tol
         self.stopping = stopping
         self.fit_intercept = fit_intercept
@@ -228,6 +243,13 @@ class LinearSVC(ClassifierMixin, LinearModel):
         check_choice("loss", self.loss, LOSSES)
         check_choice("multi_class", self.multi_class, MULTI_CLASS)
         check_flag("fit_intercept", self.fit_intercept)
+        if self.penalty != "l2":
+            raise ValueError(
+                f"penalty must be 'l2', got {self.penalty!r}: the regulariser is ½|w|²; for sparse "
+                "coefficients take sklearn.svm.LinearSVC(penalty='l1', dual=False)"
+            )
+        if self.dual != "auto":
+            check_flag("dual", self.dual)
         if self.intercept_scaling is not None:
             check_number("intercept_scaling", self.intercept_scaling, above=0.0)
 
@@ -271,8 +293,12 @@ class LinearSVC(ClassifierMixin, LinearModel):
     ) -> ModelForm:
         """How many problems there are, and where their bias is."""
         joint = self._joint()
-        if self.solver == "dcd" and self.loss == "logistic":
-            raise ValueError("solver='dcd' takes loss='hinge' or 'squared_hinge', got 'logistic'")
+        if self.loss not in LOSSES_OF.get(self.solver, LOSSES):
+            *others, last = (repr(loss) for loss in LOSSES_OF[self.solver])
+            raise ValueError(
+                f"solver={self.solver!r} takes loss={', '.join(others)} or {last}, got "
+                f"{self.loss!r}; solver='auto' takes every loss"
+            )
         if joint and (self.loss != "hinge" or self.solver not in ("auto", "ocas", "cpa")):
             raise ValueError(
                 "multi_class='crammer_singer' takes loss='hinge' and solver='auto', 'ocas' or "
@@ -369,6 +395,32 @@ class LinearSVC(ClassifierMixin, LinearModel):
         scores = self.decision_function(X)
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
+
+    # -- the coefficients in memory -------------------------------------------
+
+    def sparsify(self) -> LinearSVC:
+        """Keep ``coef_`` as a sparse matrix: less memory and smaller files if most of it is 0.
+
+        Predictions and a further ``fit`` are as before; each makes an array of it for a while.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        self.coef_ = scipy.sparse.csr_matrix(self.coef_)
+        return self
+
+    def densify(self) -> LinearSVC:
+        """Keep ``coef_`` as an array, as it is after ``fit``.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        self.coef_ = dense(self.coef_)
+        return self
 
 
 def _classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

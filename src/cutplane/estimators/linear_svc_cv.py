@@ -174,7 +174,7 @@ max_iter
         y : array-like, shape (n_samples,)
             Class labels; optional if X has its own.
         sample_weight : array-like, shape (n_samples,), optional
-            Factors on C by row.
+            Factors on C by row. By default the costs of a data set on disk.
         groups : array-like, shape (n_samples,), optional
             For the splitters that keep groups together.
 
@@ -390,36 +390,35 @@ max_iter
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
+        X : array-like, sparse matrix or data set on disk, shape (n_samples, n_features)
 
         Returns
         -------
         scores : ndarray, shape (n_samples,) or (n_samples, n_classes)
             For two classes positive means ``classes_[1]``.
         """
-        return self._fitted(X).decision_function(X)
+        return self._fitted().decision_function(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict class labels.
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n_samples, n_features)
+        X : array-like, sparse matrix or data set on disk, shape (n_samples, n_features)
 
         Returns
         -------
         labels : ndarray, shape (n_samples,)
         """
-        return self._fitted(X).predict(X)
+        return self._fitted().predict(X)
 
-    def _fitted(self, X: Any) -> LinearSVC:
-        """The model; X must be as the one that was fitted."""
+    def _fitted(self) -> LinearSVC:
+        """The model that was fitted to all rows."""
         check_is_fitted(self, "scores_")
         if not hasattr(self, "best_estimator_"):
             raise AttributeError(
                 "there is no model to predict with: it was fitted with refit=False"
             )
-        validate_data(self, X, accept_sparse="csr", reset=False, dtype=FLOATS)
         return self.best_estimator_
 
     def __sklearn_tags__(self) -> Any:

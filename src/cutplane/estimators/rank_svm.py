@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable
 from os import PathLike
 from typing import Any
@@ -15,7 +16,7 @@ from ..metrics import swapped_pairs
 from ..result import Iteration
 from ..risks import PairRisk
 from ._base import LinearModel
-from ._callbacks import with_callbacks
+from ._callbacks import WARN_LEVEL, with_callbacks
 from ._cluster import CollectionRows, blocks_for
 from ._datasets import own_columns
 from ._problems import WholeProblem
@@ -130,7 +131,8 @@ class RankSVM(LinearModel):
         y : array-like, shape (n_samples,), optional for a Dataset that has labels
             Real numbers, the larger the better.
         qid : array-like of int, shape (n_samples,), optional
-            Query of each row, in any order. None for a single query, or for those of a Dataset.
+            Query of each row, in any order. None for those of a Dataset. Without any, all rows
+            are ranked as one query, and a warning says so; a constant qid means one query.
         sample_weight : array-like, shape (n_samples,), optional
             A pair counts as often as the product of its rows' weights says. By default the costs
             of a Dataset.
@@ -149,6 +151,13 @@ class RankSVM(LinearModel):
         if isinstance(checked, CollectionRows):
             qid = checked.own_queries if qid is None else qid
             sample_weight = checked.own_weights if sample_weight is None else sample_weight
+        if qid is None:
+            warnings.warn(
+                "RankSVM: there is no qid, so all rows are ranked as one query; give the query of "
+                "each row as qid (qid: in a file), or qid=np.zeros(len(y), int) if they are one",
+                UserWarning,
+                stacklevel=WARN_LEVEL - 1,
+            )
         weights = check_weights(sample_weight, checked)
         queries = query_codes(qid, len(targets))
         risk = PairRisk(

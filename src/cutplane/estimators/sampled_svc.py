@@ -22,18 +22,19 @@ from ..oracles.sampled import SampledOracle
 from ..result import Iteration, SolveResult
 from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
 from ._base import STOPPING
+from ._callbacks import WARN_LEVEL, FitTasks, with_callbacks
 from ._kernel_base import KernelMachine
 from ._kernel_solve import SINGLE_BOUND, SINGLE_TOL
 from ._sampled import (
     AnyOracle,
     OracleProblem,
     Sampling,
-    is_indefinite,
     kernel_matrix,
+    kind_of,
+    qualified,
     reduce_basis,
     sampling_bounds,
     single_scores,
-    withheld,
 )
 from ._solve import Session
 from ._warnings import warn_unless_converged
@@ -116,7 +117,8 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
     certificate_ : Certificate or list of Certificate
         In the objective above, one per problem. ``kind`` is 'estimated' where cuts were sampled:
         the lower bound then holds approximately, and with ``method='constant'`` the objective is
-        an estimate, too. It is 'withheld' if the kernel is not positive semidefinite.
+        an estimate, too. It is 'withheld' if the kernel is not positive semidefinite,
+        and 'conditional' if neither its form nor a factorisation proves that it is.
     result_ : SolveResult or list of SolveResult
         The same with status, trace and timings; ``w`` holds the coefficients of the rows.
     n_features_in_ : int
@@ -185,6 +187,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
 
     # -- fitting ----------------------------------------------------------------------
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SampledCutSVC:
         """Fit the model.
 
@@ -201,16 +204,18 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         -------
         self
         """
+        data = X, y
         self._check_common()
         X, encoded, bounds = self._classification_data(X, y, sample_weight)
         with single_threaded_blas(), self._executor(*X.shape) as executor:
             if callable(self.kernel):
                 executor = SerialExecutor()  # the user's function is called from one thread
             matrix = self._matrix(X, executor, float(bounds.max()))
-            indefinite = is_indefinite(self._kernel, matrix)
-            results, problems = self._solve(matrix, encoded, bounds, executor)
-            if indefinite:
-                results = [withheld(result) for result in results]
+            kind = kind_of(self._kernel, matrix)
+            count = 1 if self._joint() or len(self.classes_) == 2 else len(self.classes_)
+            tasks = FitTasks(self, *data, count)
+            results, problems = self._solve(X, matrix, encoded, bounds, executor, count, tasks)
+            results = [qualified(result, kind) for result in results]
             self.n_kernel_values_ = sum(problem.made.kernel_values for problem in problems)
             self._samplings = [self._sampling(problem, matrix) for problem in problems]
             self.basis_error_ = 0.0
@@ -221,15 +226,18 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
                 )
                 results, self.basis_error_ = reduced.results, reduced.error
         del self._kernel  # of use during the fit only
-        self._assemble(X, results)
-        if indefinite or any(r.certificate.kind == "withheld" for r in results):
+        self._store(self._assemble(X, [result.w for result in results]))
+        self.n_iter_ = max(result.n_iter for result in results)
+        self._store_results(results)
+        tasks.end()
+        if any(r.certificate.kind == "withheld" for r in results):
             warnings.warn(
                 "SampledCutSVC: the kernel is not positive semidefinite, so the problem is not "
                 "convex and its certificate is withheld",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=WARN_LEVEL - 1,
             )
-        warn_unless_converged(type(self).__name__, results, level=3)
+        warn_unless_converged(type(self).__name__, results)
         return self
 
     def _check_common(self) -> None:
@@ -246,7 +254,9 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
 
     def _matrix(self, X: Any, executor: Executor, bound: float) -> KernelMatrix:
         self._kernel = self._make_kernel(X)
-        single = self.tol >= SINGLE_TOL and bound <= SINGLE_BOUND
+        # An exact bound must hold for the kernel itself.
+        single = self.method != "exact" and self.sample_size < X.shape[0]
+        single &= self.tol >= SINGLE_TOL and bound <= SINGLE_BOUND
         sums = not self._joint()
         return kernel_matrix(self._kernel, X, executor, single=single, sums=sums)
 
@@ -270,10 +280,16 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         return self.multi_class == "crammer_singer" and len(self.classes_) > 2
 
     def _solve(
-        self, matrix: KernelMatrix, encoded: np.ndarray, bounds: np.ndarray, executor: Executor
+        self,
+        X: Any,
+        matrix: KernelMatrix,
+        encoded: np.ndarray,
+        bounds: np.ndarray,
+        executor: Executor,
+        count: int,
+        tasks: FitTasks,
     ) -> tuple[list[SolveResult], list[OracleProblem]]:
         """Solve all problems of the fit."""
-        count = 1 if self._joint() or len(self.classes_) == 2 else len(self.classes_)
         session = Session(
             matrix,  # type: ignore[arg-type]
             executor,
@@ -293,12 +309,23 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=count)
         weights = bounds / float(self.C)
         problems: list[OracleProblem] = []
+
+        def model(w: np.ndarray) -> dict[str, Any]:
+            """What is fitted when the problem at hand is at w; problems to come score 0."""
+            expansion = problems[-1].made.span.expand(w)
+            coef = np.zeros((len(encoded), *expansion.coef.shape[1:]))
+            coef[expansion.rows] = expansion.coef
+            to_come = [np.zeros_like(coef)] * (count - len(problems))
+            return self._assemble(X, [*(r.w for r in session.results), coef, *to_come])
+
         while len(session.results) < count:
             k = len(session.results)
             problem = self._problem(k, matrix, encoded, weights, executor, int(seeds[k]))
             problems[k:] = [problem]
             try:
-                session.solve(problem)
+                tasks.begin_problem(problem.label)
+                session.solve(problem, on_iteration=lambda w, _: tasks.iteration(lambda: model(w)))
+                tasks.end_problem()
             except KeyboardInterrupt:  # between two problems; within one the solver stops
                 if not session.results or session.ended:
                     raise
@@ -343,15 +370,16 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         oracle.definite = bool(self._kernel.definite)
         return OracleProblem(label, 0.0, oracle, targets, risk)
 
-    def _assemble(self, X: Any, results: list[SolveResult]) -> None:
-        """Fitted attributes."""
-        whole = np.vstack([r.w.T.reshape(-1, len(r.w)) for r in results])
+    def _assemble(self, X: Any, coefs: list[np.ndarray]) -> dict[str, Any]:
+        """Fitted attributes, from the coefficients of all rows by problem."""
+        whole = np.vstack([coef.T.reshape(-1, len(coef)) for coef in coefs])
         support = np.flatnonzero(np.any(whole != 0.0, axis=0))
-        self._store(self._model(X, support, whole[:, support]))
-        self.n_basis_ = len(self.support_)
-        self.intercept_ = np.zeros(len(whole))
-        self.n_iter_ = max(result.n_iter for result in results)
-        self._store_results(results)
+        return {
+            **self._model(X, support, whole[:, support]),
+            "n_basis_": len(support),
+            "intercept_": np.zeros(len(whole)),
+            "classes_": self.classes_,
+        }
 
     def sampling_bound(self, confidence: float = 0.95) -> float | list[float]:
         """How far the objective is above the optimum at most, with this probability.
@@ -385,7 +413,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
             with single_threaded_blas(), self._executor(work, 1) as executor:
                 model = (self._gamma, self.support_vectors_, self.dual_coef_[0])
                 scores = single_scores(*model, X, executor)
-            if scores is not None:
+            if scores is not None and np.all(np.isfinite(scores)):
                 return scores[:, None]
         return super()._scores(X)
 

@@ -276,7 +276,7 @@ class StructuredSVM(KernelPairs):
             X,
             Y,
             dimension,
-            rescaling=self.rescaling,
+            rescaling=str(self.rescaling),
             cache_size=int(self.cache_size),
         )
         with inference_for(self, model, self._processes()):

@@ -17,6 +17,7 @@ FLAT = 1e-12  # curvature that takes the place of zero or less, as in libsvm
 
 # Columns updated at a time, so that the sums stay in the first-level cache.
 TILE = 1024
+SOME = 16  # rows added before their sum is
 
 
 # Doubles as integers of the same order: the compiler vectorises the minimum of integers, not
@@ -173,6 +174,38 @@ def add_rows(slots, which, coef, first, last, out):
             for j in range(tile.shape[0]):
                 tile[j] += ca * a[j]
             k += 1
+
+
+@jit
+def sums_with_sizes(source, rows, beta, s, sizes):
+    """s[t] = Σ_j beta[j]·K[j, t], and sizes[t] the same of absolute values.
+
+    K[a, b] = source[rows[a], rows[b]]. Terms are added SOME at a time, and then these sums: a term
+    goes through SOME + q / SOME additions at most.
+    """
+    q = beta.shape[0]
+    part = np.zeros(q)
+    part_size = np.zeros(q)
+    s[:] = 0.0
+    sizes[:] = 0.0
+    count = 0
+    for j in range(q):
+        coef = beta[j]
+        if coef == 0.0:
+            continue
+        row = source[rows[j]]
+        for t in range(q):
+            term = coef * np.float64(row[np.uint64(rows[t])])
+            part[t] += term
+            part_size[t] += abs(term)
+        count += 1
+        if count % SOME == 0:
+            s += part
+            sizes += part_size
+            part[:] = 0.0
+            part_size[:] = 0.0
+    s += part
+    sizes += part_size
 
 
 @jit

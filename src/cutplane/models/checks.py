@@ -8,7 +8,11 @@ import numpy as np
 import scipy.sparse
 
 from .._checks import check_integer
+from ..estimators import SVC, SVR, LinearSVC, OneClassSVM
 from ..structured.chain import ChainShape
+
+# Their coefficients, as in scikit-learn.
+MAY_BE_SPARSE = (LinearSVC, SVC, SVR, OneClassSVM)
 
 
 def check_model(model: Any) -> None:
@@ -28,6 +32,15 @@ def _check_array(model: Any, name: str, shape: tuple[int, ...], dtype: Any = np.
         raise ValueError(f"{name} must be {np.dtype(dtype)} of shape {shape}, got {found}")
 
 
+def _check_coef(model: Any, name: str, shape: tuple[int, int]) -> None:
+    """An array; of some also a sparse matrix, whose parts were checked when it was read."""
+    matrix: Any = getattr(model, name, None)
+    if not (isinstance(model, MAY_BE_SPARSE) and scipy.sparse.issparse(matrix)):
+        _check_array(model, name, shape)
+    elif matrix.shape != shape or matrix.dtype != np.float64:
+        raise ValueError(f"{name} must be float64 of shape {shape}, got {matrix.shape}")
+
+
 def _features(model: Any) -> int:
     return check_integer("n_features_in_", getattr(model, "n_features_in_", None), at_least=1)
 
@@ -42,7 +55,7 @@ def _classes(model: Any, most: int | None = None) -> int:
 
 
 def _linear(model: Any, outputs: int) -> None:
-    _check_array(model, "coef_", (outputs, _features(model)))
+    _check_coef(model, "coef_", (outputs, _features(model)))
     _check_array(model, "intercept_", (outputs,))
 
 
@@ -75,7 +88,7 @@ def _basis(model: Any, height: int, features: int | None = None) -> None:
     if not isinstance(support, np.ndarray) or support.ndim != 1 or support.dtype != np.int32:
         raise ValueError("support_ must hold row numbers")
     count = len(support)
-    _check_array(model, "dual_coef_", (height, count))
+    _check_coef(model, "dual_coef_", (height, count))
     if model.kernel == "precomputed":
         if count and not 0 <= support.min() <= support.max() < features:
             raise ValueError("support_ must hold numbers of training rows")

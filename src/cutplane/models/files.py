@@ -109,8 +109,8 @@ def load_model(path: Any) -> Any:
     Raises
     ------
     ValueError
-        If the file is damaged, from a newer version, or something else. Nothing in a file is
-        ever run, and no memory is taken for more than there is in the file.
+        If the file is damaged, from another version, or something else. Nothing in a file is
+        ever run. Arrays take the memory they have in the file, other values some times that.
     """
     file = store.read(path)
     header = file.header
@@ -132,6 +132,8 @@ def load_model(path: Any) -> Any:
         if "not registered" in str(error):
             raise ValueError(f"{name} cannot be loaded: {error}") from None
         raise damaged(name, f"its content is wrong ({error})") from None
+    except MemoryError:
+        raise ValueError(f"{name} needs more memory than there is") from None
     return _assembled(name, header, parameters, attributes)
 
 

@@ -27,6 +27,7 @@ from ..estimators import (
     RankSVM,
     SampledCutSVC,
 )
+from ..estimators._base import dense
 
 OPSET = 17
 IR_VERSION = 8
@@ -167,7 +168,7 @@ class _Graph:
 
 
 def _linear_svc(graph: _Graph, model: LinearSVC | MeasureSVC) -> tuple[str, str]:
-    return _classes(graph, model, graph.linear(graph.x, model.coef_.T, model.intercept_))
+    return _classes(graph, model, graph.linear(graph.x, dense(model.coef_).T, model.intercept_))
 
 
 def _sampled(graph: _Graph, model: SampledCutSVC) -> tuple[str, str]:

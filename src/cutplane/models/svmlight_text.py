@@ -18,6 +18,7 @@ from ..data.files import check_is_text, opened, output
 from ..data.svmlight import load_svmlight
 from ..data.svmlight_write import dump_svmlight
 from ..estimators import SVC, SVR, LinearSVC, MeasureSVC, RankSVM
+from ..estimators._base import dense
 
 VERSION = "SVM-light Version V6.02"
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
@@ -109,11 +110,11 @@ def _expansion(model: Any) -> _Expansion:
             float(model._gamma),
             float(model.coef0),
             model.support_vectors_,
-            model.dual_coef_[0],
+            dense(model.dual_coef_)[0],
             bias,
             int(model.shape_fit_[0]),
         )
-    return _Expansion("linear", 3, 1.0, 1.0, model.coef_, np.ones(1), bias, 0)
+    return _Expansion("linear", 3, 1.0, 1.0, dense(model.coef_), np.ones(1), bias, 0)
 
 
 # -- reading ------------------------------------------------------------------
@@ -247,7 +248,7 @@ def _model(name: str, settings: dict[str, str], vectors: Any, coef: np.ndarray) 
     machine.support_vectors_ = scipy.sparse.csr_matrix(vectors)[order]
     machine.support_ = order.astype(np.int32)
     machine.n_support_ = np.bincount(coef > 0.0, minlength=2).astype(np.int32)
-    machine.dual_coef_ = coef[None, order]
+    machine.dual_coef_ = scipy.sparse.csr_matrix(coef[None, order])
     machine.intercept_, machine.classes_ = bias, classes
     machine.n_features_in_ = vectors.shape[1]
     machine.shape_fit_ = (_whole(name, settings, "rows", least=0), vectors.shape[1])

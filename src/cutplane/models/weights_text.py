@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data.files import check_is_text, opened, output
 from ..estimators import LinearSVC, MeasureSVC, RankSVM
+from ..estimators._base import dense
 
 LONGEST_NUMBER = 1000
 
@@ -26,12 +27,13 @@ def save_weights(model: Any, path: Any) -> None:
     if not isinstance(model, LinearSVC | MeasureSVC | RankSVM):
         raise ValueError(f"{type(model).__name__} is not one vector of weights and a bias")
     check_is_fitted(model)
-    if len(model.coef_) > 1:
+    coef = dense(model.coef_)
+    if len(coef) > 1:
         raise ValueError(
-            f"this {type(model).__name__} has {len(model.coef_)} classes, the file has place for "
+            f"this {type(model).__name__} has {len(coef)} classes, the file has place for "
             "one vector of weights; save one model per class"
         )
-    numbers = [*model.coef_[0].tolist(), float(model.intercept_[0])]
+    numbers = [*coef[0].tolist(), float(model.intercept_[0])]
     with output(path) as file:
         file.write("".join(f"{number!r}\n" for number in numbers).encode())
 

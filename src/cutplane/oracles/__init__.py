@@ -2,7 +2,7 @@
 
 from .base import Oracle, Refreshing, Resumable
 from .linear import LinearOracle, RowOracle
-from .point import Cut, Line, Point
+from .point import Cut, Line, Point, Proof
 from .surface import Surface
 from .whole_surface import WholeSurface
 
@@ -12,6 +12,7 @@ __all__ = [
     "LinearOracle",
     "Oracle",
     "Point",
+    "Proof",
     "Refreshing",
     "Resumable",
     "RowOracle",

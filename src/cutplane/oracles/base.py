@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ..exec import Executor
-from .point import Cut, Line, Point
+from .point import Cut, Line, Point, Proof
 
 
 class Oracle(Protocol):
@@ -32,6 +32,14 @@ class Oracle(Protocol):
 
     def evaluate(self, w: np.ndarray, into: Point) -> None:
         """Move ``into`` to w and evaluate the risk there."""
+        ...
+
+    def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
+        """Move ``into`` to w, from the data alone, and prove upper bounds there.
+
+        Where rounding may have done more than ``tolerance`` to the risk, more digits are computed
+        if that is possible.
+        """
         ...
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:

@@ -38,6 +38,16 @@ class ChangedRows:
         """Have the next products computed from all rows."""
         self._age = MOST_UPDATES
 
+    @property
+    def age(self) -> int:
+        """Passes since all products were computed anew."""
+        return self._age
+
+    def restore(self, coef: np.ndarray, age: int) -> None:
+        """Be as after a pass with these coefficients."""
+        self._last[...] = coef
+        self._age = age
+
     def begin(self) -> None:
         """A pass over the blocks begins."""
         self._age = 0 if self._age >= MOST_UPDATES else self._age + 1

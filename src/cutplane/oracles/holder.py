@@ -156,6 +156,30 @@ class RowsHolder:
         self._products.scores(w, out)
         return [out]
 
+    def bounded(self, w: np.ndarray, scores: np.ndarray, errors: np.ndarray) -> None:
+        """Move the scores of a point to w, and bound their rounding."""
+        self._products.bounded(w, scores, errors)
+
+    def precise(
+        self, w: np.ndarray, bias: float, high: np.ndarray, low: np.ndarray, errors: np.ndarray
+    ) -> None:
+        """The same in twice the digits."""
+        self._products.precise(w, bias, high, low, errors)
+
+    def bounded_product(self, arguments: tuple[np.ndarray]) -> list[np.ndarray]:
+        """X·w and bounds on its rounding, for whoever asks."""
+        (w,) = arguments
+        outs = np.empty((2, len(self._matrix), *w.shape[1:]))
+        self._products.bounded(_writable(w), *outs)
+        return [outs]
+
+    def precise_product(self, arguments: tuple[np.ndarray, float]) -> list[np.ndarray]:
+        """The same in twice the digits."""
+        w, bias = arguments
+        outs = np.empty((3, len(self._matrix), *w.shape[1:]))
+        self._products.precise(_writable(w), bias, *outs)
+        return [outs]
+
     def plain_product(self, w: np.ndarray) -> list[np.ndarray]:
         """X·w without constant feature, whatever the problem is."""
         out = np.empty((len(self._matrix), *w.shape[1:]))
@@ -169,6 +193,14 @@ class RowsHolder:
     def gradients(self, coef: np.ndarray) -> list[np.ndarray]:
         """Xᵀ·coef, one sum for each node of the plan."""
         return list(self._products.gradients(coef))
+
+    def sums(self) -> list[tuple[int, np.ndarray]]:
+        """What the next gradients build on, for whoever has the coefficients."""
+        return [self._products.sums()]
+
+    def restore_sums(self, state: tuple[np.ndarray, int, np.ndarray]) -> None:
+        """Be as after gradients with coefficients that led to these sums."""
+        self._products.restore_sums(*state)
 
     def start_anew(self) -> None:
         """The next gradients are computed from all rows."""

@@ -10,6 +10,7 @@ are the plane that touches the risk at the scores.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 from ..data import BlockedMatrix
 from ..exec import Executor
 from ..risks import Risk, Targets
-from .point import Cut, Line, Point
+from .point import Cut, Line, Point, Proof, squared_norm
 from .products import Products, RowProducts, worth_updates
 from .remote import RemoteMatrix, RemotePasses, RemoteProducts
 from .row_surface import RowSurface
@@ -67,6 +68,7 @@ class LinearOracle:
         self.executor = surface.executor
         self.constant = constant
         self._w_shape = _w_shape(matrix, constant, surface.outputs)
+        self._proving: tuple[Point, ...] | None = None  # room for errors, and for more digits
         updates = worth_updates(len(matrix.blocks), matrix.numbers, self._w_shape)
         self._products: Products
         if products is not None:
@@ -100,6 +102,26 @@ class LinearOracle:
         into.w = shaped
         self._products.scores(shaped, into.scores)
         self.surface.settle(into)
+
+    def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
+        """Move ``into`` to w and prove upper bounds there: one product X·w.
+
+        Every rounding error of the scores, of the losses and of their sum is bounded. If that comes
+        to more than ``tolerance``, the scores are computed once more in twice the digits.
+        """
+        surface = self.surface
+        into.w = w.reshape(self._w_shape)
+        if self._proving is None:
+            self._proving = tuple(surface.new_point(into.w) for _ in range(3))
+        errors, low, high = self._proving
+        self._products.bounded(into.w, into.scores, errors.scores)
+        surface.settle(into)
+        risk = surface.upper(into, None, errors.scores)
+        if not risk - into.risk <= tolerance:
+            self._products.precise(into.w, into.bias, high.scores, low.scores, errors.scores)
+            better = surface.upper(high, low.scores, errors.scores)
+            risk = better if math.isnan(risk) or better < risk else risk
+        return Proof(risk, squared_norm(self.regularised(into.w)))
 
     def refresh(self, point: Point) -> None:
         """Compute a point anew from its w, and depend on nothing else that was before."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..loops.bounded import MANY, ROUNDING
 from ..risks import Scores
 from .line import Height
 from .search import Bracket
@@ -19,6 +20,27 @@ class Cut:
     offset: float
 
 
+@dataclass(frozen=True)
+class Proof:
+    """What has been proved of a point.
+
+    Attributes
+    ----------
+    risk : float
+        The risk in exact arithmetic is no larger.
+    squared_norm : float
+        Nor is |w|².
+    """
+
+    risk: float
+    squared_norm: float
+
+
+def squared_norm(w: np.ndarray) -> float:
+    """At least |w|² in exact arithmetic; numpy adds up in pairs."""
+    return float(np.sum(np.square(w))) * (1.0 + MANY * ROUNDING)
+
+
 def _no_numbers() -> np.ndarray:
     return np.empty(0)
 
@@ -29,7 +51,8 @@ class Point:
 
     ``scores`` are without the bias b, which is kept apart. ``coef`` and ``offset`` are
     the plane that touches a risk of all scores at once there; sums over rows leave
-    them empty, because theirs is as cheap to compute as to keep. ``tolerance`` is how far above the
+    them empty, because theirs is as cheap to compute as to keep. A ``coef`` of integers is a
+    labelling of the rows, by columns of the scores. ``tolerance`` is how far above the
     minimum over a free bias the risk may be, and ``bracket`` where the bias was found.
     """
 

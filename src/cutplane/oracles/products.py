@@ -5,15 +5,17 @@ A constant feature, never stored, may stand behind the others: c in every row.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..data import BlockedMatrix, BlockSum
 from ..data.block_sum import room_for
-from ..data.blocks import Block
+from ..data.blocks import Block, CSRBlock, RowMajorBlock
 from ..data.parts import SumPlan
 from ..exec import Executor
+from ..loops import bounded
 from .changes import ChangedRows
 
 # Stored numbers from which on it pays to bring cuts up to date. Below, sums that cancel exactly
@@ -26,6 +28,14 @@ class Products(Protocol):
 
     def scores(self, w: np.ndarray, out: Any) -> None:
         """out = X·w."""
+        ...
+
+    def bounded(self, w: np.ndarray, scores: Any, errors: Any) -> None:
+        """scores = X·w, and bounds on what rounding has done to them."""
+        ...
+
+    def precise(self, w: np.ndarray, bias: float, high: Any, low: Any, errors: Any) -> None:
+        """high + low = X·w + bias in twice the digits, and bounds on the rest."""
         ...
 
     def gradient(self, coef: Any) -> np.ndarray:
@@ -91,6 +101,34 @@ class RowProducts:
 
         self._matrix.run(part, self._executor)
 
+    def bounded(self, w: np.ndarray, scores: np.ndarray, errors: np.ndarray) -> None:
+        self._bounded(w, 0.0, (scores, errors))
+
+    def precise(
+        self, w: np.ndarray, bias: float, high: np.ndarray, low: np.ndarray, errors: np.ndarray
+    ) -> None:
+        self._bounded(w, bias, (high, low, errors))
+
+    def _bounded(self, w: np.ndarray, bias: float, outs: tuple[np.ndarray, ...]) -> None:
+        """Scores and bounds into two arrays, or scores of twice the digits into three."""
+        columns = w.reshape(len(w), -1)
+        start = np.full(columns.shape[1], bias)
+        if self._constant:  # the model's own intercept, which has been rounded as well
+            start += self._constant * columns[-1]
+            columns = columns[:-1]
+        if not np.any(columns):
+            for out in outs:
+                out[...] = 0.0
+            outs[0][...] = start if w.ndim > 1 else start[0]
+            return
+        tables = [out.reshape(len(self._matrix), -1) for out in outs]
+
+        def part(k: int, block: Block) -> None:
+            parts = [table[self._matrix.slice(k)] for table in tables]
+            bounded_scores(block, columns, start, parts)
+
+        self._matrix.run(part, self._executor)
+
     def gradient(self, coef: np.ndarray) -> np.ndarray:
         return self.gradients(coef)[0]
 
@@ -113,3 +151,33 @@ class RowProducts:
     def start_anew(self, forget: bool = False) -> None:
         if self._changes is not None:
             self._changes.start_anew()
+
+    def sums(self) -> tuple[int, np.ndarray]:
+        """What the next gradient builds on besides the last coefficients, if it does: how old it
+        is, and the sums of all blocks.
+        """
+        assert self._changes is not None
+        return self._changes.age, self._sum.held()
+
+    def restore_sums(self, coef: np.ndarray, age: int, sums: np.ndarray) -> None:
+        """Be as after a gradient with these coefficients, which left these sums."""
+        assert self._changes is not None
+        self._changes.restore(coef, age)
+        self._sum.restore(sums)
+
+
+def bounded_scores(
+    block: Block, w: np.ndarray, start: np.ndarray, outs: Sequence[np.ndarray]
+) -> None:
+    """X·w + start of a block, by the loops of ``bounded``; the precise ones have 3 outputs."""
+    precise = len(outs) == 3
+    kernel: Any
+    if isinstance(block, CSRBlock):
+        kernel = bounded.precise_csr_scores if precise else bounded.csr_scores
+        kernel(block.values, block.indices, block.starts, w, start, *outs)
+    elif isinstance(block, RowMajorBlock):
+        kernel = bounded.precise_dense_scores if precise else bounded.dense_scores
+        kernel(block.x, w, start, *outs)
+    else:
+        kernel = bounded.precise_column_scores if precise else bounded.column_scores
+        kernel(block.xt, block.first, w, start, *outs)

@@ -19,6 +19,10 @@ from .changes import MOST_UPDATES
 from .holder import COEF, RowTask, Slot, Task
 from .rounds import Rounds
 
+# Bytes of coefficients that the log keeps before it is cut short. The sums of blocks that take
+# their place are at most 32 MB in all, or eight vectors of the length of w.
+LOG_BYTES = 1 << 28
+
 
 class RemoteMatrix:
     """A design matrix whose rows are held by a crew.
@@ -121,6 +125,7 @@ class RemoteProducts:
         self._matrix = matrix
         self.updates = updates
         self._gradients = 0  # since all were computed anew
+        self._logged = 0  # bytes of their coefficients
         self.rounds.post("begin", Task(shape, constant, updates))
         self.rounds.keep()
 
@@ -130,6 +135,24 @@ class RemoteProducts:
         else:
             copies = [w] * len(self._matrix.plans)
             np.concatenate(self.rounds.ask("product", shares=copies), out=out)
+
+    def bounded(self, w: np.ndarray, scores: Any, errors: Any) -> None:
+        if isinstance(scores, Slot):
+            self.rounds.post("bounded", w, scores, errors)
+        else:
+            self._gather("bounded_product", (w,), (scores, errors))
+
+    def precise(self, w: np.ndarray, bias: float, high: Any, low: Any, errors: Any) -> None:
+        if isinstance(high, Slot):
+            self.rounds.post("precise", w, bias, high, low, errors)
+        else:
+            self._gather("precise_product", (w, bias), (high, low, errors))
+
+    def _gather(self, name: str, arguments: tuple[Any, ...], outs: Sequence[np.ndarray]) -> None:
+        """Several numbers per score, from all members."""
+        answers = self.rounds.ask(name, shares=[arguments] * len(self._matrix.plans))
+        for k, out in enumerate(outs):
+            np.concatenate([answer[k] for answer in answers], out=out)
 
     def gradient(self, coef: Any) -> np.ndarray:
         if isinstance(coef, Slot):
@@ -142,11 +165,24 @@ class RemoteProducts:
             coef = coef.copy() if self.updates else coef
             shares = [coef[rows] for rows in self._matrix.member_rows()]
             sums = self.rounds.ask("gradients", shares=shares, lasting=self.updates)
+            gradient = self._matrix.add_up(sums)
+            self._logged += coef.nbytes if self.updates else 0
+            if self._logged > LOG_BYTES:
+                self._cut_log_short(shares)
+            return gradient
         return self._matrix.add_up(sums)
+
+    def _cut_log_short(self, shares: Sequence[np.ndarray]) -> None:
+        """Keep the sums that all gradients led to, instead of the coefficients of each."""
+        states = self.rounds.ask("sums")
+        self.rounds.begin()
+        self.rounds.note("restore_sums", [(c, *s) for c, s in zip(shares, states, strict=True)])
+        self._logged = 0
 
     def start_anew(self, forget: bool = False) -> None:
         self._gradients = 0
         if forget:
+            self._logged = 0
             self.rounds.begin()
         self.rounds.post("start_anew")
 
@@ -206,6 +242,9 @@ class RemotePasses:
 
     def value(self, at: Scores) -> list[float]:
         return self._rounds.ask("value", at)
+
+    def upper(self, at: Scores, low: Any, errors: Any) -> list[float]:
+        return self._rounds.ask("upper", at, low, errors)
 
     def line_slopes(self, start: Scores, end: Scores, steps: np.ndarray) -> list[np.ndarray]:
         return self._rounds.ask("line_slopes", start, end, steps)

@@ -55,6 +55,10 @@ class Rounds:
             self._crew.round(batch)
         self._base = len(self._crew.log)
 
+    def note(self, method: str, shares: Sequence[Any]) -> None:
+        """An order that brings a member to the state in which all of them are now."""
+        self._crew.log.append(Order(method, (), shares, lasting=True))
+
     def set_base(self, base: int) -> None:
         """How much of the log matters until the end."""
         self._base = base

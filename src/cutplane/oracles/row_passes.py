@@ -14,6 +14,7 @@ import numpy as np
 
 from ..exec import Executor
 from ..loops import vectors
+from ..loops.bounded import ROUNDING
 from ..risks import Risk, Scores, Targets
 
 Result = TypeVar("Result")
@@ -62,6 +63,13 @@ class Passes(Protocol):
         """Fill in coefficients: ``1 − part`` of those at the bias ``low``, ``part`` of the other's.
 
         Any such mixture is the plane of a cut.
+        """
+        ...
+
+    def upper(self, at: Scores, low: Any, errors: Any) -> list[float]:
+        """At least Σ weight·loss, of scores that are off by ``errors`` at most.
+
+        ``low`` are further digits of the scores, if there are any.
         """
         ...
 
@@ -127,6 +135,16 @@ class RowPasses:
 
     def value(self, at: Scores) -> list[float]:
         return self._run(lambda rows, targets: self._risk.value(at[rows], targets))
+
+    def upper(self, at: Scores, low: np.ndarray | None, errors: np.ndarray) -> list[float]:
+        def part(rows: slice, targets: Targets) -> float:
+            scores, error = at.values[rows], errors[rows]
+            if at.bias:
+                scores = scores + at.bias
+                error = error + ROUNDING * np.abs(scores)
+            return self._risk.upper(scores, 0.0 if low is None else low[rows], error, targets)
+
+        return self._run(part)
 
     def line_slopes(self, start: Scores, end: Scores, steps: np.ndarray) -> list[np.ndarray]:
         return self._run(

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..exec import Executor, SerialExecutor
+from ..loops.bounded import MANY, ROUNDING
 from ..risks import Risk, Targets
 from .point import Line, Point
 from .row_passes import Passes, RowPasses, in_order
@@ -88,6 +89,10 @@ class RowSurface(Surface):
     def settle_again(self, point: Point) -> None:
         # With the same bias, so that runs that do this more often go the same way.
         point.risk = sum(self.passes.value(point.view())) / self.total
+
+    def upper(self, point: Point, low: Any, errors: Any) -> float:
+        value = sum(self.passes.upper(point.view(), low, errors))
+        return value / self.total * (1.0 + (MANY + len(self.slices)) * ROUNDING)
 
     def _blend_scores(self, start: Point, end: Point, k: float, into: Point) -> None:
         into.bias = start.bias + k * (end.bias - start.bias)

@@ -34,8 +34,9 @@ import numpy as np
 
 from ..exec import Executor
 from ..kernels import KernelMatrix
+from ..loops.bounded import MANY, ROUNDING
 from ..risks import Risk, Targets
-from .point import Cut, Line, Point
+from .point import Cut, Line, Point, Proof, squared_norm
 from .row_surface import RowSurface
 from .span import CutSpan, Expansion, ScoreTable
 from .surface import Surface
@@ -140,6 +141,11 @@ class SpanOracle(ABC):
     @abstractmethod
     def evaluate(self, w: np.ndarray, into: Point) -> None:
         """Move ``into`` to w."""
+
+    def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
+        """Move ``into`` to w. What rounding does to kernel values and scores is not bounded."""
+        self.evaluate(w, into)
+        return Proof(into.risk * (1.0 + MANY * ROUNDING), squared_norm(w))
 
     @abstractmethod
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
@@ -281,6 +287,24 @@ class SurfaceOracle(WholeOracle):
         factors = self.span.factors(w)
         self.surface.run_numbers(lambda k: self.table.combine(k, factors, into.scores))
         self.surface.settle(into)
+
+    def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
+        """Move ``into`` to w, from kernel values of its own unless cuts are sampled.
+
+        Those are as many as for one exact cut. With samples they would be as many as for all cuts
+        together, and the lower bound is an estimate anyway.
+        """
+        if not self.exact:
+            return super().prove(w, into, tolerance)
+        expansion = self.span.expand(w)
+        into.w = w
+        into.scores[...] = 0.0
+        if len(expansion.rows):
+            into.scores[...] = self.scores_of(expansion)
+        self.surface.settle(into)
+        squared = max(0.0, product(expansion.coef, into.scores[expansion.rows]))
+        above = 1.0 + MANY * ROUNDING
+        return Proof(into.risk * above, squared * above)
 
     def cut(
         self, start: Point, end: Point | None = None, k: float = 0.0, level: Level | None = None

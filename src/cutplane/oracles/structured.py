@@ -24,7 +24,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ..exec import Executor
-from .point import Cut, Line, Point
+from .point import Cut, Line, Point, Proof, squared_norm
 from .whole_surface import PlaneSurface
 
 
@@ -197,6 +197,14 @@ class StructuredOracle:
         into.w = w
         self.model.score(w, into.scores, self.executor)
         self.surface.settle(into)
+
+    def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
+        """Move ``into`` to w: one pass of inference.
+
+        The risk is what the inference says: what rounding does inside of it is not bounded.
+        """
+        self.evaluate(w, into)
+        return Proof(self.surface.upper(into, None, None), squared_norm(into.w))
 
     @staticmethod
     def _has_scores(point: Point) -> bool:

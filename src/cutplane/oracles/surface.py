@@ -17,6 +17,7 @@ import numpy as np
 
 from ..exec import Executor
 from ..loops import vectors
+from ..loops.bounded import MANY, ROUNDING
 from .line import Height, minimise_convex
 from .point import Line, Point
 
@@ -103,6 +104,14 @@ class Surface(ABC):
     def settle_again(self, point: Point) -> None:
         """Evaluate the risk where scores have changed by no more than rounding."""
         self.settle(point)
+
+    def upper(self, point: Point, low: Any, errors: Any) -> float:
+        """At least the risk at the scores of a point, which are off by ``errors`` at most.
+
+        ``low`` are further digits of the scores, if there are any; the point has not been settled
+        then. Here the risk is taken as it was found, but for the rounding of a sum.
+        """
+        return point.risk * (1.0 + MANY * ROUNDING)
 
     @abstractmethod
     def coefficients(self, point: Point) -> tuple[np.ndarray, float]:

@@ -105,6 +105,13 @@ class WholeSurface(PlaneSurface):
         self.evaluations += 1
         point.risk, point.offset = self.risk.evaluate(point.scores, point.coef, self.executor)
 
+    def upper(self, point: Point, low: np.ndarray | None, errors: np.ndarray) -> float:
+        error = float(np.max(errors))
+        if low is not None:
+            self.settle(point)
+            error += float(np.max(np.abs(low)))
+        return point.risk + self.risk.rounding(point.scores, error)
+
     def slopes(self, line: Line) -> Callable[[Point], float]:
         way = line.end.scores - line.start.scores
         return lambda point: float(np.einsum("i,i->", point.coef, way))

@@ -1,6 +1,6 @@
-"""Progress of the decomposition solver: the violation it fights and the variables that take part.
+"""Progress of the decomposition solver: the gap or violation, and the variables that take part.
 
-a against b  iteration   42  violation 0.031   dual 122.345    8,192 active  3.2 s
+a against b  iteration   42  gap 0.3 %     dual 122.345    8,192 active  3.2 s
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from .line import Line, format_seconds
+from .line import Line, format_percent, format_seconds
 from .progress import showing
 
 if TYPE_CHECKING:
-    from ..dual import DualIteration
+    from ..dual import DualIteration, DualSettings
 
 Observer = Callable[["DualIteration"], None]
 
@@ -24,17 +24,18 @@ class DualLine(Line):
     Parameters
     ----------
     label : str
-    tol : float
-        The violation at which the fit will stop.
+    settings : DualSettings
+        Say at which gap or violation the fit will stop.
     """
 
-    def __init__(self, label: str, tol: float) -> None:
-        super().__init__(label, tol)
+    def __init__(self, label: str, settings: DualSettings) -> None:
+        known = settings.stopping in ("relative", "kkt")
+        super().__init__(label, settings.tol if known else None)
+        self.by_violation = settings.stopping == "kkt"
 
-    @staticmethod
-    def distance(record: Any) -> float:
+    def distance(self, record: Any) -> float:  # type: ignore[override]
         """What must fall to the target."""
-        return record.violation
+        return record.violation if self.by_violation else record.relative_gap
 
     def columns(self) -> dict[str, str]:
         """The parts of the line, in order, by name."""
@@ -43,18 +44,24 @@ class DualLine(Line):
             return super().columns()
         columns = {"label": self.label} if self.label else {}
         columns["iteration"] = f"iteration {record.number:4d}"
-        columns["gap"] = f"violation {record.violation:<8.2g}"
-        if not self.finished:
-            columns["target"] = f"goal {self.target:.2g}"
+        if self.by_violation:
+            columns["gap"] = f"violation {record.violation:<8.2g}"
+        else:
+            columns["gap"] = f"gap {format_percent(record.relative_gap):8}"
+        if self.target is not None and not self.finished:
+            goal = f"{self.target:.2g}" if self.by_violation else format_percent(self.target)
+            columns["target"] = f"goal {goal}"
         columns["dual"] = f"dual {record.dual:<9.6g}"
         columns["cuts"] = f"{record.active:7,d} active"
         columns["seconds"] = f"{format_seconds(self.seconds):>6}"
-        if not self.finished:
+        if self.target is not None and not self.finished:
             columns["left"] = self.time_left()
         return columns
 
 
-def dual_progress(verbose: int, label: str, tol: float) -> AbstractContextManager[Observer]:
+def dual_progress(
+    verbose: int, label: str, settings: DualSettings
+) -> AbstractContextManager[Observer]:
     """Show how a fit by decomposition is doing while the block runs.
 
     Parameters
@@ -63,12 +70,12 @@ def dual_progress(verbose: int, label: str, tol: float) -> AbstractContextManage
         0 shows nothing, 1 and more the progress.
     label : str
         Name of the fit, at the head of its line.
-    tol : float
-        The violation at which the fit will stop.
+    settings : DualSettings
+        Say at which gap or violation the fit will stop.
     """
     if verbose <= 0:  # a fit may consist of hundreds of problems of which each takes 0.1 ms
         return nullcontext(_ignore)
-    return showing(verbose, DualLine(label, tol))
+    return showing(verbose, DualLine(label, settings))
 
 
 def _ignore(record: DualIteration) -> None:

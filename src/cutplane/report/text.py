@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from .places import is_terminal
 
+Stream = IO[str] | io.TextIOBase
+
 
 def print_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], stream: IO[str] | None = None
+    head: Sequence[str], rows: Sequence[Sequence[str]], stream: Stream | None = None
 ) -> None:
     """Print a table, set off by empty lines: names at the left, then values.
 
@@ -38,7 +41,7 @@ def print_table(
         table.add_column(title, justify="left" if k == 0 else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False, markup=False, file=stream).print(table)
+    Console(highlight=False, markup=False, file=cast(IO[str], stream)).print(table)
 
 
 def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -54,14 +57,14 @@ def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]
     ]
 
 
-def print_facts(facts: Mapping[str, str], stream: IO[str] | None = None) -> None:
+def print_facts(facts: Mapping[str, str], stream: Stream | None = None) -> None:
     """Print names and what is to say about them, one line each."""
     for name, text in facts.items():
         print(f"{name:<12}{text}", file=stream)
     (stream or sys.stdout).flush()
 
 
-def print_json(content: Mapping[str, Any], stream: IO[str] | None = None) -> None:
+def print_json(content: Mapping[str, Any], stream: Stream | None = None) -> None:
     """Print one JSON object on one line; what JSON cannot say is null."""
     print(json.dumps(_sayable(content), allow_nan=False), file=stream, flush=True)
 

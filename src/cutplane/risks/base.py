@@ -25,6 +25,7 @@ import numpy as np
 
 from ..exec import Executor
 from ..loops import rows as loops
+from ..loops.bounded import FEW, MANY, ROUNDING
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,15 @@ class Risk(ABC):
         """Σ weight·loss."""
 
     @abstractmethod
+    def upper(
+        self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
+    ) -> float:
+        """At least Σ weight·loss at scores that are high + low, off by ``error`` at most.
+
+        Whatever floating point has done to the loss and to the sum is part of it.
+        """
+
+    @abstractmethod
     def coefficients(
         self,
         scores: np.ndarray,
@@ -135,6 +145,24 @@ class LossRisk(Risk):
     def value(self, scores: Scores, targets: Targets) -> float:
         return loops.value(self.loss, scores.values, scores.bias, targets.labels, targets.weights)
 
+    def upper(
+        self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
+    ) -> float:
+        if self.loss.of_margin is not None:
+            # Near the margin 1 − y·high is exact, so that the digits in ``low`` count.
+            margins = (1.0 - targets.labels * high) - targets.labels * low
+            margins += error + FEW * ROUNDING * np.abs(margins)
+            losses = self.loss.of_margin(np.maximum(0.0, margins))
+            return float(np.sum(targets.weights * losses)) * (1.0 + MANY * ROUNDING)
+        # Up to the ends of an interval no slope of a convex loss is steeper than at one of them.
+        error = error + np.abs(low)
+        slopes = np.empty((2, *high.shape))
+        self.coefficients(high - error, 0.0, 0.0, 0.0, targets, slopes[0])
+        self.coefficients(high + error, 0.0, 0.0, 0.0, targets, slopes[1])
+        value = self.value(Scores(high, 0.0), targets)
+        value += float(np.sum(error * np.abs(slopes).max(axis=0)))
+        return value * (1.0 + (len(high) + MANY) * ROUNDING)
+
     def coefficients(
         self,
         scores: np.ndarray,
@@ -180,7 +208,8 @@ class LossRisk(Risk):
 class WholeRisk(ABC):
     """A convex risk of all scores at once, piecewise linear and ≥ 0, with its own targets.
 
-    It does not depend on how the work is divided, to the last bit.
+    It does not depend on how the work is divided, to the last bit. If no score changes by more
+    than e, it changes by 2e at most: it is a mean over pairs of rows, or less than that.
     """
 
     #: Number of scores.
@@ -205,6 +234,14 @@ class WholeRisk(ABC):
         -------
         value, offset : float
         """
+
+    def rounding(self, scores: np.ndarray, error: float) -> float:
+        """How far above its value here the risk of scores that are ``error`` away may be, at most.
+
+        The value is an offset in [0, 1] plus Σ coef·scores, sums over the rows with Σ |coef| ≤ 2.
+        """
+        size = 1.0 + 2.0 * float(np.max(np.abs(scores), initial=0.0))
+        return 2.0 * error + (self.rows + MANY) * ROUNDING * size
 
     @abstractmethod
     def digest(self) -> bytes:

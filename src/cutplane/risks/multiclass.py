@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..loops import multiclass as loops
+from ..loops.bounded import FEW, MANY, ROUNDING
 from .base import Risk, Scores, Targets
 
 
@@ -21,6 +22,21 @@ class CrammerSingerRisk(Risk):
 
     def value(self, scores: Scores, targets: Targets) -> float:
         return loops.value(scores.values, targets.labels, targets.weights)
+
+    def upper(
+        self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
+    ) -> float:
+        rows, labels = np.arange(len(high)), targets.labels
+        own = high[rows, labels][:, None]
+        low = np.broadcast_to(low, high.shape)
+        apart = high - own
+        part = apart - high
+        rest = (high - (apart - part)) - (own + part)  # apart + rest is exact
+        # Near the margin apart + 1 is exact, so that the smaller digits count.
+        above = (apart + 1.0) + (rest + (low - low[rows, labels][:, None]))
+        above += error + error[rows, labels][:, None] + FEW * ROUNDING * np.abs(above)
+        above[rows, labels] = 0.0
+        return float(np.sum(targets.weights * above.max(axis=1))) * (1.0 + MANY * ROUNDING)
 
     def coefficients(
         self,

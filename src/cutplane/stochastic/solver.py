@@ -93,8 +93,11 @@ class StochasticSolver(IterativeSolver):
         if self._best is None or objective < self._best.primal:
             self._keep(self.point)
         self.bound.add_point(self.point)
-        self.dual = max(self.dual, self.bound.value())
+        self._raise(self.bound.value())
         return objective
+
+    def _stalled(self) -> bool:
+        return False  # chance may bring more after many epochs
 
     def _out_of_time(self) -> bool:
         return self.watch.elapsed() >= self.stop.time_limit

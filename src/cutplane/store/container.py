@@ -1,15 +1,20 @@
-"""A file of a JSON header and arrays. No pickle: reading one runs nothing and imports nothing.
+"""A file of values and arrays in the safetensors format. No pickle: reading one runs nothing.
 
-    magic       8 bytes, as PNG's: shows copies that changed the ends of lines
-    version     uint32
-    length      uint64, bytes of the header
-    digest      32 bytes, SHA-256 of the three above and the header
-    header      JSON in UTF-8: {"kind", "writer", "content", "arrays"}
-    arrays      one after the other, each begins at a multiple of 64 bytes, zeros between
+    length      uint64, little-endian: bytes of the header
+    header      JSON in UTF-8, padded with spaces
+    arrays      one after the other, flat, little-endian
 
-All numbers are little-endian. The header lists of each array its type, its number of elements,
-where it starts and its own SHA-256, so every byte of the file is covered, and the header alone
-can be read and trusted. Sizes must add up to that of the file before memory is taken for
+The header names of each array "0", "1", … its type, length and place, as the format has it, and
+holds under "__metadata__", all as text:
+
+    cutplane    version of what is said here
+    sha256      of length and header, with zeros in the place of these 64 digits
+    data        SHA-256 of the arrays
+    kind, writer
+    content     JSON: the values, see ``values``
+
+So every byte of the file is covered, and the header alone can be read and trusted. Any reader of
+safetensors gets the arrays. Sizes must add up to that of the file before memory is taken for
 them; from a pipe memory is taken as the bytes come.
 """
 
@@ -17,7 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import struct
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,31 +31,21 @@ import numpy as np
 
 from ..data.files import Input, opened, output
 
-MAGIC = b"\x89CUT\r\n\x1a\n"
-VERSION = 1
-PREAMBLE = struct.Struct("<8sIQ32s")
-ALIGNMENT = 64
+VERSION = 2
+OLD_MAGIC = b"\x89CUT"  # of version 1
+BEGIN = re.compile(rb'\{"__metadata__":\{"cutplane":"(\d{1,9})"')
+PREFIX = f'{{"__metadata__":{{"cutplane":"{VERSION}","sha256":"'.encode()
+DIGITS = slice(8 + len(PREFIX), 8 + len(PREFIX) + 64)
 PIECE = 1 << 20
-MOST_HEADER = 1 << 31
-DTYPES = frozenset(
-    ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8")
-)
+MOST_HEADER = 100_000_000  # as all readers of safetensors have it
+# Bytes that a compressed file may decompress to, at least, and per byte of it: gzip reaches 1032.
+EXPANDED, EXPANSION = 1 << 26, 1100
+DTYPES = {
+    **{"|b1": "BOOL", "|i1": "I8", "|u1": "U8", "<i2": "I16", "<u2": "U16", "<i4": "I32"},
+    **{"<u4": "U32", "<i8": "I64", "<u8": "U64", "<f2": "F16", "<f4": "F32", "<f8": "F64"},
+}
+_NUMPY = {name: np.dtype(dtype) for dtype, name in DTYPES.items()}
 PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What the header says of an array: its type, elements, first byte in the file, SHA-256."""
-
-    dtype: np.dtype
-    count: int
-    start: int
-    digest: str
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return self.count * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
@@ -68,11 +63,14 @@ class Header:
         Program and version that wrote it.
     content : any
         The values, in JSON's types.
-    arrays : tuple of Entry
-    length : int
-        Bytes up to the end of the header.
+    arrays : tuple of (dtype, int)
+        Types and numbers of elements.
+    size : int
+        Bytes of the whole file.
     digest : str
-        SHA-256 of the header, which has those of the arrays: identifies the content.
+        SHA-256 of the header, which has that of the arrays: identifies the content.
+    data : str
+        SHA-256 of the arrays.
     """
 
     name: str
@@ -80,14 +78,10 @@ class Header:
     kind: str
     writer: str
     content: Any
-    arrays: tuple[Entry, ...]
-    length: int
+    arrays: tuple[tuple[np.dtype, int], ...]
+    size: int
     digest: str
-
-    @property
-    def size(self) -> int:
-        """Bytes of the whole file."""
-        return self.arrays[-1].start + self.arrays[-1].size if self.arrays else self.length
+    data: str
 
 
 @dataclass(frozen=True)
@@ -113,17 +107,12 @@ def write(target: Any, kind: str, content: Any, arrays: Sequence[np.ndarray]) ->
         Stored flat, in the order of their memory; of a type in DTYPES but for the byte order.
     """
     flat = [_little_endian(array) for array in arrays]
-    entries, header = _header(kind, content, flat)
-    head = PREAMBLE.pack(MAGIC, VERSION, len(header), b"")[: -hashlib.sha256().digest_size]
-    preamble = head + hashlib.sha256(head + header).digest()
+    head = _head(kind, content, flat)
     try:
         with output(target) as file:
-            file.write(preamble + header)
-            position = len(preamble) + len(header)
-            for entry, array in zip(entries, flat, strict=True):
-                file.write(bytes(entry.start - position))
+            file.write(head)
+            for array in flat:
                 file.write(array.data.cast("B") if array.size else b"")
-                position = entry.start + entry.size
     except OSError as error:  # of a temporary file beside the target
         if error.errno is None or isinstance(error, BrokenPipeError):
             raise
@@ -138,35 +127,34 @@ def _little_endian(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array, dtype=dtype)
 
 
-def _header(kind: str, content: Any, arrays: Sequence[np.ndarray]) -> tuple[list[Entry], bytes]:
-    """Where the arrays are, and the header that says so."""
+def _head(kind: str, content: Any, arrays: Sequence[np.ndarray]) -> bytes:
+    """All up to the arrays."""
     from .. import __version__
 
-    digests = [hashlib.sha256(array.data).hexdigest() for array in arrays]
-    first = ALIGNMENT
-    while True:  # where the arrays start depends on the length of the text that says it
-        entries, position = [], first
-        for array, digest in zip(arrays, digests, strict=True):
-            position += -position % ALIGNMENT
-            entries.append(Entry(array.dtype, array.size, position, digest))
-            position += array.nbytes
-        text = json.dumps(
-            {
-                "kind": kind,
-                "writer": f"cutplane {__version__}",
-                "content": content,
-                "arrays": [
-                    {"dtype": e.dtype.str, "count": e.count, "start": e.start, "sha256": e.digest}
-                    for e in entries
-                ],
-            },
-            allow_nan=False,
-            separators=(",", ":"),
-        ).encode()
-        end = PREAMBLE.size + len(text)
-        if end <= first:
-            return entries, text + b" " * (first - end if arrays else 0)
-        first = end + -end % ALIGNMENT
+    data = hashlib.sha256()
+    entries, position = {}, 0
+    for number, array in enumerate(arrays):
+        data.update(array.data)
+        entries[str(number)] = {
+            "dtype": DTYPES[array.dtype.str],
+            "shape": [array.size],
+            "data_offsets": [position, position := position + array.nbytes],
+        }
+    metadata = {
+        "cutplane": str(VERSION),
+        "sha256": "0" * 64,
+        "data": data.hexdigest(),
+        "kind": kind,
+        "writer": f"cutplane {__version__}",
+        "content": json.dumps(content, allow_nan=False, separators=(",", ":")),
+    }
+    text = json.dumps({"__metadata__": metadata, **entries}, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    if len(text) > MOST_HEADER:
+        raise ValueError(f"values that are no arrays take {len(text)} bytes, over {MOST_HEADER}")
+    head = bytearray(len(text).to_bytes(8, "little") + text)
+    head[DIGITS] = hashlib.sha256(head).hexdigest().encode()
+    return bytes(head)
 
 
 # -- reading ------------------------------------------------------------------
@@ -192,19 +180,18 @@ def read(source: Any) -> Content:
     """
     with opened(source) as file:
         header = _read_header(file)
-        position = header.length
+        digest = hashlib.sha256()
         arrays = []
-        for number, entry in enumerate(header.arrays):
-            if any(_read_exactly(file, entry.start - position)):
-                raise damaged(file.name, f"bytes before array {number} are not zero")
-            data = _read_exactly(file, entry.size)
-            if hashlib.sha256(data).hexdigest() != entry.digest:
-                raise damaged(file.name, f"array {number} does not fit its SHA-256")
-            array = np.frombuffer(data, dtype=entry.dtype)
-            if entry.dtype == np.bool_ and np.any(array.view(np.uint8) > 1):
+        for dtype, count in header.arrays:
+            data = _read_exactly(file, count * dtype.itemsize)
+            digest.update(data)
+            arrays.append(np.frombuffer(data, dtype=dtype))
+        if digest.hexdigest() != header.data:
+            raise damaged(file.name, "the arrays do not fit their SHA-256")
+        for number, array in enumerate(arrays):
+            if array.dtype == np.bool_ and np.any(array.view(np.uint8) > 1):
                 raise damaged(file.name, f"array {number} has truth values other than 0 and 1")
-            arrays.append(array.astype(entry.dtype.newbyteorder("="), copy=False))
-            position = entry.start + entry.size
+            arrays[number] = array.astype(array.dtype.newbyteorder("="), copy=False)
         if file.read_into(memoryview(bytearray(1))):
             raise damaged(file.name, "there is more after its end")
         return Content(header, tuple(arrays))
@@ -215,20 +202,28 @@ def damaged(name: str, cause: str) -> ValueError:
     return ValueError(f"{name} is damaged: {cause}; use another copy of the file")
 
 
+def begins_like_ours(begin: bytes) -> bool:
+    """Whether a file that begins so, with 64 bytes, is one of ours, of any version."""
+    return begin.startswith(OLD_MAGIC) or BEGIN.match(begin, 8) is not None
+
+
 def _read_exactly(file: Input, size: int) -> bytearray:
     """So many bytes; never much more memory than there are bytes."""
-    if file.size is not None:  # the size of the file has been checked
-        data = bytearray(size)
-        filled = file.read_into(memoryview(data))
-    else:
-        data, filled = bytearray(), 0
-        while filled < size:
-            piece = bytearray(min(PIECE, size - filled))
-            count = file.read_into(memoryview(piece))
-            data += piece[:count]
-            filled += count
-            if count < len(piece):
-                break
+    try:
+        if file.size is not None:  # the size of the file has been checked
+            data = bytearray(size)
+            filled = file.read_into(memoryview(data))
+        else:
+            data, filled = bytearray(), 0
+            while filled < size:
+                piece = bytearray(min(PIECE, size - filled))
+                count = file.read_into(memoryview(piece))
+                data += piece[:count]
+                filled += count
+                if count < len(piece):
+                    break
+    except MemoryError:
+        raise ValueError(f"{file.name} needs more memory than there is") from None
     if filled < size:
         raise damaged(file.name, "it ends too early")
     return data
@@ -236,57 +231,64 @@ def _read_exactly(file: Input, size: int) -> bytearray:
 
 def _read_header(file: Input) -> Header:
     name = file.name
-    begin = bytearray(PREAMBLE.size)
-    count = file.read_into(memoryview(begin))
-    _check_magic(name, bytes(begin[:count]))
-    if count < PREAMBLE.size:
-        raise damaged(name, "it ends too early")
-    _, version, length, digest = PREAMBLE.unpack(begin)
+    head = bytearray(64)
+    head = head[: file.read_into(memoryview(head))]
+    version = _version(name, bytes(head))
+    length = int.from_bytes(head[:8], "little")
+    most = MOST_HEADER if file.size is None else min(MOST_HEADER, file.size - 8)
+    if not 56 <= length <= most:
+        raise damaged(name, f"a header of {length} bytes does not fit into the file")
+    head += _read_exactly(file, length - 56)
+    digest = bytes(head[DIGITS])
+    head[DIGITS] = b"0" * 64
+    if hashlib.sha256(head).hexdigest().encode() != digest or head[8 : DIGITS.start] != PREFIX:
+        raise damaged(name, "the header does not fit its SHA-256")
+    try:
+        fields = json.loads(head[8:].decode(), parse_constant=_no_constant)
+        metadata = fields.pop("__metadata__")
+        kind, writer, data = (_typed(metadata[key], str) for key in ("kind", "writer", "data"))
+        content = json.loads(_typed(metadata["content"], str), parse_constant=_no_constant)
+        arrays, size = _arrays(fields)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise damaged(name, f"its header is wrong ({_cause(error)})") from None
+    except MemoryError:
+        raise ValueError(f"{name} needs more memory than there is") from None
+    size += len(head)
+    if file.size is not None and size != file.size:
+        raise damaged(name, f"it has {file.size} bytes, but its header tells of {size}")
+    if file.compressed is not None and size > max(EXPANDED, EXPANSION * file.compressed):
+        raise ValueError(
+            f"{name} would decompress to {size} bytes, {EXPANSION} times its size or more; "
+            "decompress it yourself if you trust it"
+        )
+    return Header(name, version, kind, writer, content, arrays, size, digest.decode(), data)
+
+
+def _version(name: str, begin: bytes) -> int:
+    """The version, if the file is ours at all; else what it may be."""
+    match = BEGIN.match(begin, 8)
+    if match is None:
+        if not begin:
+            raise ValueError(f"{name} is empty; expected a file written by cutplane")
+        likely = ""
+        if begin.startswith(OLD_MAGIC):
+            likely = " of this version but by an older one, whose files are not read: train again"
+        elif begin.startswith(PICKLE):
+            likely = "; it looks like a pickle, which could run anything: it is not loaded"
+        elif begin.startswith(b"SVM-"):
+            likely = "; it looks like an SVM-light model: use load_svmlight_model"
+        raise ValueError(f"{name} is no file written by cutplane{likely}")
+    version = int(match[1])
     if version > VERSION:
         raise ValueError(
             f"{name} has format version {version}, written by a newer cutplane; this one reads "
-            f"versions up to {VERSION}: upgrade it, or save the file with an older one"
+            f"version {VERSION}: upgrade it, or save the file with an older one"
         )
-    if version < 1:
+    if version < VERSION:
         raise damaged(name, f"format version {version} does not exist")
-    if length > (MOST_HEADER if file.size is None else file.size - PREAMBLE.size):
-        raise damaged(name, f"a header of {length} bytes does not fit into the file")
-    text = _read_exactly(file, length)
-    if hashlib.sha256(begin[: -len(digest)] + text).digest() != digest:
-        raise damaged(name, "the header does not fit its SHA-256")
-    try:
-        fields = json.loads(text.decode(), parse_constant=_no_constant)
-        header = Header(
-            name,
-            version,
-            _typed(fields["kind"], str),
-            _typed(fields["writer"], str),
-            fields["content"],
-            _entries(fields["arrays"], PREAMBLE.size + length),
-            PREAMBLE.size + length,
-            digest.hex(),
-        )
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise damaged(name, f"its header is wrong ({_cause(error)})") from None
-    if file.size is not None and header.size != file.size:
-        raise damaged(name, f"it has {file.size} bytes, but its header tells of {header.size}")
-    return header
-
-
-def _check_magic(name: str, begin: bytes) -> None:
-    """Whether the file is ours at all, and what else it may be."""
-    if begin[: len(MAGIC)] == MAGIC:
-        return
-    if not begin:
-        raise ValueError(f"{name} is empty; expected a file written by cutplane")
-    likely = ""
-    if begin.startswith(PICKLE):
-        likely = "; it looks like a pickle, which could run anything: it is not loaded"
-    elif begin[1:4] == MAGIC[1:4]:
-        likely = "; it may have been copied as text, which changed it: copy it as a binary file"
-    elif begin.startswith(b"SVM-"):
-        likely = "; it looks like an SVM-light model: use load_svmlight_model"
-    raise ValueError(f"{name} is no file written by cutplane{likely}")
+    if len(begin) < 64:
+        raise damaged(name, "it ends too early")
+    return version
 
 
 def _no_constant(text: str) -> float:
@@ -299,20 +301,19 @@ def _typed(value: Any, kind: type) -> Any:
     return value
 
 
-def _entries(values: Any, position: int) -> tuple[Entry, ...]:
-    """The arrays: of known types, without gaps but for the alignment, in their order."""
-    entries = []
-    for number, value in enumerate(_typed(values, list)):
-        dtype, count = _typed(value["dtype"], str), _typed(value["count"], int)
-        start = _typed(value["start"], int)
-        if dtype not in DTYPES:
-            raise ValueError(f"array {number} has the unknown type {dtype!r:.40}")
-        position += -position % ALIGNMENT
-        if count < 0 or start != position:
-            raise ValueError(f"array {number} has {count} elements from byte {start} on")
-        entries.append(Entry(np.dtype(dtype), count, start, _typed(value["sha256"], str)))
-        position += entries[-1].size
-    return tuple(entries)
+def _arrays(fields: dict[str, Any]) -> tuple[tuple[tuple[np.dtype, int], ...], int]:
+    """The arrays, of known types, in their order, one after the other; and their bytes."""
+    arrays, position = [], 0
+    for number, (name, value) in enumerate(fields.items()):
+        dtype, (count,), offsets = value["dtype"], value["shape"], value["data_offsets"]
+        if name != str(number) or dtype not in _NUMPY:
+            raise ValueError(f"array {number} has the name {name!r:.40}, the type {dtype!r:.40}")
+        end = position + _NUMPY[dtype].itemsize * _typed(count, int)
+        if count < 0 or offsets != [position, end]:
+            raise ValueError(f"array {number} has {count} elements at {offsets!r:.80}")
+        arrays.append((_NUMPY[dtype], count))
+        position = end
+    return tuple(arrays), position
 
 
 def _cause(error: Exception) -> str:

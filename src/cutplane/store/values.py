@@ -7,19 +7,20 @@ A value that JSON has stands for itself. Any other is an object whose first key 
     {"array": number, "shape": [...]}   in the file's list; "order": "F" if column-major
     {"numbers": [...], "shape", "dtype"}   a small array
     {"strings": [...], "shape", "dtype"}, {"objects": [...], "shape"}
+    {"text": array, "width": int}       strings of very different lengths, as their code points
     {"sparse": "csr_matrix", "shape", "data", "indices", "indptr"}
     {"record": name, ...fields}         a dataclass or an enumeration that is listed
     {"trace": name, ...columns}         a tuple of records of iterations
     {"object": name, "state"}, {"function": name}     what the user registered
 
-Arrays of equal bytes are stored once. Nothing is imported by name: what is not listed
-is refused.
+An array that occurs several times is stored once, and is one array again when it is read: a file
+cannot say much of little bytes, so a loaded model is a small multiple of its file. Nothing is
+imported by name: what is not listed is refused.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -36,6 +37,7 @@ SPARSE: dict[str, Any] = {
     "csr_array": scipy.sparse.csr_array,
 }
 SMALL = 256  # elements of an array that goes into the header
+PADDING = 16  # by which an array of strings may exceed the strings
 RECORDS: dict[str, Any] = {
     kind.__name__: kind for kind in (Certificate, SolveResult, Status, Iteration)
 }
@@ -78,7 +80,7 @@ class Encoder:
     def __init__(self, registry: Registry | None = None) -> None:
         self.arrays: list[np.ndarray] = []
         self._registry = registry or Registry()
-        self._known: dict[tuple[str, bytes], int] = {}
+        self._known: dict[tuple[Any, ...], tuple[int, np.ndarray]] = {}
 
     def encode(self, value: Any) -> Any:
         """The value in JSON's types."""
@@ -122,9 +124,14 @@ class Encoder:
         shape = list(array.shape)
         if type(array) is not np.ndarray:
             array = np.asarray(array)
+        named = {"shape": shape, "dtype": array.dtype.kind}
         if array.dtype.kind in "UT":
             texts = [str(item) for item in array.ravel().tolist()]
-            return {"strings": texts, "shape": shape, "dtype": array.dtype.kind}
+            if array.dtype.kind == "U" and not _dense(texts):
+                points = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+                points = points.reshape(-1).view("<u4")
+                return {"text": self._array(points), "width": len(points) // array.size, **named}
+            return {"strings": texts, **named}
         if array.dtype == object:
             items = [self.encode(item) for item in array.ravel().tolist()]
             return {"objects": items, "shape": shape}
@@ -135,11 +142,12 @@ class Encoder:
             values = [self.encode(item) for item in array.ravel().tolist()]
             return {"numbers": values, "shape": shape, "dtype": array.dtype.newbyteorder("<").str}
         flat = array.ravel(order="F" if fortran else "C")
-        key = (array.dtype.newbyteorder("<").str, hashlib.sha256(flat.data).digest())
+        layout = (array.shape, array.strides) if flat.base is None else array.size
+        key = (array.__array_interface__["data"][0], array.dtype.str, layout)
         if key not in self._known:
-            self._known[key] = len(self.arrays)
+            self._known[key] = len(self.arrays), array  # kept, so that no other gets its memory
             self.arrays.append(flat)
-        answer = {"array": self._known[key], "shape": shape}
+        answer = {"array": self._known[key][0], "shape": shape}
         return {**answer, "order": "F"} if fortran else answer
 
     def _sparse(self, matrix: Any) -> Any:
@@ -185,7 +193,7 @@ class Decoder:
     def __init__(self, arrays: Sequence[np.ndarray], registry: Registry | None = None) -> None:
         self._arrays = arrays
         self._registry = registry or Registry()
-        self._used: set[int] = set()
+        self._listed = 0  # numbers of arrays that became others
 
     def decode(self, value: Any) -> Any:
         """The value."""
@@ -219,9 +227,6 @@ class Decoder:
         array = self._arrays[number]
         if math.prod(shape) != array.size:
             raise ValueError(f"array {number} has {array.size} elements, not shape {shape}")
-        if number in self._used:
-            array = array.copy()  # equal ones are stored once, but are not the same
-        self._used.add(number)
         return array.reshape(shape, order="F" if value.get("order") == "F" else "C")
 
     def _numbers(self, value: Any) -> np.ndarray:
@@ -240,7 +245,17 @@ class Decoder:
         kind: Any = np.str_
         if value["dtype"] == "T" and hasattr(np.dtypes, "StringDType"):
             kind = np.dtypes.StringDType()
+        elif not _dense(texts):
+            raise ValueError("strings that take much more memory than in the file")
         return np.array(texts, dtype=kind).reshape(_shape(value["shape"]))
+
+    def _text(self, value: Any) -> np.ndarray:
+        points, width = self.decode(value["text"]), value["width"]
+        if type(width) is not int or width < 1 or points.dtype != np.uint32:
+            raise ValueError("text that is none")
+        if np.any(points > 0x10FFFF):
+            raise ValueError("text that is not Unicode")
+        return points.view(f"U{width}").reshape(_shape(value["shape"]))
 
     def _objects(self, value: Any) -> np.ndarray:
         items = self.decode(_list(value["objects"]))
@@ -275,11 +290,21 @@ class Decoder:
 
     def _trace(self, value: Any) -> tuple[Any, ...]:
         kind: Callable[..., Any] = self._registry.records[value["trace"]]
-        columns = {k: _list(self.decode(v)) for k, v in value.items() if k != "trace"}
+        columns = {k: self._column(v) for k, v in value.items() if k != "trace"}
         return tuple(
             kind(**dict(zip(columns, items, strict=True)))
             for items in zip(*columns.values(), strict=True)
         )
+
+    def _column(self, value: Any) -> list[Any]:
+        column = self.decode(value)
+        if not isinstance(column, np.ndarray) or column.ndim != 1:
+            return _list(column)
+        if "array" in value:  # which others may name, too
+            self._listed += column.size
+            if self._listed > sum(array.size for array in self._arrays):
+                raise ValueError("traces of more numbers than there are in the file")
+        return column.tolist()
 
     def _object(self, value: Any) -> Any:
         kind: Any = self._registered(value["object"])
@@ -309,6 +334,7 @@ class Decoder:
         "array": _array,
         "numbers": _numbers,
         "strings": _strings,
+        "text": _text,
         "objects": _objects,
         "sparse": _sparse,
         "record": _record,
@@ -318,9 +344,13 @@ class Decoder:
     }
 
 
+def _dense(texts: list[str]) -> bool:
+    """Whether an array of these, each as long as the longest, is not far larger than they are."""
+    longest = max(map(len, texts), default=0)
+    return len(texts) * longest <= PADDING * (sum(map(len, texts)) + len(texts)) + SMALL
+
+
 def _list(value: Any) -> list[Any]:
-    if isinstance(value, np.ndarray) and value.ndim == 1:
-        return value.tolist()
     if not isinstance(value, list):
         raise ValueError(f"expected a list, got {value!r:.40}")
     return value

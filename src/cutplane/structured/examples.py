@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from ..data.parts import Node, add_nodes
 from ..exec import Executor
@@ -170,6 +171,12 @@ class ProblemExamples:
         expected = [(len(chunk), self.dimension) for chunk in self.chunks]
         if any([matrix.shape for matrix, _ in kept] != expected for kept in cache):
             raise ValueError("kept outputs are of other examples")
+        for matrix, offsets in itertools.chain(*cache):
+            for numbers in (matrix.data if scipy.sparse.issparse(matrix) else matrix, offsets):
+                if numbers.dtype != np.float64 or not np.isfinite(numbers).all():
+                    raise ValueError("kept outputs are not finite numbers")
+            if offsets.shape != matrix.shape[:1]:
+                raise ValueError("kept outputs do not have a loss each")
         self.nonmaximal = state["nonmaximal"]
         self._holders.restore(cache)
         self._kept = len(cache)

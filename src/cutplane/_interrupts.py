@@ -1,0 +1,72 @@
+"""Ctrl-C that cannot get lost.
+
+Python raises KeyboardInterrupt wherever the main thread happens to be. While compiled code loads,
+that may be inside a callback that LLVM calls, or in a ``__del__``: exceptions are printed there and
+dropped, and the program would go on as if nobody had pressed a key. So a signal is also noted, and
+``check``, which solvers reach after every iteration, raises it again unless somebody has dealt
+with it.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_pending = False  # a signal that, as far as is known here, nobody has dealt with
+
+
+class LateInterrupt(KeyboardInterrupt):
+    """Raised when the work was done before an interrupt that had been dropped was noticed."""
+
+
+def _note(number: int, frame: FrameType | None) -> None:
+    global _pending
+    _pending = True
+    signal.default_int_handler(number, frame)
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Keep note of interrupts in the block, and raise at its end one that was dropped.
+
+    An error that follows an interrupt is taken for its consequence. Blocks may be nested. Outside
+    of the main thread, or where somebody else handles the signal, this does nothing.
+    """
+    global _pending
+    if not _in_main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    _pending = False
+    try:
+        signal.signal(signal.SIGINT, _note)
+        yield
+        if _pending:
+            raise LateInterrupt
+    except Exception as error:
+        if _pending:  # Python itself turns what is raised while a class is made into another error
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        _pending = False
+        if signal.getsignal(signal.SIGINT) is _note:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def check() -> None:
+    """Raise an interrupt that was dropped."""
+    if _pending and _in_main_thread():
+        settled()
+        raise KeyboardInterrupt
+
+
+def settled() -> None:
+    """An interrupt has been dealt with."""
+    global _pending
+    _pending = False
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
