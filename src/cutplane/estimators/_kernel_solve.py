@@ -241,6 +241,9 @@ class KernelSession:
         settings, checkpoint = self._settings, self._checkpoint
         if checkpoint is not None:
             known = checkpoint.begin(problem.digest(), lambda result: self._done(problem, result))
+            for w in (known.start, None if known.result is None else known.result.w):
+                if w is not None and w.shape != (len(problem),):
+                    raise checkpoint.damaged(ValueError("a result has another length"))
             if known.result is not None:
                 self.results.append(known.result)
                 return known.result
