@@ -451,10 +451,9 @@ def _kernel(rng: Generator, X: np.ndarray) -> tuple[dict[str, Any], Any]:
 
 def _space(case: Case) -> objectives.Rows | objectives.Kernel:
     p = case.parameters
-    values = objectives.kernel_values(
-        p["kernel"], case.rows, p.get("gamma", 0.0), p.get("coef0", 0.0), p.get("degree", 3)
-    )
-    return objectives.Kernel(values)
+    gamma, degree = p.get("gamma", 0.0), p.get("degree", 3)
+    values = objectives.kernel_values(p["kernel"], case.rows, gamma, p.get("coef0", 0.0), degree)
+    return objectives.Kernel(values, objectives.kernel_work(p["kernel"], case.rows, gamma, degree))
 
 
 def _draw_svc(rng: Generator) -> dict[str, Any]:
@@ -684,8 +683,9 @@ def _kernel_chain_objectives(case: Case, C: float | None = None) -> list[Objecti
     features, classes = plain.space.values, int(case.y.max()) + 1
     values = np.eye(features.shape[1], dtype=objectives.LONG)
     emissions = classes * tokens
-    values[:emissions, :emissions] = np.kron(np.eye(classes), _space(case).values)
-    return [dataclasses.replace(plain, space=objectives.Kernel(values), S=features)]
+    space = _space(case)
+    values[:emissions, :emissions] = np.kron(np.eye(classes), space.values)
+    return [dataclasses.replace(plain, space=objectives.Kernel(values, space.work), S=features)]
 
 
 def _kernel_chain_points(case: Case, model: Any) -> list[Point]:
