@@ -131,7 +131,7 @@ def fit_ours(
     from cutplane import SVC
 
     X = problem.rows() if X is None else X
-    model = SVC(tol=tol, **problem.options(), **options)
+    model = SVC(tol=tol, stopping="kkt", **problem.options(), **options)  # the rule of the peers
     with CompileWatch() as watch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         begin = time.perf_counter()

@@ -66,7 +66,8 @@ class Certificate:
     Attributes
     ----------
     primal : float
-        Objective of the returned model.
+        Objective of the returned model, rounded up: where rounding can be bounded it is no less
+        than that of the stored numbers in exact arithmetic.
     dual : float
         Lower bound on the optimal objective.
     kind : {'exact', 'conditional', 'estimated', 'withheld'}

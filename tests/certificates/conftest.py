@@ -15,6 +15,11 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("name", names)
 
 
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--case", default=None):
+        items[:] = [item for item in items if "name" in getattr(item, "fixturenames", ())]
+
+
 @pytest.fixture(scope="session")
 def fits():
     from fits import Fits  # which imports what may be missing

@@ -42,6 +42,7 @@ class Rows:
 
     def __init__(self, X: np.ndarray) -> None:
         self.values = np.asarray(X).astype(LONG)
+        self.terms = self.values.shape[1] + 8.0  # roundings behind a score
 
     def __len__(self) -> int:
         return len(self.values)
@@ -63,10 +64,16 @@ class Rows:
 
 
 class Kernel:
-    """The space of a kernel: w = Σ_i β_i φ_i has the coordinates β. ``values`` is the matrix."""
+    """The space of a kernel: w = Σ_i β_i φ_i has the coordinates β.
 
-    def __init__(self, values: np.ndarray) -> None:
+    ``values`` is the matrix, ``work`` the number of roundings behind one of them in double
+    precision.
+    """
+
+    def __init__(self, values: np.ndarray, work: float = 0.0) -> None:
         self.values = np.asarray(values).astype(LONG)
+        self.work = work
+        self.terms = self.values.shape[1] + 8.0 + work
         # A common factor changes nothing here, and keeps huge kernels in range.
         self._unit = float(np.max(np.abs(self.values), initial=0.0)) or 1.0
         scaled = (self.values / LONG(self._unit)).astype(np.float64)
@@ -152,7 +159,7 @@ class Objective:
         t, size = self.functions(point)
         most = np.full(len(self.cost), -np.inf, dtype=LONG)
         np.maximum.at(most, self.groups, t)
-        largest = np.zeros(len(self.cost), dtype=LONG)
+        largest = np.ones(len(self.cost), dtype=LONG)  # margins and losses are of this size
         np.maximum.at(largest, self.groups, size)
         slope = LONG(1)
         if self.loss == "logistic":
@@ -167,7 +174,7 @@ class Objective:
         length = self.space.square(point.w.astype(LONG)) / 2
         linear = LONG(0) if self.a is None else np.sum(self.a.astype(LONG) * b)
         penalty = np.sum((b / LONG(self.scaling)) ** 2) / 2
-        terms = self.space.values.shape[1] + 8
+        terms = LONG(self.space.terms)
         rounding = terms * LONG(DOUBLE_EPS) * np.sum(cost * slope * largest)
         size = abs(length) + abs(linear) + penalty + risk
         size += terms * LONG(DOUBLE_EPS / FLOOR) * self.space.magnitude(point.w.astype(LONG))
@@ -235,7 +242,7 @@ def crammer_singer(
     """Σ c_i·max_k (1[k ≠ y_i] + s_ik − s_i,y_i); w holds the classes' weights one after another."""
     rows = len(y)
     block = np.kron(np.eye(classes), space.values.astype(LONG))
-    joint = Kernel(block) if isinstance(space, Kernel) else Rows(block)
+    joint = Kernel(block, space.work) if isinstance(space, Kernel) else Rows(block)
     functions = rows * classes
     S, B = np.zeros((functions, functions)), np.zeros((functions, classes))
     r, i = np.arange(functions), np.tile(np.arange(rows), classes)
@@ -350,3 +357,12 @@ def kernel_values(name: str, X: np.ndarray, gamma: float, coef0: float, degree: 
         return products
     products = LONG(gamma) * products + LONG(coef0)
     return np.tanh(products) if name == "sigmoid" else products**degree
+
+
+def kernel_work(name: str, X: np.ndarray, gamma: float, degree: int) -> float:
+    """Roundings behind a value in double precision, those of an exponent as large as it is."""
+    if name == "precomputed":
+        return 0.0
+    centred = X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)
+    reach = 4.0 * gamma * float(np.max(np.sum(centred**2, axis=1)))
+    return X.shape[1] * {"rbf": 1.0 + reach, "poly": float(degree)}.get(name, 1.0)

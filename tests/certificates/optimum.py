@@ -29,6 +29,8 @@ def solve(objective: Objective, size: float) -> Point | None:
     if not (0.0 < size < 1e30) or not objective.space.definite:
         return None
     features = objective.combined(objective.space.features())
+    if not np.any(features):
+        return None
     unit = float(np.sqrt(2.0 * size))
     cost = (np.asarray(objective.cost) / LONG(size)).astype(np.float64)
     d = np.asarray(objective.d).astype(np.float64)

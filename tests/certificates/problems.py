@@ -6,6 +6,7 @@ that knows how estimators are made, what their attributes are called and what th
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import zlib
 from collections.abc import Callable
@@ -450,10 +451,9 @@ def _kernel(rng: Generator, X: np.ndarray) -> tuple[dict[str, Any], Any]:
 
 def _space(case: Case) -> objectives.Rows | objectives.Kernel:
     p = case.parameters
-    values = objectives.kernel_values(
-        p["kernel"], case.rows, p.get("gamma", 0.0), p.get("coef0", 0.0), p.get("degree", 3)
-    )
-    return objectives.Kernel(values)
+    gamma, degree = p.get("gamma", 0.0), p.get("degree", 3)
+    values = objectives.kernel_values(p["kernel"], case.rows, gamma, p.get("coef0", 0.0), degree)
+    return objectives.Kernel(values, objectives.kernel_work(p["kernel"], case.rows, gamma, degree))
 
 
 def _draw_svc(rng: Generator) -> dict[str, Any]:
@@ -642,8 +642,13 @@ def _chain_feature(x: np.ndarray, z: tuple[int, ...], classes: int, order: int, 
 
 
 def _chain_objectives(case: Case, C: float | None = None) -> list[Objective]:
+    return [objectives.structured(_chain_examples(case, case.rows), case.parameters["C"])]
+
+
+def _chain_examples(case: Case, tokens: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """δΨ and Δ of all labellings, by chain."""
     p, classes = case.parameters, int(case.y.max()) + 1
-    rows, examples, start = case.rows.astype(objectives.LONG), [], 0
+    rows, examples, start = tokens.astype(objectives.LONG), [], 0
     for length in case.fit["lengths"]:
         x, y = rows[start : start + length], tuple(case.y[start : start + length])
         start += length
@@ -654,13 +659,40 @@ def _chain_objectives(case: Case, C: float | None = None) -> list[Objective]:
             features.append(_chain_feature(x, z, *shape) - own)
             losses.append(min(wrong, 1) if p["loss"] == "zero_one" else wrong)
         examples.append((np.array(features), np.array(losses, dtype=float)))
-    return [objectives.structured(examples, p["C"])]
+    return examples
 
 
 def _chain_points(case: Case, model: Any) -> list[Point]:
     classes = len(model.classes_)
     triples = getattr(model, "second_transitions_", np.zeros((classes,) * 3))
     parts = (model.coef_, model.transitions_, model.begin_, model.finish_, triples)
+    return [Point(np.concatenate([part.ravel() for part in parts]), np.zeros(0))]
+
+
+def _draw_kernel_chain(rng: Generator) -> dict[str, Any]:
+    drawn = _draw_chain(rng)
+    X = drawn["X"].toarray() if scipy.sparse.issparse(drawn["X"]) else drawn["X"]
+    kernel, given = _kernel(rng, X)
+    return {**drawn, "X": given, "parameters": {**drawn["parameters"], **kernel, "method": "exact"}}
+
+
+def _kernel_chain_objectives(case: Case, C: float | None = None) -> list[Objective]:
+    """A function in the kernel's space for every label, and plain weights of the transitions."""
+    tokens = len(case.rows)
+    plain = objectives.structured(_chain_examples(case, np.eye(tokens)), case.parameters["C"])
+    features, classes = plain.space.values, int(case.y.max()) + 1
+    values = np.eye(features.shape[1], dtype=objectives.LONG)
+    emissions = classes * tokens
+    space = _space(case)
+    values[:emissions, :emissions] = np.kron(np.eye(classes), space.values)
+    return [dataclasses.replace(plain, space=objectives.Kernel(values, space.work), S=features)]
+
+
+def _kernel_chain_points(case: Case, model: Any) -> list[Point]:
+    whole = np.zeros((len(model.classes_), len(case.rows)))
+    whole[:, model.support_] = model.dual_coef_
+    triples = getattr(model, "second_transitions_", np.zeros((len(whole),) * 3))
+    parts = (whole, model.transitions_, model.begin_, model.finish_, triples)
     return [Point(np.concatenate([part.ravel() for part in parts]), np.zeros(0))]
 
 
@@ -716,18 +748,49 @@ def _structured_objectives(case: Case, C: float | None = None) -> list[Objective
     return [objectives.structured(examples, case.parameters["C"])]
 
 
+def _draw_kernel_structured(rng: Generator) -> dict[str, Any]:
+    X, story = _rows(rng, {"usual": (6, 25, 1, 6)})
+    kernel, given = _kernel(rng, X)
+    parameters = {"C": _cost(rng), **kernel, "method": "exact"}
+    parameters["solver"] = str(rng.choice(["ocas", "cpa"]))
+    return {
+        "parameters": {**parameters, **_ending(rng), **_stopping(rng)},
+        "X": given,
+        "y": _classes(rng, X, 3),
+        "story": story,
+    }
+
+
+def _kernel_structured_objectives(case: Case, C: float | None = None) -> list[Objective]:
+    cost = np.full(len(case.y), objectives.LONG(case.parameters["C"]) / len(case.y))
+    return [objectives.crammer_singer(_space(case), case.y, 3, cost, None)]
+
+
+def _kernel_structured_points(case: Case, model: Any) -> list[Point]:
+    whole = np.zeros((3, len(case.y)))
+    whole[:, model.support_] = model.dual_coef_
+    return [Point(whole.ravel(), np.zeros(0))]
+
+
 # -- the table ------------------------------------------------------------------------
 
 
-def _estimator(name: str, *first: Any) -> Callable[[Case], Any]:
+def _estimator(name: str, problem: Callable[[], Any] | None = None) -> Callable[[Case], Any]:
     def fit(case: Case) -> Any:
         import cutplane
 
+        first = () if problem is None else (problem(),)
         estimator = getattr(cutplane, name)(*first, **case.parameters, n_jobs=1)
         data = (case.X,) if case.y is None else (case.X, case.y)
         return estimator.fit(*data, **case.fit)
 
     return fit
+
+
+def _multiclass() -> Any:
+    from cutplane.structured import MulticlassProblem
+
+    return MulticlassProblem()
 
 
 def _fit_path(case: Case) -> Any:
@@ -833,10 +896,26 @@ TABLE = {
     ),
     "StructuredSVM": Entry(
         _draw_structured,
-        _estimator("StructuredSVM", Choice()),
+        _estimator("StructuredSVM", Choice),
         _results,
         lambda case, model: [Point(model.coef_, np.zeros(0))],
         _structured_objectives,
+        lambda case, model: np.asarray(model.predict(case.X), dtype=float),
+    ),
+    "KernelChainTagger": Entry(
+        _draw_kernel_chain,
+        _estimator("ChainTagger"),
+        _results,
+        _kernel_chain_points,
+        _kernel_chain_objectives,
+        lambda case, model: model.decision_function(case.X, case.fit["lengths"]),
+    ),
+    "KernelStructuredSVM": Entry(
+        _draw_kernel_structured,
+        _estimator("StructuredSVM", _multiclass),
+        _results,
+        _kernel_structured_points,
+        _kernel_structured_objectives,
         lambda case, model: np.asarray(model.predict(case.X), dtype=float),
     ),
 }

@@ -177,6 +177,28 @@ def test_training_from_a_data_set_gives_the_same_model(files, tmp_path, capsys):
         assert capsys.readouterr().out == one
 
 
+@pytest.mark.parametrize("more", [100_000, 1000, -1])
+def test_a_damaged_data_set_is_an_error(files, tmp_path, capsys, more):
+    """Not the end of the process: compiled loops used to read and write out of bounds."""
+    run("convert", files.binary, tmp_path / "a.cut")
+    starts = tmp_path / "a.cut" / "starts.npy"
+    content = starts.read_bytes()
+    last = int.from_bytes(content[-8:], "little") + more
+    starts.write_bytes(content[:-8] + last.to_bytes(8, "little"))
+    for words in (["train", tmp_path / "a.cut", tmp_path / "m"], ["info", tmp_path / "a.cut"]):
+        assert run(*words) == 1
+        assert f"{starts}: rows go from number 0 to {last}" in capsys.readouterr().err
+    assert not (tmp_path / "m").exists()
+
+
+def test_an_absurd_index_is_an_error(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(cutplane.data.memory, "available_memory", lambda: 16 << 30)
+    (tmp_path / "t.svm").write_text("1 2000000000:1\n-1 3:1\n")
+    for words in (["train", tmp_path / "t.svm", tmp_path / "m"], ["info", tmp_path / "t.svm"]):
+        assert run(*words) == 1
+        assert "each of 2000000000 features" in capsys.readouterr().err
+
+
 def test_the_type_on_disk(files, tmp_path, capsys):
     from cutplane.cli.convert import TYPES
 

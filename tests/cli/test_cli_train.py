@@ -88,6 +88,13 @@ def test_ranking(files, tmp_path, capsys):
     assert told["queries"] == 24
 
 
+def test_ranking_without_queries_is_said_once(files, tmp_path, capsys):
+    assert main(["train", "--ranking", str(files.grades), str(tmp_path / "m")]) == 0
+    assert capsys.readouterr().err.count("all rows are ranked as one query") == 1
+    assert main(["train", "--ranking", str(files.ranking), str(tmp_path / "m")]) == 0
+    assert "one query" not in capsys.readouterr().err
+
+
 def test_chain(files, tmp_path, capsys):
     shuffled = np.random.default_rng(0).permutation(120)
     cutplane.dump_svmlight(

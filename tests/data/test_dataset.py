@@ -24,6 +24,7 @@ from cutplane import LinearSVC, open_dataset, write_dataset
 from cutplane.data import as_blocks
 from cutplane.data.array_file import header, new_digest
 from cutplane.data.manifest import _digest_of
+from cutplane.data.shares import FolderShare
 from cutplane.exec import SerialExecutor
 
 
@@ -630,6 +631,11 @@ USES = {
     "scores": lambda data: data.blocks().scores(np.ones(7), np.ones(90), SerialExecutor()),
     "by number": lambda data: list(data.blocks().blocks),
     "pickled": lambda data: list(pickle.loads(pickle.dumps(data.blocks().blocks))),
+    "worker": lambda data: (
+        FolderShare(str(data.path), data.digest(), 7, None, 1, 0, 1)
+        .open()
+        .scores(np.ones(7), np.ones(90), SerialExecutor())
+    ),
     "fit": lambda data: LinearSVC().fit(data, np.arange(90) % 2),
     "predict": lambda data: (
         LinearSVC().fit(np.eye(7), [0, 1, 0, 1, 0, 1, 0]).decision_function(data)

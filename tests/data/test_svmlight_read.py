@@ -399,3 +399,33 @@ def test_a_written_file_is_read_by_scikit_learn(tmp_path):
     assert (
         (X != Y).nnz == 0 and np.array_equal(y, z) and qid.tolist() == [k // 5 for k in range(50)]
     )
+
+
+def test_the_calling_thread_compiles(monkeypatch, tmp_path):
+    """Ctrl-C cannot stop another thread that compiles: nothing is handed out before."""
+    from cutplane.data import svmlight_pieces
+
+    threads = []
+    parse = svmlight_pieces.Piece.parse
+
+    def noted(self, *arguments):
+        threads.append(threading.current_thread())
+        parse(self, *arguments)
+
+    class NotCompiled:
+        signatures: tuple = ()
+
+        def __call__(self, *arguments):
+            read_rows(*arguments)
+            NotCompiled.signatures = ("one",)
+
+    read_rows = svmlight_pieces.loops.read_rows
+    monkeypatch.setattr(svmlight_pieces.Piece, "parse", noted)
+    monkeypatch.setattr(svmlight_pieces.loops, "read_rows", NotCompiled())
+    path = tmp_path / "many.svm"
+    path.write_text("1 1:0.25 7:1.5\n" * 400_000)
+    X, _ = load_svmlight(path, n_jobs=2)
+    assert X.shape == (400_000, 7)
+    assert len(threads) > 2
+    assert threads[0] is threading.current_thread()
+    assert threading.current_thread() not in threads[1:]

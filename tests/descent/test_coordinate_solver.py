@@ -355,3 +355,24 @@ def test_values_that_are_equal_in_rows_are_read_once(monkeypatch, solver, C):
     other = LinearSVC(**settings).fit(X, labels)
     np.testing.assert_array_equal(model.coef_, other.coef_)
     assert model.certificate_ == other.certificate_
+
+
+@pytest.mark.parametrize("bias", BIASES)
+def test_w_stays_that_of_the_dual_point(dual_case, bias):
+    """What balances a cut for a free bias is no rounding of w: it once moved w by some percent."""
+    rng = np.random.default_rng(4)
+    X, labels = rng.normal(size=(80, 12)), rng.choice([-1.0, 1.0], 80)
+    labels[:55] = 1.0
+    oracle = make_oracle(X, labels, dual_case.make(), **BIASES[bias])
+    off = []
+
+    def observer(record):
+        taken = solver._snapshot
+        exact = X.T @ (labels * taken.alpha)
+        off.append(np.abs(taken.w[:12] - exact).max() / (np.abs(X).T @ taken.alpha).max())
+
+    stop = StopRule(relative=1e-6, max_iter=20)
+    solver = CoordinateSolver(oracle, 5.0, stop, np.random.default_rng(0), observer)
+    solver.run()
+    assert len(off) >= 2
+    assert max(off) <= 1e-12

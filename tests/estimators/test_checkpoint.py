@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import pickle
@@ -19,6 +20,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from cutplane import (
+    SVC,
     ChainTagger,
     Checkpoint,
     LinearSVC,
@@ -359,14 +361,18 @@ def test_names(name, tmp_path):
 
 
 def changed_state(path: Path, change) -> None:
-    """Change the state in a checkpoint, with digests that fit."""
+    changed_content(path, lambda content: change(content["state"]))
+
+
+def changed_content(path: Path, change) -> None:
+    """Change what is in a checkpoint, with digests that fit."""
     from cutplane import store
     from cutplane.estimators.checkpoint import RECORDS
     from cutplane.store.values import Decoder, Encoder
 
     file = store.read(path)
     content = Decoder(file.arrays, RECORDS).decode(file.header.content)
-    change(content["state"])
+    change(content)
     encoder = Encoder(RECORDS)
     store.write(path, file.header.kind, encoder.encode(content), encoder.arrays)
 
@@ -427,3 +433,37 @@ def test_a_state_that_does_not_fit_does_not_reach_the_loops(case, tmp_path):
     changed_state(path, change)
     with pytest.raises(ValueError, match=f"{path} is damaged: its state does not fit together"):
         make(**options, max_iter=9, checkpoint=path).fit(data, labels)
+
+
+RESULTS = {
+    "length": {"w": lambda w: w[:2]},
+    "dimensions": {"w": lambda w: w[None]},
+    "nan": {"w": lambda w: w * np.nan},
+    "none": {"w": lambda w: None},
+    "bias": {"bias": lambda bias: "a"},
+    "infinite bias": {"bias": lambda bias: np.inf},
+    "certificate": {"certificate": lambda known: None},
+    "iterations": {"n_iter": lambda n: "x"},
+    "trace": {"trace": lambda trace: (1, 2)},
+    "timings": {"timings": lambda timings: None},
+    "status": {"status": lambda status: 3},
+}
+
+
+@pytest.mark.parametrize("make", [LinearSVC, SVC])
+@pytest.mark.parametrize("case", RESULTS)
+def test_results_that_a_fit_did_not_write(make, case, tmp_path):
+    """Of problems that are done, when a fit of several goes on."""
+    ((name, change),) = RESULTS[case].items()
+
+    def edit(content):
+        content["solved"] = [
+            (dataclasses.replace(result, **{name: change(getattr(result, name))}), digest)
+            for result, digest in content["solved"]
+        ]
+
+    path = tmp_path / "c"
+    make(checkpoint=path).fit(X, three)
+    changed_content(path, edit)
+    with pytest.raises(ValueError, match=f"{path} is damaged"):
+        make(checkpoint=path).fit(X, three)

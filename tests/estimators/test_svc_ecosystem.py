@@ -23,7 +23,9 @@ from cutplane import Checkpoint, LinearSVC
 PARAMETERS = {
     "C": 0.3,
     "loss": "logistic",
+    "penalty": "l2",
     "solver": "cpa",
+    "dual": False,
     "tol": 1e-2,
     "stopping": "absolute",
     "fit_intercept": False,

@@ -225,7 +225,7 @@ def test_empty_sparse_data_can_be_warm_started():
 
     X, y = scipy.sparse.csr_array((6, 3)), [0, 1, 0, 1, 0, 1]
     model = LinearSVC(warm_start=True).fit(X, y).fit(X, y)
-    assert model.certificate_.gap == 0.0
+    assert model.certificate_.gap <= 1e-12  # what rounding may have done
 
 
 def test_what_a_warm_start_keeps_is_not_pickled(cancer):

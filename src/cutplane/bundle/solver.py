@@ -211,7 +211,7 @@ class IterativeSolver(ABC):
         tolerance = ROUNDING_PART * best.primal / self.C
         proof = self.oracle.prove(best.w, point, tolerance)
         primal = (0.5 * proof.squared_norm + self.C * proof.risk) * (1.0 + MANY * UNIT)
-        self._best = replace(best, bias=point.bias, primal=primal, proved=True)
+        self._best = replace(best, w=point.w, bias=point.bias, primal=primal, proved=True)
         self._forget_cuts()
 
     def _proof_point(self) -> Point:

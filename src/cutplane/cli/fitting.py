@@ -155,7 +155,7 @@ def chain_rows(table: Table, y: np.ndarray) -> Any:
     if table.qid is None:
         raise CommandError(
             f"{table.name}: a chain needs to know the sequences: every line must have a qid:, "
-            "the same for the tokens of a sequence"
+            "the same for the tokens of a sequence; of a table, name the column with --query-id"
         )
     if table.cost is not None:
         raise CommandError(f"{table.name}: cost: has no meaning for chains; remove it")
@@ -189,14 +189,9 @@ def certificate_line(fit: Fit) -> str:
 def describe_certificate(certificate: Certificate) -> str:
     """A certificate, and what there is to know about its kind."""
     if not math.isfinite(certificate.gap):
-        return f"objective {certificate.primal:.8g}, withheld as the problem is not convex"
-    if certificate.primal <= 0.0:  # a share of it would mean nothing
-        return (
-            f"primal {certificate.primal:.8g}, dual {certificate.dual:.8g}, "
-            f"gap {certificate.gap:.2e}"
-        )
+        return f"objective {certificate.primal:.8g}, withheld: no bound is known"
     text = str(certificate)
-    return text if certificate.kind == "exact" else f"{text}, {certificate.kind}"
+    return f"{text}, estimated" if certificate.kind == "estimated" else text
 
 
 def tell_ending(

@@ -193,6 +193,9 @@ class Summary:
     def _add_values(self, X: Any) -> None:
         import scipy.sparse
 
+        from ..data.memory import check_weights
+
+        check_weights(X.shape[1], 1)  # as many numbers per feature as a model has
         X = scipy.sparse.csr_matrix(X)
         grow = max(0, X.shape[1] - len(self.largest))
         self.largest = np.pad(self.largest, (0, grow))

@@ -27,9 +27,9 @@ def check_weights(features: int, outputs: int) -> None:
     need = _VECTORS * 8 * features * outputs
     if need > _WORTH_A_LOOK and need > (there := available_memory()):
         raise ValueError(
-            f"a model of {features} features and {outputs} outputs takes at least "
-            f"{need / 2**30:.0f} GiB, and {there / 2**30:.1f} GiB of memory are free; is an index "
-            "of the data wrong? max_features=… finds it when the data are read"
+            f"numbers for each of {features} features, times {outputs} for the outputs, take at "
+            f"least {need / 2**30:.0f} GiB, and {there / 2**30:.1f} GiB of memory are free; is an "
+            "index of the data wrong? max_features=… finds it when the data are read"
         )
 
 

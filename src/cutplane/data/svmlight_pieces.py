@@ -295,7 +295,9 @@ def read_pieces(
                     free.append(parked)
                     parked = None
                 future = None
-                if pool is None or piece.partial or piece.resumed:
+                # Compiled by the calling thread, which an interrupt can stop.
+                ready = getattr(loops.read_rows, "signatures", True)
+                if pool is None or not ready or piece.partial or piece.resumed:
                     piece.parse(settings, largest)
                 else:
                     future = pool.submit(piece.parse, settings, largest)

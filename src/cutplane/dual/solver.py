@@ -36,7 +36,7 @@ from .curvature import Definiteness, definiteness, looks_indefinite
 from .pace import Pace
 from .problem import DualProblem
 from .records import DualIteration, DualPoint, DualSettings, Observer, certificate_of
-from .verify import Sums, Verified, balanced, verify
+from .verify import Sums, Verified, balanced, stretched, verify
 from .whole import ALL_AT_ONCE
 from .working_set import steepest
 
@@ -266,7 +266,7 @@ class DualSolver:
         found = self._verify()
         if not np.isfinite(found.gap):
             return Status.NUMERICALLY_LIMITED
-        if found.good(settings, self._mass):
+        if found.good(settings, self._mass) or self._stretch(found):
             return Status.CONVERGED
         if self._single:
             logger.debug("single precision does not do: on in double precision")
@@ -281,6 +281,21 @@ class DualSolver:
         if stuck or found.lost(settings, self._mass) or self._failures >= MOST_FAILURES:
             return Status.NUMERICALLY_LIMITED
         return None
+
+    def _stretch(self, found: Verified) -> bool:
+        """Move to a longer point if that one is good enough."""
+        state, settings = self._state, self._settings
+        assert state is not None
+        if found.slack <= 0.5 * settings.enough(found.primal, self._mass):
+            return False
+        longer = stretched(self._problem, state.beta, found)
+        if longer is None:
+            return False
+        self._state = replace(state, beta=longer)
+        if self._verify().good(settings, self._mass):
+            return True
+        self._state, self._verified = state, found
+        return False
 
     def _verify(self) -> Verified:
         """s of all rows anew, in double precision, and what is certain of it."""

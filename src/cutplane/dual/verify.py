@@ -45,6 +45,8 @@ class Verified:
         Of the optimality conditions.
     slack : float
         The part of the gap that is rounding.
+    doubt : float
+        How far a margin may be off: the violation and the largest error of a score.
     """
 
     bias: float
@@ -52,6 +54,7 @@ class Verified:
     dual: float
     violation: float
     slack: float
+    doubt: float
 
     @property
     def gap(self) -> float:
@@ -84,6 +87,19 @@ def balanced(problem: DualProblem, beta: np.ndarray) -> np.ndarray:
         beta = beta.copy()
         beta[k] -= excess
     return beta
+
+
+def stretched(problem: DualProblem, beta: np.ndarray, found: Verified) -> np.ndarray | None:
+    """The point made a little longer, by what margins may be off; None if a bound forbids it.
+
+    Where C is so large that rounding of margins, times C, is most of the objective, the
+    longer model has no losses at all.
+    """
+    if problem.total != 0.0 or not 0.0 < found.doubt < 1e-2:
+        return None
+    longer = beta * (1.0 + 2.0 * found.doubt)
+    inside = np.all((longer >= problem.lower) & (longer <= problem.upper))
+    return balanced(problem, longer) if inside else None
 
 
 @dataclass(frozen=True)
@@ -172,7 +188,8 @@ def verify(
         dual -= 4.0 * UNIT * (abs(half) + abs(slope))
     slack = max(0.0, primal - dual - gap)
     violation = max(0.0, float(seen[1] - seen[0]))
-    return Verified(bias - offset.value, primal, dual + 0.0, violation, slack)
+    doubt = violation + float(np.max(mine, initial=0.0))
+    return Verified(bias - offset.value, primal, dual + 0.0, violation, slack, doubt)
 
 
 def _exact_sum(beta: np.ndarray) -> float:

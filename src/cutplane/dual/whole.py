@@ -20,7 +20,7 @@ from .curvature import Definiteness, definiteness, looks_indefinite
 from .pace import Pace
 from .problem import DualProblem
 from .records import DualIteration, DualPoint, DualSettings, Observer, certificate_of
-from .verify import Sums, Verified, balanced, verify
+from .verify import Sums, Verified, balanced, stretched, verify
 
 ALL_AT_ONCE = 500  # variables
 STEPS_PER_VARIABLE = 50  # between two looks at the clock and the observer
@@ -145,7 +145,7 @@ class WholeSolver:
             if not np.isfinite(gap):
                 return Status.NUMERICALLY_LIMITED
             stopped = self._iterations > 0 and self._record(found)
-            if found.good(settings, mass):
+            if found.good(settings, mass) or self._stretch(found, mass):
                 return Status.CONVERGED
             if stopped:
                 return Status.STOPPED
@@ -175,6 +175,16 @@ class WholeSolver:
             self._iterations += 1
             self._seconds["inner"] += time.perf_counter() - begin
             self._least_curvature = min(self._least_curvature, seen[1])
+
+    def _stretch(self, found: Verified, mass: float) -> bool:
+        """Move to a longer point if that one is good enough."""
+        if found.slack <= 0.5 * self._settings.enough(found.primal, mass):
+            return False
+        longer = stretched(self._problem, self._beta, found)
+        if longer is None or not self._verified(longer)[1].good(self._settings, mass):
+            return False
+        self._beta = longer
+        return True
 
     def _target(self, found: Verified, mass: float) -> float:
         """The violation down to which steps go: where the gap should be small enough."""

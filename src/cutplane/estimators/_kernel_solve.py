@@ -241,6 +241,9 @@ class KernelSession:
         settings, checkpoint = self._settings, self._checkpoint
         if checkpoint is not None:
             known = checkpoint.begin(problem.digest(), lambda result: self._done(problem, result))
+            for w in (known.start, None if known.result is None else known.result.w):
+                if w is not None and w.shape != (len(problem),):
+                    raise checkpoint.damaged(ValueError("a result has another length"))
             if known.result is not None:
                 self.results.append(known.result)
                 return known.result
@@ -288,9 +291,9 @@ class KernelSession:
     def _done(self, problem: DualProblem, result: SolveResult) -> bool:
         """Whether a result of another run is good enough for this one, or cannot become better.
 
-        Of a function nobody knows whether it is the same one: its certificate is computed anew.
+        If not, it is where this one starts. Of a function nobody knows whether it is the same one,
+        so that its certificate is computed anew; of a violation no result tells.
         """
-        assert self._checkpoint is not None
         settings, certificate = self._settings, result.certificate
         if self._kernel.function is not None:
             return False
@@ -298,11 +301,9 @@ class KernelSession:
             return settings.max_iter is not None and result.n_iter >= settings.max_iter
         if result.status is Status.NUMERICALLY_LIMITED:
             return True
-        before = self._checkpoint.before
-        if settings.stopping != "kkt" and certificate.kind != "withheld":
-            return settings.reached(np.inf, certificate.gap, certificate.primal, problem.mass)
-        same = before.get("stopping") == repr(settings.stopping)
-        return same and float(before["tol"]) <= settings.tol
+        return settings.stopping != "kkt" and settings.reached(
+            np.inf, certificate.gap, certificate.primal, problem.mass
+        )
 
     def _known_start(
         self, known: Known, variables: int, start: np.ndarray | None

@@ -41,8 +41,10 @@ def warn_unless_converged(name: str, results: list[SolveResult], level: int = WA
 def _distance(certificate: Certificate) -> str:
     if not certificate.gap < np.inf:
         return "how far the model is from the optimum is not known"
-    known = "is at most" if certificate.kind == "exact" else "is estimated to be"
+    known = "is estimated to be" if certificate.kind == "estimated" else "is at most"
+    condition = ", if the kernel is positive semidefinite"
     return (
         f"the objective {certificate.primal:.6g} {known} {certificate.gap:.3g} above the "
         f"optimum (relative gap {certificate.relative_gap:.2g})"
+        f"{condition if certificate.kind == 'conditional' else ''}"
     )

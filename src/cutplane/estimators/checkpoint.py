@@ -24,7 +24,7 @@ import numpy as np
 from .._checks import check_flag, check_number, plain
 from ..bundle import StopRule
 from ..dual.records import DualCertificate, DualIteration
-from ..result import SolveResult, Status
+from ..result import Certificate, Iteration, SolveResult, Status
 from ..store import container
 from ..store.values import Decoder, Encoder, Registry
 
@@ -188,8 +188,12 @@ class CheckpointFile:
             solved = [Solved(*pair) for pair in content["solved"]]
             if not isinstance(facts[1], dict) or not isinstance(state, dict):
                 raise ValueError("parameters or state are missing")
-            if not all(isinstance(known.result, SolveResult) for known in solved):
-                raise ValueError("results are missing")
+            for known in solved:
+                _check_result(known.result)
+                # Of a linear model all problems have the same weights; those of a kernel machine
+                # are compared with the problem.
+                if "best" in state and known.result.w.shape != state["best"]["w"].shape:
+                    raise ValueError("a result has weights of another length")
         except WRONG as error:
             raise container.damaged(name, f"its content is wrong ({error!r})") from None
         except MemoryError:
@@ -301,6 +305,26 @@ class CheckpointFile:
             logger.warning(message)
             warnings.warn(message, UserWarning, stacklevel=2)
         self._written = time.monotonic()
+
+
+def _check_result(result: Any) -> None:
+    """Refuse a result that a fit would not have written."""
+    if not isinstance(result, SolveResult) or not isinstance(result.certificate, Certificate):
+        raise ValueError("results are missing")
+    w, certificate = result.w, result.certificate
+    if not isinstance(w, np.ndarray) or w.dtype != np.float64 or not np.isfinite(w).all():
+        raise ValueError("the weights of a result are not finite numbers")
+    numbers = (result.bias, certificate.primal, certificate.dual, *result.timings.values())
+    if not all(type(number) is float for number in numbers) or not math.isfinite(result.bias):
+        raise ValueError("what should be numbers of a result is something else")
+    if not (
+        isinstance(result.status, Status)
+        and type(result.n_iter) is int
+        and type(certificate.kind) is str
+        and isinstance(result.trace, tuple)
+        and all(isinstance(record, Iteration) for record in result.trace)
+    ):
+        raise ValueError("a result is not as it was written")
 
 
 def done_by(stop: StopRule, C: float) -> Callable[[SolveResult], bool]:

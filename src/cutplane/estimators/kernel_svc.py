@@ -49,14 +49,16 @@ class SVC(ClassifierMixin, KernelMachine):
         There are no probabilities; True is an error that names the remedy: scikit-learn's
         ``CalibratedClassifierCV`` around the model.
     tol : float, default=1e-3
-        Violation of the optimality conditions at which to stop, as in libsvm. From 1e-4 on rbf
-        values are computed in single precision where that loses nothing that matters.
+        Where to stop, in the unit of ``stopping``. From 1e-4 on kernel values of more than 500 rows
+        are computed in single precision where that does; the certificate never is.
     cache_size : float, default=200
         Memory for kernel rows, in MB (10⁶ bytes).
     class_weight : dict or 'balanced', optional
         Factors on C by class.
     max_iter : int or None, default=None
-        Most iterations, that is working sets, per problem. None or −1 for no limit.
+        Most iterations, that is working sets, per problem. None or −1 for no limit; then a
+        problem ends as numerically limited once ten million steps of pairs, or 100 for each row, do
+        not halve the gap any more.
     decision_function_shape : {'ovr', 'ovo'}, default='ovr'
         For more than two classes: whether ``decision_function`` tells a score per class
         or per pair of classes.
@@ -85,6 +87,11 @@ class SVC(ClassifierMixin, KernelMachine):
     checkpoint : Checkpoint, path or None, default=None
         Write the dual point there, every minute or as :class:`~cutplane.Checkpoint` says, and go on
         from it if it exists.
+    stopping : {'relative', 'absolute', 'epsilon', 'kkt'}, default='relative'
+        ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
+        gap ≤ C·(sum of weights)·tol. ``kkt``: the optimality conditions are violated by at
+        most tol, libsvm's rule; the gap is what that turns out to be worth, and a fit that
+        ends with more than 1 % warns.
 
     Attributes
     ----------
@@ -102,8 +109,10 @@ class SVC(ClassifierMixin, KernelMachine):
     class_weight_ : ndarray, shape (n_classes,)
     n_iter_ : ndarray of int32, shape (n_problems,)
     certificate_ : Certificate or list of Certificate
-        In the objective above, one per problem. ``kind`` is 'withheld', and the gap infinite, if
-        the kernel is not positive semidefinite.
+        In the objective above, one per problem, verified in double precision with all rounding
+        taken off. ``kind`` is 'exact' if the kernel's form, or a factorisation of up to 2,000 rows,
+        proves it positive semidefinite; 'withheld', and the gap infinite, if it is not; else
+        'conditional'.
     result_ : SolveResult or list of SolveResult
         The same with status, trace and timings; ``w`` holds the dual variables y·α.
     fit_status_ : int

@@ -80,9 +80,11 @@ class SVR(RegressorMixin, _SingleProblem):
     kernel, degree, gamma, coef0, shrinking, cache_size, max_iter, working_set_size
         As for :class:`SVC`.
     tol : float, default=1e-3
-        Violation of the optimality conditions at which to stop, in the unit of y.
+        Where to stop, in the unit of ``stopping``.
     n_jobs, time_limit, warm_start, verbose, callback, checkpoint
         As for :class:`SVC`.
+    stopping : {'relative', 'absolute', 'epsilon', 'kkt'}, default='relative'
+        As for :class:`SVC`; the unit of ``kkt`` is that of y.
 
     Attributes
     ----------
@@ -215,6 +217,8 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         As for :class:`SVC`.
     n_jobs, time_limit, warm_start, verbose, callback, checkpoint
         As for :class:`SVC`.
+    stopping : {'relative', 'absolute', 'epsilon', 'kkt'}, default='relative'
+        As for :class:`SVC`, by the size of the objective, which is negative.
 
     Attributes
     ----------

@@ -365,3 +365,37 @@ def subtrees(
                 values,
                 counts,
             )
+
+
+@jit
+def worst_error(scores, errors, rows, levels, starts):
+    """The largest error of a score that may be in a violated pair.
+
+    That is one which is not 1 above all lower ones of its query, or not 1 below all higher ones,
+    if all scores are moved by their errors. ``levels`` are the places where rows of another target
+    begin, and the end.
+    """
+    worst = 0.0
+    level = 0
+    for query in range(starts.shape[0] - 1):
+        first = level
+        highest = -np.inf
+        while levels[level] < starts[query + 1]:
+            for place in range(levels[level], levels[level + 1]):
+                i = rows[place]
+                if not scores[i] - 2.0 * errors[i] - 1.0 > highest and not errors[i] <= worst:
+                    worst = errors[i]
+            for place in range(levels[level], levels[level + 1]):
+                i = rows[place]
+                highest = max(highest, scores[i] + 2.0 * errors[i])
+            level += 1
+        lowest = np.inf
+        for above in range(level - 1, first - 1, -1):
+            for place in range(levels[above], levels[above + 1]):
+                i = rows[place]
+                if not scores[i] + 2.0 * errors[i] < lowest - 1.0 and not errors[i] <= worst:
+                    worst = errors[i]
+            for place in range(levels[above], levels[above + 1]):
+                i = rows[place]
+                lowest = min(lowest, scores[i] - 2.0 * errors[i])
+    return worst

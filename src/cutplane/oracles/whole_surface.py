@@ -106,11 +106,10 @@ class WholeSurface(PlaneSurface):
         point.risk, point.offset = self.risk.evaluate(point.scores, point.coef, self.executor)
 
     def upper(self, point: Point, low: np.ndarray | None, errors: np.ndarray) -> float:
-        error = float(np.max(errors))
         if low is not None:
             self.settle(point)
-            error += float(np.max(np.abs(low)))
-        return point.risk + self.risk.rounding(point.scores, error)
+            errors = errors + np.abs(low)
+        return self.risk.upper(point.scores, point.coef, point.risk, point.offset, errors)
 
     def slopes(self, line: Line) -> Callable[[Point], float]:
         way = line.end.scores - line.start.scores

@@ -235,13 +235,17 @@ class WholeRisk(ABC):
         value, offset : float
         """
 
-    def rounding(self, scores: np.ndarray, error: float) -> float:
-        """How far above its value here the risk of scores that are ``error`` away may be, at most.
+    def upper(
+        self, scores: np.ndarray, coef: np.ndarray, value: float, offset: float, errors: np.ndarray
+    ) -> float:
+        """At least the risk of scores that are ``errors`` away, in exact arithmetic.
 
-        The value is an offset in [0, 1] plus Σ coef·scores, sums over the rows with Σ |coef| ≤ 2.
+        ``coef``, ``value`` and ``offset`` are what ``evaluate`` has found. Here the offset is in
+        [0, 1] and Σ |coef| ≤ 2.
         """
         size = 1.0 + 2.0 * float(np.max(np.abs(scores), initial=0.0))
-        return 2.0 * error + (self.rows + MANY) * ROUNDING * size
+        rounding = (self.rows + MANY) * ROUNDING * size
+        return value + 2.0 * float(np.max(errors, initial=0.0)) + rounding
 
     @abstractmethod
     def digest(self) -> bytes:

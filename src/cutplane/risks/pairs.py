@@ -22,6 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..exec import Executor, SerialExecutor
+from ..loops import pairs
+from ..loops.bounded import MANY, ROUNDING
 from .base import WholeRisk
 from .pair_counter import PairCounter, PairLayout
 from .uneven_pairs import UnevenPairs
@@ -107,6 +109,20 @@ class PairRisk(WholeRisk):
         value = float(np.sum(self._factors * (products + pluses)))
         value = 0.0 if value < 0.0 else value  # rounding; NaN stays NaN
         return value, float(np.sum(self._factors * pluses))
+
+    def upper(
+        self, scores: np.ndarray, coef: np.ndarray, value: float, offset: float, errors: np.ndarray
+    ) -> float:
+        """As for every risk; rows that are in no violated pair, however large, do not matter."""
+        layout = self._counter.layout
+        worst = pairs.worst_error(scores, errors, layout.rows, layout.levels, layout.starts)
+        violated = np.flatnonzero(coef)
+        middle = float(np.median(scores[violated])) if len(violated) else 0.0
+        terms = coef[violated] * (scores[violated] - middle)  # Σ coef = 0, but for rounding
+        # Pairs are counted exactly; their weights are summed up over the rows.
+        rounding = MANY * ROUNDING * (offset + float(np.sum(np.abs(terms))))
+        rounding += len(layout.rows) * ROUNDING * offset if layout.weighted else 0.0
+        return max(0.0, offset + float(np.sum(terms))) + 2.0 * worst + rounding
 
     def digest(self) -> bytes:
         layout = self._counter.layout
