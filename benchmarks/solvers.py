@@ -262,8 +262,9 @@ class PlacedCuts:
         from cutplane.bundle import BundleSolver, StopRule
         from cutplane.data import as_blocks
         from cutplane.exec import make_executor
+        from cutplane.losses import Hinge
         from cutplane.oracles import RowOracle
-        from cutplane.risks import HingeRisk, Targets
+        from cutplane.risks import LossRisk, Targets
 
         stop = StopRule(
             relative=effort.tol or 1e-3,
@@ -273,7 +274,7 @@ class PlacedCuts:
         matrix = as_blocks(prepared.X)
         targets = Targets.make(prepared.y, np.ones(len(prepared.y)))
         with make_executor(effort.threads, matrix.numbers) as executor:
-            oracle = RowOracle(matrix, targets, HingeRisk(), executor)
+            oracle = RowOracle(matrix, targets, LossRisk(Hinge()), executor)
             return BundleSolver(oracle, problem.C * targets.total, stop, self.position).run()
 
     def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
