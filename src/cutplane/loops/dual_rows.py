@@ -123,7 +123,7 @@ def visit(
     """Maximise D over u_i for each row in ``order``; ``idle`` says which need not come again.
 
     Memory is asked for ``ahead`` rows at a time. Returns the sum of squared violations, how many
-    there were, and the gain in D, which is 0 if ``curvature`` is None.
+    there were, and the gain in D, or less than it if ``curvature`` is None.
     """
     square = bias[0]
     tau = bias[1]
@@ -150,6 +150,7 @@ def visit(
         change = v - a
         if curvature is None:  # decided when compiled
             violation = h * abs(change)
+            gain += 0.5 * c * h * change * change
         else:
             violation = abs(_pull(loss, a, z))
             gain += c * (conjugate(loss, a) - conjugate(loss, v) + change * (z - 0.5 * h * change))

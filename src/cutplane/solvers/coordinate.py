@@ -40,20 +40,20 @@ from ..bundle import IterativeSolver, Observer, StopRule
 from ..data import BlockedMatrix
 from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, read_only
 from ..loops import dual_rows as loops
-from ..oracles import Cut, RowOracle
+from ..oracles import Cut, Point, RowOracle
 from ..result import Status
 
 # s² of a free bias in units of the rows' mean |x|². It is at least 4/C, or small C hold the bias.
 BIAS_SQUARE = 0.3
 # Work from the start until a certificate, in units of that until the one before it; and the least
-# work between them in passes, of which a certificate takes about one.
-GROWTH, LEAST_BETWEEN = 1.25, 2.0
-# A certificate is due, too, once δ is this part of what it was for all rows at the last one.
-SETTLED = 0.1
+# work before each in passes, of which a certificate takes about one. The first one is made when a
+# pass gains less than the gap asked for, if that is sooner.
+GROWTH, LEAST = 1.25, 2.0
+# A small part: a certificate is due, too, once δ is this part of what it was for all rows at the
+# last one; and clipping may cost this part of what conjugate gradients gain.
+LITTLE = 0.1
 # Passes before conjugate gradients are tried the first time.
 FIRST_WAIT = 32
-# The first certificate is made when a pass gains less than the gap asked for, or after these.
-MOST_FIRST = 5.0
 # Certificates at most where no limit is given: thousands of passes.
 MOST_CERTIFICATES = 40
 
@@ -147,24 +147,27 @@ class CoordinateSolver(IterativeSolver):
         self._begin_at(start, self.point, self.trial)
         for cut in cuts:
             self.dual = max(self.dual, self._value(cut))
-        status = self._certify() if self._warm else None
-        due = self.passes + MOST_FIRST
-        since, dual = 0, 0.0  # passes since the last conjugate gradients, and what all have gained
+        status = None
+        since, dual = 0, 0.0  # passes since the last conjugate gradients; D, about
+        if self._warm:
+            self._bias[2] = self.point.bias
+            _, offset = self.oracle.surface.dual_plane(self._coef())
+            dual = self.C * offset / self.oracle.targets.total - 0.5 * _dot(self._w, self._w)
+        due, first = self.passes + LEAST, True
         while status is None:
             before = self._work
             count, gain = self._pass()
             dual += gain
             since += 1
             if self._curvature is not None and since >= self._wait:
-                better = self._conjugate_gradients(gain / (self._work - before))
+                better = self._conjugate_gradients(gain / max(1.0, self._work - before))
                 self._wait = max(2, self._wait // 2) if better else 2 * self._wait
                 since = 0
-            if not self.trace and 0.0 < gain <= self.stop.enough(dual, self.C):
-                due = 0.0
-            settled = count == 0 or self._reach <= SETTLED * self._last_reach
-            if self.passes >= due or settled or self._out_of_time():
+            enough = first and gain <= self.stop.enough(dual, self.C)
+            settled = count == 0 or self._reach <= LITTLE * self._last_reach
+            if self.passes >= due or enough or settled or self._out_of_time():
                 status = self._certify()
-                due = max(GROWTH * self.passes, self.passes + LEAST_BETWEEN)
+                due, first = max(GROWTH * self.passes, self.passes + LEAST), False
         return status
 
     def _pass(self) -> tuple[int, float]:
@@ -246,7 +249,7 @@ class CoordinateSolver(IterativeSolver):
                 break
             k = size / bend
             new = x + k * direction
-            if _dot(gradient, clipped(new)) < 0.9 * _dot(gradient, new):
+            if _dot(gradient, clipped(new)) < (1.0 - LITTLE) * _dot(gradient, new):
                 break
             x, residual = new, residual - k * change
             gains.append(0.5 * k * size)
@@ -299,20 +302,24 @@ class CoordinateSolver(IterativeSolver):
         self._u[rows] = np.clip(-dual_point[rows] / self.oracle.targets.weights[rows], low, high)
         self._w, self._bias[1] = self._ways(rows, self._costs[rows] * self._u[rows])
 
+    def _coef(self) -> np.ndarray:
+        """u as the oracle takes it."""
+        return self._u * self._labels * self.oracle.targets.weights
+
     def _certify(self) -> Status | None:
         """Renew bound and best point; says whether that is the end."""
         oracle, trial, scaled = self.oracle, self.trial, self._scaled
         with self.watch.phase("certificate"):
-            coef = self._u * oracle.targets.weights
-            cut = oracle.dual_cut(coef * self._labels)
+            coef = self._coef()
+            cut = oracle.dual_cut(coef)
             bound = self._value(cut)
             if bound > self.dual or not self.trace:
-                self._known = -coef, cut
+                self._known = -self._labels * coef, cut
             self.dual = max(self.dual, bound)
             gap = max(0.0, self.best.primal - self.dual)
             trial.tolerance = self.line_tolerance * gap / self.C
             oracle.evaluate(-self.C * cut.a, trial)
-            self._judge()
+            self._judge(trial)
             scaled.copy(self._origin)
             self._descend(scaled, trial, _dot(trial.w, trial.w))
             step = self._descend(self.point, scaled, _dot(scaled.w, scaled.w))
@@ -323,15 +330,13 @@ class CoordinateSolver(IterativeSolver):
             status = Status.NUMERICALLY_LIMITED
         return status
 
-    def _judge(self) -> None:
-        """Find the active rows by the scores of the trial point."""
+    def _judge(self, at: Point) -> None:
+        """Find the active rows by the scores of a point."""
         square, tau, shift = self._bias
-        if self._warm and not self.trace and self.oracle.free_bias:
-            shift = self._bias[2] = self.trial.bias
         squared, count = loops.judge(
             self.loss,
-            self.trial.scores,
-            0.0 if self.oracle.constant else shift + square * tau,
+            at.scores,
+            shift + square * tau if self.oracle.free_bias else 0.0,
             self._labels,
             self._costs,
             self._squares,
@@ -341,8 +346,6 @@ class CoordinateSolver(IterativeSolver):
             self._idle,
         )
         self._last_reach = float(np.sqrt(squared / max(1, count)))
-        if not np.isfinite(self._reach):  # before the first pass
-            self._reach = self._last_reach
         self._active = np.flatnonzero(self._idle == 0)
 
     def _value(self, cut: Cut) -> float:
