@@ -31,7 +31,6 @@ changes u or w of the passes.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,8 +53,8 @@ GROWTH, LEAST = 1.25, 2.0
 LITTLE = 0.1
 # Passes before conjugate gradients are tried the first time.
 FIRST_WAIT = 32
-# Certificates at most where no limit is given: thousands of passes.
-MOST_CERTIFICATES = 40
+# Passes at most where no limit is given.
+MOST_PASSES = 5000.0
 
 # What the machine wants: rows in a tile, and tiles dealt out together; numbers for which memory is
 # asked for ahead, which fit the second cache; numbers in a compiled call, some 20 ms.
@@ -74,7 +73,7 @@ class CoordinateSolver(IterativeSolver):
     C, observer
         As for every solver.
     stop : StopRule
-        Without ``max_iter`` there are MOST_CERTIFICATES iterations at most.
+        Without ``max_iter`` there are MOST_PASSES at most.
     rng : numpy.random.Generator
         Draws the order of the rows.
     dual_point : ndarray, optional
@@ -92,8 +91,6 @@ class CoordinateSolver(IterativeSolver):
         observer: Observer | None = None,
         dual_point: np.ndarray | None = None,
     ) -> None:
-        if stop.max_iter is None:
-            stop = replace(stop, max_iter=MOST_CERTIFICATES)
         super().__init__(oracle, C, stop, observer)
         matrix, targets = oracle.matrix, oracle.targets
         if matrix.whole is None:
@@ -328,6 +325,8 @@ class CoordinateSolver(IterativeSolver):
         status = self._end_iteration(self._objective(trial), step, 1)
         if status is None and self._stalled():
             status = Status.NUMERICALLY_LIMITED
+        if status is None and self.stop.max_iter is None and self.passes >= MOST_PASSES:
+            status = Status.MAX_ITER
         return status
 
     def _judge(self, at: Point) -> None:
