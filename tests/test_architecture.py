@@ -33,6 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "bundle": {"exec", "loops", "oracles", "result"},
     "dual": {"data", "exec", "kernels", "loops", "result", "risks", "oracles"},
     "descent": {"bundle", "data", "exec", "loops", "losses", "oracles", "result", "risks"},
+    "solvers": {"bundle", "data", "exec", "loops", "losses", "oracles", "result", "risks"},
     "stochastic": {"bundle", "data", "exec", "loops", "oracles", "result", "risks"},
     "structured": {"data", "exec", "kernels", "loops", "oracles", "result", "risks"},
     "store": {"__version__", "data", "result"},
@@ -41,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
 
 # What each part may import from outside, besides the standard library.
 OUTSIDE: dict[str, set[str]] = {
-    "_jit": {"numba"},
+    "_jit": {"llvmlite", "numba"},
     "losses": {"numba"},
     "result": {"numpy"},
     "loops": {"numpy", "numba"},

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
@@ -91,7 +92,7 @@ def _tolerant(dispatcher: Any) -> Any:
 
 
 def _number(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Where array[index] is, for an array of int64."""
+    """Where array[index] is."""
     kind = signature.args[0]
     array = context.make_array(kind)(context, builder, arguments[0])
     return cgutils.get_item_pointer(context, builder, kind, array, [arguments[1]], wraparound=False)
@@ -116,6 +117,23 @@ def counted(typing_context, array, index):  # type: ignore[no-untyped-def]
         return builder.load_atomic(_number(context, builder, signature, arguments), "seq_cst", 8)
 
     return types.int64(array, types.intp), generate
+
+
+@intrinsic
+def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
+    """Ask for the cache line of array[index], which will be read soon; go on without it."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, *[number] * 3])
+        )
+        where = builder.bitcast(_number(context, builder, signature, arguments), byte)
+        # To read, into the second cache, data.
+        builder.call(function, [where, number(0), number(2), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), generate
 
 
 # Leaves the core to another thread; a process without the function goes on waiting.

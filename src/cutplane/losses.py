@@ -25,6 +25,7 @@ What a loss must have, with ℓ' any subgradient:
 and what it may have:
 
     curvature(z)        ℓ''(z), for smooth losses; None where ℓ has kinks
+    conjugate_curvature ℓ*''(u) where it is the same for all u inside the domain; None elsewhere
     regression          True if z = s − y
     transcendental      True if a pass is dominated by exponentials or logarithms
     of_margin(m)        ℓ in terms of m = max(0, 1 − z), also for arrays, if ℓ depends on that alone
@@ -48,6 +49,7 @@ class Loss:
 
     domain: tuple[float, float]
     curvature: Any = None
+    conjugate_curvature: float | None = None
     of_margin: Any = None
     regression = False
     transcendental = False
@@ -58,6 +60,7 @@ class Hinge(Loss, namedtuple("Hinge", ())):
     """max(0, 1 − z), the loss of the support vector machine."""
 
     domain = (-1.0, 0.0)
+    conjugate_curvature = 0.0
     reach = 1.0
 
     def value(self, z):
@@ -80,6 +83,7 @@ class SquaredHinge(Loss, namedtuple("SquaredHinge", ())):
     """max(0, 1 − z)²."""
 
     domain = (-math.inf, 0.0)
+    conjugate_curvature = 0.5
     reach = 0.5
 
     def value(self, z):

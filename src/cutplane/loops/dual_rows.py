@@ -1,0 +1,242 @@
+"""Dual coordinate steps on rows: the compiled half of ``solvers.coordinate``, which has the maths.
+
+Rows are flat: row i is ``values[starts[i]:starts[i + 1]]`` at the columns ``indices``, or at all
+columns where ``indices`` is None, for dense rows. The score of row i is
+
+    <w, x_i> + bias,   bias = shift + square·tau,   tau = −Σ_i c_i·u_i·dz_i/ds_i,
+
+which is a free bias held by an augmented Lagrangian, or (shift = 0) a constant feature whose value
+squared is ``square``. ``bias`` arrays are [square, tau, shift].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._jit import jit, prefetch
+from ..losses import argument, conjugate, direction, dual_step
+
+# A step so steep that no domain stops it tells how far a row's score is from where it should be.
+STEEP = 65536.0
+TINY = 1e-300
+# Bytes in a line of the cache.
+CACHE_LINE = 64
+
+
+@jit
+def _sparse_dot(values, indices, first, stop, w):
+    s0 = 0.0
+    s1 = 0.0
+    s2 = 0.0
+    s3 = 0.0
+    p = first
+    one = np.uint64(1)
+    two = np.uint64(2)
+    three = np.uint64(3)
+    four = np.uint64(4)
+    while p + four <= stop:
+        s0 += values[p] * w[indices[p]]
+        s1 += values[p + one] * w[indices[p + one]]
+        s2 += values[p + two] * w[indices[p + two]]
+        s3 += values[p + three] * w[indices[p + three]]
+        p += four
+    while p < stop:
+        s0 += values[p] * w[indices[p]]
+        p += one
+    return (s0 + s1) + (s2 + s3)
+
+
+@jit(reassociate=True)
+def _dense_dot(values, first, stop, w):
+    s = 0.0
+    for j in range(stop - first):
+        s += values[first + j] * w[j]
+    return s
+
+
+@jit
+def _dot(values, indices, first, stop, w):
+    if indices is None:  # decided when compiled
+        return _dense_dot(values, first, stop, w)
+    return _sparse_dot(values, indices, first, stop, w)
+
+
+@jit
+def _add(values, indices, first, stop, factor, w):
+    if indices is None:
+        for j in range(stop - first):
+            w[j] += factor * values[first + j]
+    else:
+        for p in range(first, stop):
+            w[indices[p]] += factor * values[p]
+
+
+@jit
+def _pull(loss, u, z):
+    """z less the nearest slope of ℓ* at u: 0 where u is optimal."""
+    return STEEP * (dual_step(loss, u, z, STEEP) - u)
+
+
+@jit
+def _idle(loss, u, z, h, reach):
+    """Whether u stays though z moves by ``reach``."""
+    return dual_step(loss, u, z - reach, h) == u and dual_step(loss, u, z + reach, h) == u
+
+
+@jit
+def _ask_for(values, indices, starts, rows, labels, costs, squares, u):
+    """Have the memory of some rows fetched, so that they may be visited in any order."""
+    one = np.uint64(1)
+    for k in range(rows.shape[0]):
+        i = np.uint64(rows[k])
+        prefetch(labels, i)
+        prefetch(costs, i)
+        prefetch(squares, i)
+        prefetch(u, i)
+        first = np.uint64(starts[i])
+        stop = np.uint64(starts[i + one])
+        for p in range(first, stop, np.uint64(CACHE_LINE // values.itemsize)):
+            prefetch(values, p)
+        if indices is not None:
+            for p in range(first, stop, np.uint64(CACHE_LINE // indices.itemsize)):
+                prefetch(indices, p)
+
+
+@jit
+def visit(
+    loss,
+    curvature,
+    values,
+    indices,
+    starts,
+    order,
+    ahead,
+    labels,
+    costs,
+    squares,
+    bias,
+    reach,
+    w,
+    u,
+    idle,
+):
+    """Maximise D over u_i for each row in ``order``; ``idle`` says which need not come again.
+
+    Memory is asked for ``ahead`` rows at a time. Returns the sum of squared violations, how many
+    there were, and the gain in D, or less than it if ``curvature`` is None.
+    """
+    square = bias[0]
+    tau = bias[1]
+    shift = bias[2]
+    squared = 0.0
+    count = 0
+    gain = 0.0
+    for k in range(order.shape[0]):
+        if k % ahead == 0:
+            soon = order[k : k + ahead]
+            _ask_for(values, indices, starts, soon, labels, costs, squares, u)
+        i = order[k]
+        first = np.uint64(starts[i])
+        stop = np.uint64(starts[i + 1])
+        y = labels[i]
+        c = costs[i]
+        a = u[i]
+        z = argument(loss, _dot(values, indices, first, stop, w) + shift + square * tau, y)
+        h = max(c * (squares[i] + square), TINY)
+        v = dual_step(loss, a, z, h)
+        if v == a:
+            idle[i] = _idle(loss, a, z, h, reach)
+            continue
+        change = v - a
+        if curvature is None:  # decided when compiled
+            violation = h * abs(change)
+            gain += 0.5 * c * h * change * change
+        else:
+            violation = abs(_pull(loss, a, z))
+            gain += c * (conjugate(loss, a) - conjugate(loss, v) + change * (z - 0.5 * h * change))
+        squared += violation * violation
+        count += 1
+        u[i] = v
+        step = -c * change * direction(loss, y)
+        tau += step
+        _add(values, indices, first, stop, step, w)
+    bias[1] = tau
+    return squared, count, gain
+
+
+@jit
+def judge(loss, scores, offset, labels, costs, squares, square, reach, u, idle):
+    """Say of all rows, from their scores, which are idle.
+
+    Returns the sum of squared violations and how many there are.
+    """
+    squared = 0.0
+    count = 0
+    for i in range(scores.shape[0]):
+        idle[i] = 1
+        if costs[i] <= 0.0:
+            continue
+        a = u[i]
+        z = argument(loss, scores[i] + offset, labels[i])
+        h = max(costs[i] * (squares[i] + square), TINY)
+        if dual_step(loss, a, z, h) == a:
+            idle[i] = _idle(loss, a, z, h, reach)
+            continue
+        idle[i] = 0
+        violation = abs(_pull(loss, a, z))
+        squared += violation * violation
+        count += 1
+    return squared, count
+
+
+@jit
+def pulls(loss, values, indices, starts, rows, labels, bias, w, u, out):
+    """out[k] = z − ℓ*'(u) of the row rows[k], whose u is inside the domain."""
+    offset = bias[2] + bias[0] * bias[1]
+    for k in range(rows.shape[0]):
+        i = rows[k]
+        score = _dot(values, indices, np.uint64(starts[i]), np.uint64(starts[i + 1]), w)
+        out[k] = _pull(loss, u[i], argument(loss, score + offset, labels[i]))
+
+
+@jit
+def add_rows(values, indices, starts, rows, coef, w):
+    """w += Σ_k coef[k]·x_rows[k]."""
+    for k in range(rows.shape[0]):
+        i = rows[k]
+        if coef[k] != 0.0:
+            _add(values, indices, np.uint64(starts[i]), np.uint64(starts[i + 1]), coef[k], w)
+
+
+@jit
+def products(values, indices, starts, rows, w, out):
+    """out[k] = <w, x_rows[k]>."""
+    for k in range(rows.shape[0]):
+        i = rows[k]
+        out[k] = _dot(values, indices, np.uint64(starts[i]), np.uint64(starts[i + 1]), w)
+
+
+@jit
+def squared_norms(values, starts, out):
+    """out[i] = |x_i|²."""
+    for i in range(out.shape[0]):
+        s = 0.0
+        for p in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
+            s += np.float64(values[p]) * values[p]
+        out[i] = s
+
+
+@jit
+def deal(rows, tiles, size, together, out):
+    """out = the rows in tiles of ``size`` neighbours, a row of each of some tiles in turn.
+
+    ``tiles`` is the order of the tiles, of which so many are dealt out ``together``.
+    """
+    count = 0
+    for t in range(0, tiles.shape[0], together):
+        for k in range(size):
+            for tile in tiles[t : t + together]:
+                at = tile * size + k
+                if at < rows.shape[0]:
+                    out[count] = rows[at]
+                    count += 1

@@ -1,0 +1,375 @@
+"""Dual coordinate descent with conjugate-gradient steps, measured by the same certificate.
+
+The problem, with c_i = C·weight_i/Σ weight, z_i = y_i(<w, x_i> + b), and its dual:
+
+    min ½|w|² + Σ c_i·ℓ(z_i),    max D(u) = −Σ c_i·ℓ*(u_i) − ½|w|²  with  w = −Σ c_i·u_i·y_i·x_i.
+
+**A step** on row i replaces u_i by the maximiser of D over it, ``dual_step`` with
+h = c_i·|x_i|²; a pass takes one on every active row. A row whose u_i would stay though its score
+moved by δ, the root mean square violation of the last pass, is idle: it is left out until a
+certificate, which knows all scores, finds otherwise.
+
+**The order** of the rows is random, or convergence suffers where neighbours are alike (in files
+sorted by class or by time). But memory is read fast in long pieces only. So tiles of a few
+neighbours are drawn at random, and dealt out a row of each in turn, many tiles at a time.
+
+**A free bias** asks for τ = −Σ c_i·u_i·y_i = 0. The passes maximise the augmented Lagrangian
+D(u) − b·τ − ½s²τ², which adds b + s²τ to all scores and s² to every |x_i|²; after a pass b moves to
+b + s²τ. A regularised bias is the same with b = 0 for ever and s the constant feature's value.
+
+**Conjugate gradients** help where many rows whose u is inside the domain depend on one another,
+as those on hard margins do. On these rows D is a quadratic if ℓ* is one. Its maximiser is
+approached until clipping to the domain would cost more than a little, or a quarter as many
+iterations as there were passes have gained less per work than passes do; then the best part of the
+clipped step is taken. If that gained more per work than passes do, half as many passes come
+before the next time, otherwise twice as many.
+
+**A certificate** looks at a copy of u, of which the heavier class is scaled down until τ = 0: its D
+is the bound; its w, scaled by the best factor, is where the best point moves to on a line. It never
+changes u or w of the passes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..bundle import IterativeSolver, Observer, StopRule
+from ..data import BlockedMatrix
+from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, read_only
+from ..loops import dual_rows as loops
+from ..oracles import Cut, Point, RowOracle
+from ..result import Status
+
+# s² of a free bias in units of the rows' mean |x|². It is at least 4/C, or small C hold the bias.
+BIAS_SQUARE = 0.3
+# Work from the start until a certificate, in units of that until the one before it; and the least
+# work before each in passes, of which a certificate takes about one. The first one is made when a
+# pass gains less than the gap asked for, if that is sooner.
+GROWTH, LEAST = 1.25, 2.0
+# A small part: a certificate is due, too, once δ is this part of what it was for all rows at the
+# last one; and clipping may cost this part of what conjugate gradients gain.
+LITTLE = 0.1
+# Passes before conjugate gradients are tried the first time.
+FIRST_WAIT = 32
+# Passes at most where no limit is given.
+MOST_PASSES = 5000.0
+
+# What the machine wants: rows in a tile, and tiles dealt out together; numbers for which memory is
+# asked for ahead, which fit the second cache; numbers in a compiled call, some 20 ms.
+TILE, TOGETHER = 8, 64
+NUMBERS_AHEAD = 1 << 14
+NUMBERS_PER_CALL = 1 << 23
+
+
+class CoordinateSolver(IterativeSolver):
+    """State of one run. An iteration is some passes and a certificate.
+
+    Parameters
+    ----------
+    oracle : RowOracle
+        Whose matrix lies in one piece of memory.
+    C, observer
+        As for every solver.
+    stop : StopRule
+        Without ``max_iter`` there are MOST_PASSES at most.
+    rng : numpy.random.Generator
+        Draws the order of the rows.
+    dual_point : ndarray, optional
+        Where to start: a dual point per row divided by C per unit of weight, within its bounds.
+    """
+
+    oracle: RowOracle
+
+    def __init__(
+        self,
+        oracle: RowOracle,
+        C: float,
+        stop: StopRule,
+        rng: np.random.Generator,
+        observer: Observer | None = None,
+        dual_point: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(oracle, C, stop, observer)
+        matrix, targets = oracle.matrix, oracle.targets
+        if matrix.whole is None:
+            raise ValueError("coordinate descent needs all rows in one piece of memory")
+        self.loss = oracle.risk.loss
+        self._curvature = self.loss.conjugate_curvature
+        self._rng = rng
+        self._rows = _flat_rows(matrix.whole)
+        self._labels = targets.labels
+        self._costs = C * targets.weights / targets.total
+        self._squares = _squared_norms(matrix, self._rows)
+        square = oracle.constant**2
+        if oracle.free_bias:
+            square = max(BIAS_SQUARE * float(np.mean(self._squares)), 4.0 / C)
+        self._bias = np.array([square, 0.0, 0.0])  # s², τ, b
+        self._w = np.zeros(matrix.shape[1])
+        self._u = np.zeros(len(matrix))
+        self._active = np.flatnonzero(self._costs > 0.0)
+        self._idle = (self._costs <= 0.0).astype(np.uint8)
+        self._reach = np.inf  # δ
+        self._last_reach = 0.0  # the same of all rows at the last certificate
+        self._row_work = matrix.numbers / max(1, len(matrix)) + 1.0  # numbers read per row, about
+        self._work = 0.0
+        self._wait = FIRST_WAIT
+        self._known = np.zeros(len(matrix)), Cut(np.zeros(oracle.dimension), 0.0)
+        self.point, self.trial, self._scaled = (oracle.new_point() for _ in range(3))
+        self._origin = oracle.new_point()
+        oracle.surface.settle_again(self._origin)
+        self._warm = dual_point is not None
+        if dual_point is not None:
+            self._go_to(dual_point)
+
+    @property
+    def passes(self) -> float:
+        """Work done until now, in passes over all rows, each read once and changed once.
+
+        With the gap that the observer gets this tells whether to go on.
+        """
+        return self._work / (2.0 * self._row_work * max(1, len(self._u)))
+
+    def dual_point(self) -> np.ndarray:
+        """The one of the bound."""
+        return self._known[0]
+
+    def active_cuts(self) -> tuple[Cut, ...]:
+        return (self._known[1],) if self.trace else ()
+
+    # -- the loop -------------------------------------------------------------
+
+    def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
+        self._begin_at(start, self.point, self.trial)
+        for cut in cuts:
+            self.dual = max(self.dual, self._value(cut))
+        status = None
+        since, dual = 0, 0.0  # passes since the last conjugate gradients; D, about
+        if self._warm:
+            self._bias[2] = self.point.bias
+            _, offset = self.oracle.surface.dual_plane(self._coef())
+            dual = self.C * offset / self.oracle.targets.total - 0.5 * _dot(self._w, self._w)
+        due, first = self.passes + LEAST, True
+        while status is None:
+            before = self._work
+            count, gain = self._pass()
+            dual += gain
+            since += 1
+            if self._curvature is not None and since >= self._wait:
+                better = self._conjugate_gradients(gain / max(1.0, self._work - before))
+                self._wait = max(2, self._wait // 2) if better else 2 * self._wait
+                since = 0
+            enough = first and gain <= self.stop.enough(dual, self.C)
+            settled = count == 0 or self._reach <= LITTLE * self._last_reach
+            if self.passes >= due or enough or settled or self._out_of_time():
+                status = self._certify()
+                due, first = max(GROWTH * self.passes, self.passes + LEAST), False
+        return status
+
+    def _pass(self) -> tuple[int, float]:
+        """Steps on all active rows: how many were not zero, and what D has gained."""
+        active = self._active
+        size = max(1, min(TILE, len(active) // (4 * TOGETHER)))
+        order = np.empty(len(active), np.int64)
+        tiles = self._rng.permutation(-(-len(active) // size))
+        loops.deal(active, tiles, size, TOGETHER, order)
+        squared, count, gain = 0.0, 0, 0.0
+        with self.watch.phase("passes"):
+            for part in self._parts(order):
+                found = loops.visit(
+                    self.loss,
+                    self._curvature,
+                    *self._rows,
+                    order[part],
+                    max(1, int(NUMBERS_AHEAD / self._row_work)),
+                    self._labels,
+                    self._costs,
+                    self._squares,
+                    self._bias,
+                    self._reach,
+                    self._w,
+                    self._u,
+                    self._idle,
+                )
+                squared, count, gain = squared + found[0], count + found[1], gain + found[2]
+                if self._out_of_time():
+                    break
+        self._work += self._row_work * count  # rows whose step is not zero are read twice
+        self._move_bias()
+        self._reach = float(np.sqrt(squared / max(1, count)))
+        self._active = active[self._idle[active] == 0]
+        return count, gain
+
+    def _parts(self, rows: np.ndarray) -> list[slice]:
+        """Parts of a list of rows for one compiled call each; reading all is counted as work."""
+        self._work += self._row_work * len(rows)
+        size = max(1, int(NUMBERS_PER_CALL / self._row_work))
+        return [slice(k, k + size) for k in range(0, len(rows), size)]
+
+    def _move_bias(self) -> None:
+        if self.oracle.free_bias:
+            self._bias[2] += self._bias[0] * self._bias[1]
+
+    def _out_of_time(self) -> bool:
+        return self.watch.elapsed() >= self.stop.time_limit
+
+    # -- conjugate gradients --------------------------------------------------
+
+    def _conjugate_gradients(self, rate: float) -> bool:
+        """Raise D over all u inside the domain; whether that gained more per work than ``rate``.
+
+        In the variables a_i = c_i·u_i the gradient of D is z_i − ℓ*'(u_i), and the matrix of its
+        quadratic part is −K, K = diag(ℓ*''/c) + (y_i·y_j(<x_i, x_j> + s²)).
+        """
+        low, high = self.loss.domain
+        inside = self._u[self._active]
+        free = self._active[(low < inside) & (inside < high)]
+        costs, u, began = self._costs[free], self._u[free], self._work
+        ridge = (self._curvature or 0.0) / costs
+        diagonal = np.maximum(self._squares[free] + self._bias[0] + ridge, loops.TINY)
+        gradient = self._gradient(free)
+
+        def clipped(x: np.ndarray) -> np.ndarray:
+            return costs * (np.clip(u + x / costs, low, high) - u)
+
+        x, residual = np.zeros(len(free)), gradient
+        direction = residual / diagonal
+        size = _dot(residual, direction)
+        gains: list[float] = []
+        patience = self._wait // 4 + 1
+        while size > 0.0 and not self._out_of_time():
+            way, tau = self._ways(free, direction)
+            change = ridge * direction - self._changes(free, way, tau)  # K·direction
+            bend = _dot(direction, change)
+            if not bend > 0.0:
+                break
+            k = size / bend
+            new = x + k * direction
+            if _dot(gradient, clipped(new)) < (1.0 - LITTLE) * _dot(gradient, new):
+                break
+            x, residual = new, residual - k * change
+            gains.append(0.5 * k * size)
+            worth = rate * 2.0 * self._row_work * len(free) * patience
+            if len(gains) >= patience and sum(gains[-patience:]) < worth:
+                break
+            before, size = size, _dot(residual, residual / diagonal)
+            direction = residual / diagonal + (size / before) * direction
+        step = clipped(x)
+        slope = _dot(gradient, step)
+        if not slope > 0.0:
+            return False
+        way, tau = self._ways(free, step)
+        bend = _dot(ridge * step, step) + _dot(way, way) + self._bias[0] * tau * tau
+        part = min(1.0, slope / bend) if bend > 0.0 else 1.0
+        self._u[free] = np.clip(u + part * step / costs, low, high)
+        self._w += part * way
+        self._bias[1] += part * tau
+        self._move_bias()
+        return part * (slope - 0.5 * part * bend) > rate * (self._work - began)
+
+    def _gradient(self, rows: np.ndarray) -> np.ndarray:
+        out = np.empty(len(rows))
+        own = (self._labels, self._bias, self._w, self._u)
+        for part in self._parts(rows):
+            loops.pulls(self.loss, *self._rows, rows[part], *own, out[part])
+        return out
+
+    def _ways(self, rows: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, float]:
+        """By what w and τ change if the a of some rows change by a step."""
+        coef = -step * self._labels[rows]
+        way = np.zeros_like(self._w)
+        for part in self._parts(rows):
+            loops.add_rows(*self._rows, rows[part], coef[part], way)
+        return way, float(coef.sum())
+
+    def _changes(self, rows: np.ndarray, way: np.ndarray, tau: float) -> np.ndarray:
+        """By what the z of some rows change if w and τ change."""
+        out = np.empty(len(rows))
+        for part in self._parts(rows):
+            loops.products(*self._rows, rows[part], way, out[part])
+        return self._labels[rows] * (out + self._bias[0] * tau)
+
+    # -- certificates ---------------------------------------------------------
+
+    def _go_to(self, dual_point: np.ndarray) -> None:
+        """Let the passes begin at a dual point."""
+        rows = self._active
+        low, high = self.loss.domain
+        self._u[rows] = np.clip(-dual_point[rows] / self.oracle.targets.weights[rows], low, high)
+        self._w, self._bias[1] = self._ways(rows, self._costs[rows] * self._u[rows])
+
+    def _coef(self) -> np.ndarray:
+        """u as the oracle takes it."""
+        return self._u * self._labels * self.oracle.targets.weights
+
+    def _certify(self) -> Status | None:
+        """Renew bound and best point; says whether that is the end."""
+        oracle, trial, scaled = self.oracle, self.trial, self._scaled
+        with self.watch.phase("certificate"):
+            coef = self._coef()
+            cut = oracle.dual_cut(coef)
+            bound = self._value(cut)
+            if bound > self.dual or not self.trace:
+                self._known = -self._labels * coef, cut
+            self.dual = max(self.dual, bound)
+            gap = max(0.0, self.best.primal - self.dual)
+            trial.tolerance = self.line_tolerance * gap / self.C
+            oracle.evaluate(-self.C * cut.a, trial)
+            self._judge(trial)
+            scaled.copy(self._origin)
+            self._descend(scaled, trial, _dot(trial.w, trial.w))
+            step = self._descend(self.point, scaled, _dot(scaled.w, scaled.w))
+            step = self._keep_if_better(self.point, step)
+            self._work += 2.0 * self._row_work * len(self._u)
+        status = self._end_iteration(self._objective(trial), step, 1)
+        if status is None and self._stalled():
+            status = Status.NUMERICALLY_LIMITED
+        if status is None and self.stop.max_iter is None and self.passes >= MOST_PASSES:
+            status = Status.MAX_ITER
+        return status
+
+    def _judge(self, at: Point) -> None:
+        """Find the active rows by the scores of a point."""
+        square, tau, shift = self._bias
+        squared, count = loops.judge(
+            self.loss,
+            at.scores,
+            shift + square * tau if self.oracle.free_bias else 0.0,
+            self._labels,
+            self._costs,
+            self._squares,
+            square,
+            self._reach,
+            self._u,
+            self._idle,
+        )
+        self._last_reach = float(np.sqrt(squared / max(1, count)))
+        self._active = np.flatnonzero(self._idle == 0)
+
+    def _value(self, cut: Cut) -> float:
+        """The lower bound that a cut gives by itself."""
+        return self.C * cut.offset - 0.5 * self.C**2 * _dot(cut.a, cut.a)
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> float:
+    """<a, b>, the same bits for any number of threads."""
+    return float(np.einsum("i,i->", a, b))
+
+
+def _flat_rows(block: Block) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    """Values, columns and starts of the rows of a block; columns of data are copied."""
+    if isinstance(block, CSRBlock):
+        return block.values, block.indices, block.starts
+    x = np.ascontiguousarray(block.xt.T) if isinstance(block, ColumnMajorBlock) else block.x
+    return read_only(x.reshape(-1)), None, np.arange(len(x) + 1) * x.shape[1]
+
+
+def _squared_norms(matrix: BlockedMatrix, rows: Any) -> np.ndarray:
+    """|x_i|² of all rows, computed once for a matrix."""
+    if "squared norms" not in matrix.facts:
+        squares = np.empty(len(matrix))
+        loops.squared_norms(rows[0], rows[2], squares)
+        matrix.facts["squared norms"] = read_only(squares)
+    known: np.ndarray = matrix.facts["squared norms"]
+    return known
