@@ -28,7 +28,8 @@ and what it may have:
     regression          True if z = s − y
 
 ``dual_step`` is the step of coordinate descent on one row (h = C_i·|x_i|²), and also the slope of
-the smoothed loss max_u u·z − ℓ*(u) − ½h(u − shift)² that Newton's method works on.
+the smoothed loss max_u u·z − ℓ*(u) − ½h(u − shift)² that Newton's method works on. A loss that is
+smooth is its own smoothed loss: ``smoothed_slope`` and ``smoothed_bend`` are ℓ' and ℓ'' then.
 """
 
 from __future__ import annotations
@@ -179,6 +180,19 @@ def dual_step(self, u, z, h):  # type: ignore[no-untyped-def]
     return self.dual_step(u, z, h)
 
 
+def smoothed_slope(loss, shift, z, h):  # type: ignore[no-untyped-def]
+    """The slope of the smoothed loss at z; of ℓ itself if that is smooth."""
+    return loss.dual_step(shift, z, h) if loss.curvature is None else loss.slope(z)
+
+
+def smoothed_bend(loss, shift, z, h, u):  # type: ignore[no-untyped-def]
+    """The derivative of the smoothed slope u at z: 0 where a bound of the domain holds u."""
+    if loss.curvature is None:
+        step = 1e-3 * h  # u moves by that part of 1, or not at all
+        return (loss.dual_step(shift, z + step, h) - u) / step
+    return loss.curvature(z)
+
+
 def argument(loss, s, y):  # type: ignore[no-untyped-def]
     """z of a row with score s and label or target y."""
     return s - y if loss.regression else y * s
@@ -212,6 +226,25 @@ def _conjugate(self, u):  # type: ignore[no-untyped-def]
 @overload(dual_step)
 def _dual_step(self, u, z, h):  # type: ignore[no-untyped-def]
     return self.instance_class.dual_step
+
+
+@overload(smoothed_slope)
+def _smoothed_slope(loss, shift, z, h):  # type: ignore[no-untyped-def]
+    if loss.instance_class.curvature is None:
+        return lambda loss, shift, z, h: dual_step(loss, shift, z, h)
+    return lambda loss, shift, z, h: slope(loss, z)
+
+
+@overload(smoothed_bend)
+def _smoothed_bend(loss, shift, z, h, u):  # type: ignore[no-untyped-def]
+    if loss.instance_class.curvature is None:
+
+        def bend(loss, shift, z, h, u):  # type: ignore[no-untyped-def]
+            step = 1e-3 * h
+            return (dual_step(loss, shift, z + step, h) - u) / step
+
+        return bend
+    return lambda loss, shift, z, h, u: curvature(loss, z)
 
 
 @overload(argument)

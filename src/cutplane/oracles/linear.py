@@ -101,6 +101,10 @@ class LinearOracle:
         self._products.scores(shaped, into.scores)
         self.surface.settle(into)
 
+    def score(self, w: np.ndarray, out: np.ndarray) -> None:
+        """out = X·w, with the constant feature."""
+        self._products.scores(w.reshape(self._w_shape), out)
+
     def refresh(self, point: Point) -> None:
         """Compute a point anew from its w, and depend on nothing else that was before."""
         self.place(point)
