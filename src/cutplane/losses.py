@@ -25,6 +25,8 @@ What a loss must have, with ℓ' any subgradient:
 and what it may have:
 
     curvature(z)        ℓ''(z), for smooth losses; None where ℓ has kinks
+    conjugate_slope(u)  ℓ*'(u) and
+    conjugate_bend(u)   ℓ*''(u) inside the domain; None where ℓ* has kinks there
     regression          True if z = s − y
 
 ``dual_step`` is the step of coordinate descent on one row (h = C_i·|x_i|²), and also the slope of
@@ -46,6 +48,8 @@ class Loss(Protocol):
 
     domain: ClassVar[tuple[float, float]]
     curvature: ClassVar[Any]
+    conjugate_slope: ClassVar[Any]
+    conjugate_bend: ClassVar[Any]
     regression: ClassVar[bool]
 
     def value(self, z: float) -> float: ...
@@ -70,6 +74,12 @@ class Hinge(NamedTuple):
     def conjugate(self, u):  # type: ignore[no-untyped-def]
         return u
 
+    def conjugate_slope(self, u):  # type: ignore[no-untyped-def]
+        return 1.0
+
+    def conjugate_bend(self, u):  # type: ignore[no-untyped-def]
+        return 0.0
+
     def dual_step(self, u, z, h):  # type: ignore[no-untyped-def]
         return min(max(u + (z - 1.0) / h, -1.0), 0.0)
 
@@ -92,6 +102,12 @@ class SquaredHinge(NamedTuple):
 
     def conjugate(self, u):  # type: ignore[no-untyped-def]
         return u + 0.25 * u * u
+
+    def conjugate_slope(self, u):  # type: ignore[no-untyped-def]
+        return 1.0 + 0.5 * u
+
+    def conjugate_bend(self, u):  # type: ignore[no-untyped-def]
+        return 0.5
 
     def dual_step(self, u, z, h):  # type: ignore[no-untyped-def]
         return min((h * u + z - 1.0) / (h + 0.5), 0.0)
@@ -123,6 +139,12 @@ class Logistic(NamedTuple):
 
     def conjugate(self, u):  # type: ignore[no-untyped-def]
         return _entropy(-u) + _entropy(1.0 + u)
+
+    def conjugate_slope(self, u):  # type: ignore[no-untyped-def]
+        return math.log((1.0 + u) / -u)
+
+    def conjugate_bend(self, u):  # type: ignore[no-untyped-def]
+        return 1.0 / (-u * (1.0 + u))
 
     def dual_step(self, u, z, h):  # type: ignore[no-untyped-def]
         # v = ℓ'(t) where g(t) = t − z + h(ℓ'(t) − u) is zero. Newton's steps, guarded by a bracket.
@@ -175,6 +197,16 @@ def conjugate(self, u):  # type: ignore[no-untyped-def]
     return self.conjugate(u)
 
 
+def conjugate_slope(self, u):  # type: ignore[no-untyped-def]
+    """ℓ*'(u)."""
+    return self.conjugate_slope(u)
+
+
+def conjugate_bend(self, u):  # type: ignore[no-untyped-def]
+    """ℓ*''(u)."""
+    return self.conjugate_bend(u)
+
+
 def dual_step(self, u, z, h):  # type: ignore[no-untyped-def]
     """argmin over v of ℓ*(v) − z·v + ½h(v − u)²."""
     return self.dual_step(u, z, h)
@@ -221,6 +253,16 @@ def _curvature(self, z):  # type: ignore[no-untyped-def]
 @overload(conjugate)
 def _conjugate(self, u):  # type: ignore[no-untyped-def]
     return self.instance_class.conjugate
+
+
+@overload(conjugate_slope)
+def _conjugate_slope(self, u):  # type: ignore[no-untyped-def]
+    return self.instance_class.conjugate_slope
+
+
+@overload(conjugate_bend)
+def _conjugate_bend(self, u):  # type: ignore[no-untyped-def]
+    return self.instance_class.conjugate_bend
 
 
 @overload(dual_step)

@@ -18,6 +18,8 @@ from ..oracles.products import RowProducts
 # The matrix is a sum over all rows with a bend, or over a sample of so many rows per feature, or of
 # rows that take so many products per stored number of the data if that is more.
 SAMPLE = 8
+# The residual of conjugate gradients, relative to the gradient, in the norm of their diagonal.
+RESIDUAL = 0.25
 # Numbers gathered, or products of a compiled call, at a time.
 PIECE_NUMBERS, PIECE_WORK = 1 << 18, 1 << 26
 # Parts of the matrix that threads compute, and products in each of them per number of its own.
@@ -53,32 +55,38 @@ class Factor:
         self._enough = SAMPLE * max(self._size, len(matrix) / max(1.0, self._length))
         self._rng = np.random.default_rng(0)
 
-    def solve(self, bends: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """The direction for a gradient; zeros if there is none."""
-        matrix = self._matrix(bends)
+    def prepare(self, bends: np.ndarray, sample: bool = False) -> None:
+        """Factorise the matrix; with ``sample`` a sample may stand for many rows."""
+        matrix = self._matrix(bends, sample)
+        self._diagonal = np.einsum("ii->i", matrix).copy()
         diagonal = np.einsum("ii->i", matrix)
         free = self._oracle.free_bias
-        diagonal[: self._size - free] += 1.0
+        # Where C is huge, what rounding leaves of the largest entries is more than 1.
+        diagonal[: self._size - free] += 1.0 + np.finfo(float).eps * self._size * diagonal.max()
         if free and diagonal[-1] <= 0.0:  # it moves no row
             diagonal[-1] = 1.0
         # The lower triangle of rows is the upper one of columns, which LAPACK takes as it is.
-        factor, failed = scipy.linalg.lapack.dpotrf(matrix.T, lower=0, overwrite_a=1, clean=0)
-        if failed:
-            return -gradient / np.maximum(np.abs(diagonal), 1.0)
-        way, _ = scipy.linalg.lapack.dpotrs(factor, -gradient, lower=0)
+        self._factor, self._failed = scipy.linalg.lapack.dpotrf(
+            matrix.T, lower=0, overwrite_a=1, clean=0
+        )
+
+    def solve(self, gradient: np.ndarray, gap: float = 0.0) -> np.ndarray:
+        """The direction for a gradient; zeros if there is none."""
+        if self._failed:
+            return -gradient / np.maximum(self._diagonal, 1.0)
+        way, _ = scipy.linalg.lapack.dpotrs(self._factor, -gradient, lower=0)
         return way if np.all(np.isfinite(way)) else np.zeros_like(gradient)
 
-    def _matrix(self, bends: np.ndarray) -> np.ndarray:
+    def _matrix(self, bends: np.ndarray, sample: bool) -> np.ndarray:
         """Σ bend·x xᵀ, its lower triangle at least, from a sample of rows where they are many."""
         rows = np.flatnonzero(bends)
         scale = 1.0
-        if len(rows) > 2 * self._enough:
+        if sample and len(rows) > 2 * self._enough:
             part = self._enough / len(rows)
             rows = rows[self._rng.random(len(rows), np.float32) < part]
             scale = 1.0 / part
         source = self._oracle.matrix
         total = np.zeros((self._size, self._size))
-        pieces: list[tuple[Block, np.ndarray, np.ndarray]]
         if source.whole is not None:
             self._add(source.whole, rows, bends, total)
         else:  # in the order of a pass
@@ -133,8 +141,8 @@ class Factor:
 class Gradients:
     """Directions by conjugate gradients, with the diagonal of the matrix as preconditioner.
 
-    They end where the residual is a tenth of the gradient: the next gradient is then, and the gap
-    a hundredth.
+    They end where the residual is a small part of the gradient, or half of its square small enough
+    for a gap: the next gradient is about the residual.
     """
 
     def __init__(self, oracle: RowOracle) -> None:
@@ -145,24 +153,29 @@ class Gradients:
         )
         self._scores = np.empty(len(oracle.matrix))
 
-    def solve(self, bends: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """As that of ``Factor``."""
-        diagonal = self._diagonal(bends)
+    def prepare(self, bends: np.ndarray, sample: bool = False) -> None:
+        """The matrix is that of these bends from here on."""
+        self._bends = bends
+        self._diagonal = self._squares(bends)
+
+    def solve(self, gradient: np.ndarray, gap: float = 0.0) -> np.ndarray:
+        """As that of ``Factor``; a gap that is small enough."""
+        bends, diagonal = self._bends, self._diagonal
         way = np.zeros_like(gradient)
         rest = -gradient
-        enough = 0.01 * _dot(rest, rest / diagonal)
         turned = rest / diagonal
         along = turned.copy()
         square = _dot(rest, turned)
+        enough = RESIDUAL**2 * square
         for _ in range(len(gradient)):
+            if not square > enough or 0.5 * _dot(rest, rest) <= gap:
+                break
             product = self._product(bends, along)
             length = square / _dot(along, product)
             way += length * along
             rest -= length * product
             turned = rest / diagonal
             before, square = square, _dot(rest, turned)
-            if not square > enough:
-                break
             along *= square / before
             along += turned
         return way if np.all(np.isfinite(way)) else np.zeros_like(gradient)
@@ -179,7 +192,7 @@ class Gradients:
             out[size] = self._scores.sum()
         return out
 
-    def _diagonal(self, bends: np.ndarray) -> np.ndarray:
+    def _squares(self, bends: np.ndarray) -> np.ndarray:
         matrix = self._oracle.matrix
         squares = np.zeros(matrix.shape[1])
         for k in range(len(matrix.blocks)):

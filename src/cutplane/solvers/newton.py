@@ -42,11 +42,14 @@ from ..oracles.line import newton
 from ..result import Status
 from ..risks import HingeRisk, LogisticRisk, Risk, SquaredHingeRisk
 from .curvature import Factor, Gradients, row_length
+from .interior import InteriorPoint
 
 # The first width: at w = 0 all rows move with z, and the first step is one of least squares.
 WIDTH = 4.0
 # How much smaller the width becomes at a time.
 NARROWER = 0.6
+# Steps on the smoothed loss before interior point steps; these may then take twice as many.
+PATIENCE = 60
 # A factorisation may cost so many products with the data; conjugate gradients cost that many.
 FACTOR_PASSES = 100
 # The derivative along a direction, relative to that at its start, at which a step is good.
@@ -134,7 +137,9 @@ class NewtonSolver(IterativeSolver):
                     self._narrow()
                     self._certify(self._settle())
                 with self.watch.phase("newton"):
-                    way = directions.solve(self._bends, self._full_gradient())
+                    directions.prepare(self._bends, sample=True)
+                    gap = 0.3 * self.stop.enough(self.best.primal, self.C)
+                    way = directions.solve(self._full_gradient(), gap)
                 step, fall = self._step(way)
                 objective = self._settle()
                 # No end is missed where smoothing alone costs too much.
@@ -143,10 +148,30 @@ class NewtonSolver(IterativeSolver):
                     objective = self._settle()
                 self._certify(objective)
                 status = self._end_iteration(objective, step, 1)
-                if status is None and step == 0.0:
-                    status = Status.NUMERICALLY_LIMITED
                 if status is not None:
                     return status
+                inside = isinstance(directions, Factor) and self._loss.conjugate_slope is not None
+                if inside and len(self.trace) >= PATIENCE:
+                    return self._go_inside()
+                if step == 0.0 and self._squared_gradient() > 2.0 * self._slack:
+                    return Status.NUMERICALLY_LIMITED
+
+    def _go_inside(self) -> Status:
+        """Begin anew with interior point steps; the best point and bound are kept."""
+        inside = InteriorPoint(self.oracle, self.C, self._loss)
+        before = len(self.trace)
+        while True:
+            with self.watch.phase("interior"):
+                step = inside.step()
+            objective = self._objective(inside.point)
+            if objective < self.best.primal:
+                self._keep(inside.point)
+            self._bound(inside.coef)
+            status = self._end_iteration(objective, step, 1)
+            if status is not None:
+                return status
+            if len(self.trace) - before >= 2 * PATIENCE or step == 0.0:
+                return Status.NUMERICALLY_LIMITED
 
     def _directions(self) -> Factor | Gradients:
         """What is cheaper."""
