@@ -135,7 +135,7 @@ def _settle(loss, width, scores, bias, free, labels, weights, shift, coef, bends
     low = -math.inf
     high = math.inf
     reach = 10.0
-    for turn in range(100):
+    for _ in range(100):
         balance = 0.0
         bend = 0.0
         total = 0.0

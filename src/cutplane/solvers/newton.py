@@ -28,20 +28,20 @@ With few features d comes from a factorisation, with many from conjugate gradien
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..bundle import IterativeSolver, Observer, StopRule
 from ..data.blas import single_threaded_blas
+from ..data.blocks import CSRBlock
 from ..loops import smoothed as loops
-from ..losses import Hinge, Logistic, Loss, SquaredHinge
+from ..losses import Hinge, Logistic, SquaredHinge
 from ..oracles import Cut, Point, RowOracle
 from ..oracles.line import newton
 from ..result import Status
 from ..risks import HingeRisk, LogisticRisk, Risk, SquaredHingeRisk
-from .curvature import Factor, Gradients, row_length
+from .curvature import SAMPLE, Factor, Gradients, row_length
 from .interior import InteriorPoint
 
 # The first width: at w = 0 all rows move with z, and the first step is one of least squares.
@@ -50,7 +50,8 @@ WIDTH = 4.0
 NARROWER = 0.6
 # Steps on the smoothed loss before interior point steps; these may then take twice as many.
 PATIENCE = 60
-# A factorisation may cost so many products with the data; conjugate gradients cost that many.
+# A factorisation may cost so many products with the data; conjugate gradients cost that many, and
+# eight times as many where the loss has kinks.
 FACTOR_PASSES = 100
 # The derivative along a direction, relative to that at its start, at which a step is good.
 STEP_SLOPE = 0.1
@@ -58,7 +59,7 @@ STEP_SLOPE = 0.1
 
 def loss_of(risk: Risk) -> Any:
     """The loss of a risk that is a sum of them."""
-    table: dict[type, Callable[[], Loss]] = {
+    table: dict[Any, Any] = {
         HingeRisk: Hinge,
         SquaredHingeRisk: SquaredHinge,
         LogisticRisk: Logistic,
@@ -177,9 +178,12 @@ class NewtonSolver(IterativeSolver):
         """What is cheaper."""
         matrix = self.oracle.matrix
         features = matrix.shape[1] + 1
-        rows = min(len(matrix), 8 * features)
+        rows = min(len(matrix), SAMPLE * features)
         work = features**3 / 3 + 0.5 * rows * row_length(self.oracle) ** 2
-        cheap = work <= FACTOR_PASSES * matrix.numbers
+        if not isinstance(matrix.blocks[0], CSRBlock):
+            work /= 8.0  # by BLAS
+        passes = FACTOR_PASSES * (1 if self._loss.curvature is not None else 8)
+        cheap = work <= passes * matrix.numbers
         return Factor(self.oracle) if cheap else Gradients(self.oracle)
 
     # -- the smoothed risk --------------------------------------------------------------

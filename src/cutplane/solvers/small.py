@@ -99,17 +99,19 @@ class SmallNewtonSolver(IterativeSolver):
                 status = self._end_iteration(trial, step, 1)
             if status is None and (self._stalled() or len(self.trace) >= MOST_STEPS):
                 status = Status.NUMERICALLY_LIMITED
-        self._certify(start, best_w, cuts)
+        self._certify(start, best_w, float(state[3]), cuts)
         return status
 
     def _certify(
-        self, start: np.ndarray | None, best_w: np.ndarray, cuts: tuple[Cut, ...]
+        self, start: np.ndarray | None, w: np.ndarray, bias: float, cuts: tuple[Cut, ...]
     ) -> None:
         """Point and bound by the oracle; those given may be better."""
         oracle = self.oracle
         with self.watch.phase("scores"):
             self.point = oracle.new_point()
-            oracle.evaluate(best_w, self.point)
+            self.point.w, self.point.bias = w, bias
+            oracle.score(w, self.point.scores)
+            oracle.surface.settle_again(self.point)
             self._keep(self.point)
             if start is not None:
                 other = oracle.new_point()
