@@ -80,11 +80,14 @@ class Factor:
     def _matrix(self, bends: np.ndarray, sample: bool) -> np.ndarray:
         """Σ bend·x xᵀ, its lower triangle at least, from a sample of rows where they are many."""
         rows = np.flatnonzero(bends)
-        scale = 1.0
         if sample and len(rows) > 2 * self._enough:
-            part = self._enough / len(rows)
-            rows = rows[self._rng.random(len(rows), np.float32) < part]
-            scale = 1.0 / part
+            # Rows are drawn by their bends, which are then divided by the chance.
+            chance = np.minimum(bends[rows] * (self._enough / bends.sum()), 1.0)
+            drawn = self._rng.random(len(rows), np.float32) < chance
+            rows, chance = rows[drawn], chance[drawn]
+            drawn_bends = np.zeros_like(bends)
+            drawn_bends[rows] = bends[rows] / chance
+            bends = drawn_bends
         source = self._oracle.matrix
         total = np.zeros((self._size, self._size))
         if source.whole is not None:
@@ -96,7 +99,6 @@ class Factor:
                 inside = rows[np.searchsorted(rows, first) : np.searchsorted(rows, last)]
                 self._add(source.blocks.take(k), inside - first, bends[first:last], total)
                 source.blocks.release(k)
-        total *= scale
         return total
 
     def _add(self, block: Block, rows: np.ndarray, bends: np.ndarray, total: np.ndarray) -> None:

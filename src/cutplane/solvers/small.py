@@ -97,6 +97,8 @@ class SmallNewtonSolver(IterativeSolver):
                 self._best = Best(best_w, float(state[3]), primal)
                 self.dual = max(self.dual, dual)
                 status = self._end_iteration(trial, step, 1)
+                if status is Status.STOPPED:
+                    break
             if status is None and (self._stalled() or len(self.trace) >= MOST_STEPS):
                 status = Status.NUMERICALLY_LIMITED
         self._certify(start, best_w, float(state[3]), cuts)
