@@ -26,13 +26,16 @@ and what it may have:
 
     curvature(z)        ℓ''(z), for smooth losses; None where ℓ has kinks
     conjugate_curvature ℓ*''(u) where it is the same for all u inside the domain; None elsewhere
+    conjugate_slope(u)  ℓ*'(u) and
+    conjugate_bend(u)   ℓ*''(u) inside the domain; None where ℓ* has kinks there
     regression          True if z = s − y
     transcendental      True if a pass is dominated by exponentials or logarithms
     of_margin(m)        ℓ in terms of m = max(0, 1 − z), also for arrays, if ℓ depends on that alone
     reach               sup of −z·ℓ'(z), which bounds |w|² for Pegasos; None if there is none
 
 ``dual_step`` is the step of coordinate descent on one row (h = C_i·|x_i|²), and also the slope of
-the smoothed loss max_u u·z − ℓ*(u) − ½h(u − shift)² that Newton's method works on.
+the smoothed loss max_u u·z − ℓ*(u) − ½h(u − shift)² that Newton's method works on. A loss that is
+smooth is its own smoothed loss: ``smoothed_slope`` and ``smoothed_bend`` are ℓ' and ℓ'' then.
 """
 
 from __future__ import annotations
@@ -49,6 +52,8 @@ class Loss:
 
     domain: tuple[float, float]
     curvature: Any = None
+    conjugate_slope: Any = None
+    conjugate_bend: Any = None
     conjugate_curvature: float | None = None
     of_margin: Any = None
     regression = False
@@ -74,6 +79,12 @@ class Hinge(Loss, namedtuple("Hinge", ())):
 
     def conjugate(self, u):
         return u
+
+    def conjugate_slope(self, u):
+        return 1.0
+
+    def conjugate_bend(self, u):
+        return 0.0
 
     def dual_step(self, u, z, h):
         return min(max(u + (z - 1.0) / h, -1.0), 0.0)
@@ -101,6 +112,12 @@ class SquaredHinge(Loss, namedtuple("SquaredHinge", ())):
 
     def conjugate(self, u):
         return u + 0.25 * u * u
+
+    def conjugate_slope(self, u):
+        return 1.0 + 0.5 * u
+
+    def conjugate_bend(self, u):
+        return 0.5
 
     def dual_step(self, u, z, h):
         return min((h * u + z - 1.0) / (h + 0.5), 0.0)
@@ -133,6 +150,12 @@ class Logistic(Loss, namedtuple("Logistic", ())):
 
     def conjugate(self, u):
         return _entropy(-u) + _entropy(1.0 + u)
+
+    def conjugate_slope(self, u):
+        return math.log((1.0 + u) / -u)
+
+    def conjugate_bend(self, u):
+        return 1.0 / (-u * (1.0 + u))
 
     def dual_step(self, u, z, h):
         # v = ℓ'(t) where g(t) = t − z + h(ℓ'(t) − u) is zero. Newton's steps, guarded by a bracket.
@@ -185,9 +208,32 @@ def conjugate(self, u):
     return self.conjugate(u)
 
 
+def conjugate_slope(self, u):
+    """ℓ*'(u)."""
+    return self.conjugate_slope(u)
+
+
+def conjugate_bend(self, u):
+    """ℓ*''(u)."""
+    return self.conjugate_bend(u)
+
+
 def dual_step(self, u, z, h):
     """argmin over v of ℓ*(v) − z·v + ½h(v − u)²."""
     return self.dual_step(u, z, h)
+
+
+def smoothed_slope(loss, shift, z, h):
+    """The slope of the smoothed loss at z; of ℓ itself if that is smooth."""
+    return loss.dual_step(shift, z, h) if loss.curvature is None else loss.slope(z)
+
+
+def smoothed_bend(loss, shift, z, h, u):
+    """The derivative of the smoothed slope u at z: 0 where a bound of the domain holds u."""
+    if loss.curvature is None:
+        step = 1e-3 * h  # u moves by that part of 1, or not at all
+        return (loss.dual_step(shift, z + step, h) - u) / step
+    return loss.curvature(z)
 
 
 def argument(loss, s, y):
@@ -220,9 +266,38 @@ def _conjugate(self, u):
     return self.instance_class.conjugate
 
 
+@overload(conjugate_slope)
+def _conjugate_slope(self, u):
+    return self.instance_class.conjugate_slope
+
+
+@overload(conjugate_bend)
+def _conjugate_bend(self, u):
+    return self.instance_class.conjugate_bend
+
+
 @overload(dual_step)
 def _dual_step(self, u, z, h):
     return self.instance_class.dual_step
+
+
+@overload(smoothed_slope)
+def _smoothed_slope(loss, shift, z, h):
+    if loss.instance_class.curvature is None:
+        return lambda loss, shift, z, h: dual_step(loss, shift, z, h)
+    return lambda loss, shift, z, h: slope(loss, z)
+
+
+@overload(smoothed_bend)
+def _smoothed_bend(loss, shift, z, h, u):
+    if loss.instance_class.curvature is None:
+
+        def bend(loss, shift, z, h, u):
+            step = 1e-3 * h
+            return (dual_step(loss, shift, z + step, h) - u) / step
+
+        return bend
+    return lambda loss, shift, z, h, u: curvature(loss, z)
 
 
 @overload(argument)

@@ -103,6 +103,10 @@ class LinearOracle:
         self._products.scores(shaped, into.scores)
         self.surface.settle(into)
 
+    def score(self, w: np.ndarray, out: np.ndarray) -> None:
+        """out = X·w, with the constant feature."""
+        self._products.scores(w.reshape(self._w_shape), out)
+
     def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
         """Move ``into`` to w and prove upper bounds there: one product X·w.
 

@@ -1,1 +1,7 @@
-"""Solvers of linear problems whose risk is a sum over rows in memory, other than by cuts."""
+"""Solvers for sums of losses over rows in memory: coordinate descent and Newton's method."""
+
+from .coordinate import CoordinateSolver
+from .newton import NewtonSolver
+from .small import SmallNewtonSolver
+
+__all__ = ["CoordinateSolver", "NewtonSolver", "SmallNewtonSolver"]

@@ -143,7 +143,7 @@ class CoordinateSolver(IterativeSolver):
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
         self._begin_at(start, self.point, self.trial)
         for cut in cuts:
-            self.dual = max(self.dual, self._value(cut))
+            self._bound(cut)
         status = None
         since, dual = 0, 0.0  # passes since the last conjugate gradients; D, about
         if self._warm:
@@ -309,10 +309,9 @@ class CoordinateSolver(IterativeSolver):
         with self.watch.phase("certificate"):
             coef = self._coef()
             cut = oracle.dual_cut(coef)
-            bound = self._value(cut)
-            if bound > self.dual or not self.trace:
+            before = self.proved
+            if self._bound(cut) > before or not self.trace:
                 self._known = -self._labels * coef, cut
-            self.dual = max(self.dual, bound)
             gap = max(0.0, self.best.primal - self.dual)
             trial.tolerance = self.line_tolerance * gap / self.C
             oracle.evaluate(-self.C * cut.a, trial)
@@ -323,8 +322,6 @@ class CoordinateSolver(IterativeSolver):
             step = self._keep_if_better(self.point, step)
             self._work += 2.0 * self._row_work * len(self._u)
         status = self._end_iteration(self._objective(trial), step, 1)
-        if status is None and self._stalled():
-            status = Status.NUMERICALLY_LIMITED
         if status is None and self.stop.max_iter is None and self.passes >= MOST_PASSES:
             status = Status.MAX_ITER
         return status
@@ -346,10 +343,6 @@ class CoordinateSolver(IterativeSolver):
         )
         self._last_reach = float(np.sqrt(squared / max(1, count)))
         self._active = np.flatnonzero(self._idle == 0)
-
-    def _value(self, cut: Cut) -> float:
-        """The lower bound that a cut gives by itself."""
-        return self.C * cut.offset - 0.5 * self.C**2 * _dot(cut.a, cut.a)
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> float:

@@ -1,0 +1,378 @@
+"""The smoothed loss over rows, its second derivatives, and Newton's method in one call.
+
+A row has a score s, a label or target y, z = ±s or s − y, and a weight. Its slope u(z) is that of
+the smoothed loss (see ``losses``): the loss itself where that is smooth, and otherwise
+
+    max_u  u·z − ℓ*(u) − ½·width·(u − shift)².
+
+``coef`` is weight·u·dz/ds, what the row contributes to the gradient in s, and ``bends`` is the
+second derivative, weight·du/dz.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._jit import jit
+from ..losses import argument, conjugate, direction, smoothed_bend, smoothed_slope, value
+
+
+@jit(reassociate=True)
+def look(loss, width, scores, bias, labels, weights, shift, coef, bends):
+    """Fill in coef and bends at scores + bias.
+
+    Returns Σ weight·ℓ(z), and by how much that is above the plane of the coefficients.
+    """
+    total = 0.0
+    slack = 0.0
+    for i in range(scores.shape[0]):
+        y = labels[i]
+        z = argument(loss, scores[i] + bias, y)
+        u = smoothed_slope(loss, shift[i], z, width)
+        bends[i] = weights[i] * smoothed_bend(loss, shift[i], z, width, u)
+        coef[i] = weights[i] * u * direction(loss, y)
+        lost = value(loss, z)
+        total += weights[i] * lost
+        slack += weights[i] * (lost - u * z + conjugate(loss, u))
+    return total, slack
+
+
+@jit(reassociate=True)
+def slope_along(loss, width, scores, ways, step, bias, labels, weights, shift):
+    """Σ coef·way at scores + step·ways + bias."""
+    total = 0.0
+    for i in range(scores.shape[0]):
+        z = argument(loss, scores[i] + step * ways[i] + bias, labels[i])
+        u = smoothed_slope(loss, shift[i], z, width)
+        total += weights[i] * u * direction(loss, labels[i]) * ways[i]
+    return total
+
+
+@jit(reassociate=True)
+def slope_in_bias(loss, width, scores, bias, labels, weights, shift):
+    """Σ coef and Σ bends at scores + bias."""
+    total = 0.0
+    bend = 0.0
+    for i in range(scores.shape[0]):
+        z = argument(loss, scores[i] + bias, labels[i])
+        u = smoothed_slope(loss, shift[i], z, width)
+        total += weights[i] * u * direction(loss, labels[i])
+        bend += weights[i] * smoothed_bend(loss, shift[i], z, width, u)
+    return total, bend
+
+
+@jit
+def shift_to(loss, coef, labels, weights, shift):
+    """shift = u of the coefficients; as it is for rows that do not count."""
+    for i in range(coef.shape[0]):  # no branch, for vector instructions
+        u = coef[i] * direction(loss, labels[i]) / weights[i]
+        shift[i] = u if weights[i] > 0.0 else shift[i]
+
+
+@jit
+def step_duals(coef, bends, ways, low, high, labels, weights, loss, out):
+    """out = coef after a full step along the ways, if slopes were linear, within low ≤ u ≤ high."""
+    for i in range(coef.shape[0]):
+        weight = weights[i] * direction(loss, labels[i])
+        u = (coef[i] + bends[i] * ways[i]) / weight
+        out[i] = weight * min(max(u, low), high) if weights[i] > 0.0 else 0.0
+
+
+@jit
+def add_squares(values, indices, starts, rows, bends, constant, half):
+    """half += the lower triangle of Σ bend·x xᵀ over some sparse rows.
+
+    Columns are in order. A last one stands for a feature of value ``constant``, if that is not 0.
+    """
+    n = np.uint64(half.shape[0])
+    flat = half.reshape(half.shape[0] * half.shape[0])
+    last = n * (n - np.uint64(1))
+    one = np.uint64(1)
+    for k in range(rows.shape[0]):
+        i = rows[k]
+        bend = bends[i]
+        first = np.uint64(starts[i])
+        stop = np.uint64(starts[i + 1])
+        p = first
+        while p < stop:
+            factor = bend * values[p]
+            row = n * np.uint64(indices[p])
+            q = first
+            while q <= p:
+                flat[row + np.uint64(indices[q])] += factor * values[q]
+                q += one
+            if constant != 0.0:
+                flat[last + np.uint64(indices[p])] += factor * constant
+            p += one
+        if constant != 0.0:
+            flat[n * n - one] += bend * constant * constant
+
+
+@jit
+def add_diagonal(values, indices, starts, bends, out):
+    """out += Σ bend·x² by column, over sparse rows."""
+    one = np.uint64(1)
+    for i in range(bends.shape[0]):
+        p = np.uint64(starts[i])
+        stop = np.uint64(starts[i + 1])
+        while p < stop:
+            out[indices[p]] += bends[i] * values[p] * values[p]
+            p += one
+
+
+# -- small data ---------------------------------------------------------------------------
+# Slices and whole-array operations would take longer to compile than to run.
+
+
+@jit(reassociate=True)
+def _settle(loss, width, scores, bias, free, labels, weights, shift, coef, bends, sums):
+    """As ``look``, after moving a free bias to where Σ coef = 0; returns the bias.
+
+    ``sums`` are Σ weight·ℓ(z), its distance from the plane, and Σ weight.
+    """
+    low = -math.inf
+    high = math.inf
+    reach = 10.0
+    for _ in range(100):
+        balance = 0.0
+        bend = 0.0
+        total = 0.0
+        slack = 0.0
+        scale = 0.0
+        for i in range(scores.shape[0]):
+            y = labels[i]
+            z = argument(loss, scores[i] + bias, y)
+            u = smoothed_slope(loss, shift[i], z, width)
+            bends[i] = weights[i] * smoothed_bend(loss, shift[i], z, width, u)
+            coef[i] = weights[i] * u * direction(loss, y)
+            lost = value(loss, z)
+            total += weights[i] * lost
+            slack += weights[i] * (lost - u * z + conjugate(loss, u))
+            balance += coef[i]
+            bend += bends[i]
+            scale += weights[i]
+        sums[0] = total
+        sums[1] = slack
+        sums[2] = scale
+        if not free or not abs(balance) > 1e-14 * scale:
+            break
+        if balance < 0.0:
+            low = bias
+        else:
+            high = bias
+        step = -balance / bend if bend > 0.0 else -math.copysign(reach, balance)
+        new = bias + min(max(step, -reach), reach)
+        new = new if low < new < high else 0.5 * (low + high)
+        if abs(new - bias) <= 1e-15 * max(1.0, abs(bias)):
+            break
+        bias = new
+        reach *= 4.0
+    return bias
+
+
+@jit(reassociate=True)
+def _add_dense_squares(x, bends, free, rows, matrix):
+    """matrix = the lower triangle of I + Σ bend·x xᵀ, four rows at a time; a free bias is last."""
+    n, d = x.shape
+    size = matrix.shape[0]
+    for p in range(size):
+        for q in range(p):
+            matrix[p, q] = 0.0
+        matrix[p, p] = 1.0 if p < d else 0.0
+    k = 0
+    while k < n:
+        count = 0
+        while k < n and count < 4:
+            if bends[k] != 0.0:
+                root = math.sqrt(bends[k])
+                for j in range(d):
+                    rows[count, j] = root * x[k, j]
+                if free:
+                    rows[count, d] = root
+                count += 1
+            k += 1
+        while count < 4:
+            for j in range(size):
+                rows[count, j] = 0.0
+            count += 1
+        for p in range(size):
+            a, b, c, e = rows[0, p], rows[1, p], rows[2, p], rows[3, p]
+            for q in range(p + 1):
+                matrix[p, q] += a * rows[0, q] + b * rows[1, q] + c * rows[2, q] + e * rows[3, q]
+
+
+@jit(reassociate=True)
+def _solve(matrix, x):
+    """Overwrite x by the solution, and the lower triangle by its Cholesky factor."""
+    n = matrix.shape[0]
+    for j in range(n):
+        for k in range(j + 1):
+            total = matrix[j, k]
+            for q in range(k):
+                total -= matrix[j, q] * matrix[k, q]
+            if k < j:
+                matrix[j, k] = total / matrix[k, k]
+            else:
+                # Where rounding, or a bias that moves no row, leaves nothing: stay in place.
+                matrix[j, j] = math.sqrt(total) if total > 0.0 else 1e150
+        total = x[j]
+        for q in range(j):
+            total -= matrix[j, q] * x[q]
+        x[j] = total / matrix[j, j]
+    for j in range(n - 1, -1, -1):
+        x[j] /= matrix[j, j]
+        for q in range(j):
+            x[q] -= matrix[j, q] * x[j]
+
+
+@jit(reassociate=True)
+def _search(loss, width, scores, ways, bias, labels, weights, shift, first, mixed, squared):
+    """The step at which the derivative along the ways is a tenth of what it is at 0, or 1."""
+    low = 0.0
+    high = 1.0
+    at_low = first
+    at_high = 0.0
+    step = 1.0
+    for turn in range(12):
+        here = mixed + step * squared
+        for i in range(scores.shape[0]):
+            z = argument(loss, scores[i] + step * ways[i] + bias, labels[i])
+            u = smoothed_slope(loss, shift[i], z, width)
+            here += weights[i] * u * direction(loss, labels[i]) * ways[i]
+        if abs(here) <= 0.1 * abs(first) or (turn == 0 and here < 0.0):
+            break
+        if here < 0.0:
+            low = step
+            at_low = here
+            at_high *= 0.5
+        else:
+            high = step
+            at_high = here
+            at_low *= 0.5 if turn > 0 else 1.0
+        step = low + (high - low) * min(max(at_low / (at_low - at_high), 0.1), 0.9)
+    return step
+
+
+@jit(reassociate=True)
+def _dual_w(x, coef, v):
+    """v = −Σ coef·x."""
+    for j in range(v.shape[0]):
+        v[j] = 0.0
+    for i in range(x.shape[0]):
+        if coef[i] != 0.0:
+            for j in range(x.shape[1]):
+                v[j] -= coef[i] * x[i, j]
+
+
+@jit(reassociate=True)
+def _products(x, way, out):
+    """out = x·way."""
+    for i in range(x.shape[0]):
+        total = 0.0
+        for j in range(x.shape[1]):
+            total += x[i, j] * way[j]
+        out[i] = total
+
+
+@jit(reassociate=True)
+def small_newton(
+    loss, x, labels, weights, free, relative, absolute, narrower, most, state, w, scores, shift,
+    best_w, best_coef, history,
+):  # fmt: skip
+    """Newton's method on dense rows; see ``solvers.newton`` for the method.
+
+    Goes on from where it was, until the gap is small enough or ``most`` steps are done.
+
+    Parameters
+    ----------
+    weights : ndarray
+        The costs C_i.
+    state : ndarray
+        width, bias, primal, bias of the best point, dual.
+    w, scores, shift : ndarray
+        Where it is; scores are without the bias.
+    best_w, best_coef : ndarray
+        The points of the primal and of the dual.
+    history : ndarray, shape (most, 4)
+        By step: primal and dual, objective where it leads, its length.
+
+    Returns
+    -------
+    steps : int
+    """
+    n, d = x.shape
+    size = d + 1 if free else d
+    coef, bends, ways = np.empty(n), np.empty(n), np.empty(n)
+    v, way, sums = np.empty(d), np.empty(size), np.empty(3)
+    rows, matrix = np.empty((4, size)), np.empty((size, size))
+    width, bias, step = state[0], state[1], 0.0
+    steps = 0
+    narrowed = False
+    while True:
+        # The smoothed loss, its slopes as a dual point, and the certificate.
+        bias = _settle(
+            loss, width, scores, bias, free, labels, weights, shift, coef, bends, sums
+        )  # fmt: skip
+        _dual_w(x, coef, v)
+        squared = 0.0
+        apart = 0.0
+        for j in range(d):
+            squared += w[j] * w[j]
+            apart += 0.5 * (w[j] - v[j]) * (w[j] - v[j])
+        objective = 0.5 * squared + sums[0]
+        dual = objective - apart - sums[1]
+        if objective < state[2]:
+            state[2] = objective
+            state[3] = bias
+            for j in range(d):
+                best_w[j] = w[j]
+        if dual > state[4]:
+            state[4] = dual
+            for i in range(n):
+                best_coef[i] = coef[i]
+        if not narrowed and steps > 0:
+            history[steps - 1, 0] = state[2]
+            history[steps - 1, 1] = state[4]
+            history[steps - 1, 2] = objective
+            history[steps - 1, 3] = step
+        state[0] = width
+        state[1] = bias
+        if steps >= most or state[2] - state[4] <= max(relative * state[2], absolute):
+            return steps
+        if apart <= sums[1] and not narrowed:
+            width *= narrower
+            for i in range(n):
+                u = coef[i] * direction(loss, labels[i]) / weights[i]
+                shift[i] = u if weights[i] > 0.0 else shift[i]
+            narrowed = True
+            continue
+        # A step.
+        narrowed = False
+        steps += 1
+        _add_dense_squares(x, bends, free, rows, matrix)
+        for j in range(d):
+            way[j] = v[j] - w[j]
+        if free:
+            way[d] = 0.0
+        _solve(matrix, way)
+        _products(x, way, ways)
+        first = 0.0
+        mixed = 0.0
+        squared = 0.0
+        for j in range(d):
+            first += (w[j] - v[j]) * way[j]
+            mixed += w[j] * way[j]
+            squared += way[j] * way[j]
+        bias_way = way[d] if free else 0.0
+        for i in range(n):
+            ways[i] += bias_way
+        step = _search(
+            loss, width, scores, ways, bias, labels, weights, shift, first, mixed, squared
+        )  # fmt: skip
+        for j in range(d):
+            w[j] += step * way[j]
+        for i in range(n):
+            scores[i] += step * (ways[i] - bias_way)
+        bias += step * bias_way

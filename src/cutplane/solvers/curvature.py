@@ -1,0 +1,216 @@
+"""Newton's directions: solutions of (I + Σ bend_i·x_i x_iᵀ)·d = −g.
+
+The constant feature or the free bias is the last entry of d; a free bias has no 1 in the matrix.
+``Factor`` builds the matrix and factorises it, ``Gradients`` solves by conjugate gradients.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, RowMajorBlock
+from ..exec import SerialExecutor
+from ..loops import smoothed as loops
+from ..oracles import RowOracle
+from ..oracles.products import RowProducts
+
+# The matrix is a sum over all rows with a bend, or over a sample of so many rows per feature, or of
+# rows that take so many products per stored number of the data if that is more.
+SAMPLE = 8
+# The residual of conjugate gradients, relative to the gradient, in the norm of their diagonal.
+RESIDUAL = 0.25
+# Numbers gathered, or products of a compiled call, at a time.
+PIECE_NUMBERS, PIECE_WORK = 1 << 18, 1 << 26
+# Parts of the matrix that threads compute, and products in each of them per number of its own.
+MOST_PARTS, PART_WORK = 8, 8
+
+
+def row_length(oracle: RowOracle) -> float:
+    """Numbers in a row, the mean over all numbers: long rows count by their length."""
+    matrix = oracle.matrix
+    if not isinstance(matrix.blocks[0], CSRBlock):
+        return float(matrix.shape[1])
+    known = matrix.facts.get("row length")
+    if known is None:
+
+        def squares(k: int, block: CSRBlock) -> float:
+            lengths = np.diff(block.starts)
+            return float(np.einsum("i,i->", lengths, lengths))
+
+        known = sum(matrix.run(squares, SerialExecutor())) / max(1, matrix.numbers)
+        matrix.facts["row length"] = known
+    return float(known)
+
+
+class Factor:
+    """Directions from the Cholesky factor of the matrix."""
+
+    def __init__(self, oracle: RowOracle) -> None:
+        self._oracle = oracle
+        matrix = oracle.matrix
+        self._constant = 1.0 if oracle.free_bias else oracle.constant
+        self._size = matrix.shape[1] + (self._constant != 0.0)
+        self._length = row_length(oracle)
+        self._enough = SAMPLE * max(self._size, len(matrix) / max(1.0, self._length))
+        self._rng = np.random.default_rng(0)
+
+    def prepare(self, bends: np.ndarray, sample: bool = False) -> None:
+        """Factorise the matrix; with ``sample`` a sample may stand for many rows."""
+        matrix = self._matrix(bends, sample)
+        self._diagonal = np.einsum("ii->i", matrix).copy()
+        diagonal = np.einsum("ii->i", matrix)
+        free = self._oracle.free_bias
+        # Where C is huge, what rounding leaves of the largest entries is more than 1.
+        diagonal[: self._size - free] += 1.0 + np.finfo(float).eps * self._size * diagonal.max()
+        if free and diagonal[-1] <= 0.0:  # it moves no row
+            diagonal[-1] = 1.0
+        # The lower triangle of rows is the upper one of columns, which LAPACK takes as it is.
+        self._factor, self._failed = scipy.linalg.lapack.dpotrf(
+            matrix.T, lower=0, overwrite_a=1, clean=0
+        )
+
+    def solve(self, gradient: np.ndarray, gap: float = 0.0) -> np.ndarray:
+        """The direction for a gradient; zeros if there is none."""
+        if self._failed:
+            return -gradient / np.maximum(self._diagonal, 1.0)
+        way, _ = scipy.linalg.lapack.dpotrs(self._factor, -gradient, lower=0)
+        return way if np.all(np.isfinite(way)) else np.zeros_like(gradient)
+
+    def _matrix(self, bends: np.ndarray, sample: bool) -> np.ndarray:
+        """Σ bend·x xᵀ, its lower triangle at least, from a sample of rows where they are many."""
+        rows = np.flatnonzero(bends)
+        if sample and len(rows) > 2 * self._enough:
+            # Rows are drawn by their bends, which are then divided by the chance.
+            chance = np.minimum(bends[rows] * (self._enough / bends.sum()), 1.0)
+            drawn = self._rng.random(len(rows), np.float32) < chance
+            rows, chance = rows[drawn], chance[drawn]
+            drawn_bends = np.zeros_like(bends)
+            drawn_bends[rows] = bends[rows] / chance
+            bends = drawn_bends
+        source = self._oracle.matrix
+        total = np.zeros((self._size, self._size))
+        if source.whole is not None:
+            self._add(source.whole, rows, bends, total)
+        else:  # in the order of a pass
+            source.blocks.begin()
+            for k in range(len(source.blocks)):
+                first, last = source.bounds[k], source.bounds[k + 1]
+                inside = rows[np.searchsorted(rows, first) : np.searchsorted(rows, last)]
+                self._add(source.blocks.take(k), inside - first, bends[first:last], total)
+                source.blocks.release(k)
+        return total
+
+    def _add(self, block: Block, rows: np.ndarray, bends: np.ndarray, total: np.ndarray) -> None:
+        """Add what some rows of a block contribute; the parts depend on the data alone."""
+        work = 0.5 * len(rows) * self._length**2
+        parts = int(min(MOST_PARTS, max(1.0, work / (PART_WORK * total.size))))
+        numbers = PIECE_NUMBERS / self._size
+        if isinstance(block, CSRBlock):
+            numbers = PIECE_WORK / max(1.0, self._length**2)
+        piece = max(1, int(numbers))
+
+        def part(k: int) -> np.ndarray:
+            mine = rows[len(rows) * k // parts : len(rows) * (k + 1) // parts]
+            half = np.zeros_like(total)
+            for first in range(0, len(mine), piece):
+                some = mine[first : first + piece]
+                if isinstance(block, CSRBlock):
+                    loops.add_squares(*block.arrays(), some, bends, self._constant, half)
+                else:
+                    gathered = self._gather(block, some, np.sqrt(bends[some]))
+                    half += gathered.T @ gathered
+            return half
+
+        for half in self._oracle.executor.run(part, parts):
+            total += half
+
+    def _gather(self, block: Block, rows: np.ndarray, roots: np.ndarray) -> np.ndarray:
+        """Dense rows times numbers, with the constant last."""
+        out = np.empty((len(rows), self._size))
+        features = self._oracle.matrix.shape[1]
+        if isinstance(block, ColumnMajorBlock):
+            x = block.xt[:, block.first + rows].T
+        else:
+            assert isinstance(block, RowMajorBlock)
+            x = block.x[rows]
+        np.multiply(x, roots[:, None], out=out[:, :features])
+        if self._constant:
+            out[:, features] = self._constant * roots
+        return out
+
+
+class Gradients:
+    """Directions by conjugate gradients, with the diagonal of the matrix as preconditioner.
+
+    They end where the residual is a small part of the gradient, or half of its square small enough
+    for a gap: the next gradient is about the residual.
+    """
+
+    def __init__(self, oracle: RowOracle) -> None:
+        self._oracle = oracle
+        self._shape = (oracle.matrix.shape[1] + (oracle.constant != 0.0),)
+        self._products = RowProducts(
+            oracle.matrix, self._shape, oracle.constant, oracle.executor, updates=False
+        )
+        self._scores = np.empty(len(oracle.matrix))
+
+    def prepare(self, bends: np.ndarray, sample: bool = False) -> None:
+        """The matrix is that of these bends from here on."""
+        self._bends = bends
+        self._diagonal = self._squares(bends)
+
+    def solve(self, gradient: np.ndarray, gap: float = 0.0) -> np.ndarray:
+        """As that of ``Factor``; a gap that is small enough."""
+        bends, diagonal = self._bends, self._diagonal
+        way = np.zeros_like(gradient)
+        rest = -gradient
+        turned = rest / diagonal
+        along = turned.copy()
+        square = _dot(rest, turned)
+        enough = RESIDUAL**2 * square
+        for _ in range(len(gradient)):
+            if not square > enough or 0.5 * _dot(rest, rest) <= gap:
+                break
+            product = self._product(bends, along)
+            length = square / _dot(along, product)
+            way += length * along
+            rest -= length * product
+            turned = rest / diagonal
+            before, square = square, _dot(rest, turned)
+            along *= square / before
+            along += turned
+        return way if np.all(np.isfinite(way)) else np.zeros_like(gradient)
+
+    def _product(self, bends: np.ndarray, along: np.ndarray) -> np.ndarray:
+        size, free = self._shape[0], self._oracle.free_bias
+        self._products.scores(along[:size], self._scores)
+        if free:
+            self._scores += along[size]
+        self._scores *= bends
+        out = along.copy()
+        out[:size] += self._products.gradient(self._scores)
+        if free:
+            out[size] = self._scores.sum()
+        return out
+
+    def _squares(self, bends: np.ndarray) -> np.ndarray:
+        matrix = self._oracle.matrix
+        squares = np.zeros(matrix.shape[1])
+        for k in range(len(matrix.blocks)):
+            block, mine = matrix.blocks[k], bends[matrix.slice(k)]
+            if isinstance(block, CSRBlock):
+                loops.add_diagonal(*block.arrays(), mine, squares)
+            elif isinstance(block, ColumnMajorBlock):
+                xt = block.xt[:, block.first : block.first + block.rows]
+                squares += np.einsum("ji,ji,i->j", xt, xt, mine)
+            else:
+                squares += np.einsum("ij,ij,i->j", block.x, block.x, mine)
+        last = [1.0 + self._oracle.constant**2 * bends.sum()] if self._oracle.constant else []
+        if self._oracle.free_bias:
+            last = [float(bends.sum()) or 1.0]
+        return np.concatenate([1.0 + squares, last])
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.einsum("i,i->", a, b))

@@ -1,0 +1,162 @@
+"""Interior point steps, for margins so hard that Newton's steps on the smoothed loss are blocked.
+
+At the optimum every row has u in [low, high], the domain of ℓ*, and
+
+    w + Σ C_i u_i y_i x_i = 0,   Σ C_i u_i y_i = 0 with a free bias,
+    z_i − ℓ*'(u_i) = p_i − q_i,   p_i(high − u_i) = 0,   q_i(u_i − low) = 0,   p_i, q_i ≥ 0.
+
+The products are set to μ > 0 instead, which goes to 0, and Newton's method solves these equations
+with all of u, p, q inside. A row contributes C_i/(ℓ*'' + p/(high − u) + q/(u − low)) times x xᵀ to
+the matrix: no row comes in or goes out from one step to the next, so that some 20 steps are enough
+whatever C is (Ferris & Munson, "Interior-point methods for massive support vector machines", 2002).
+But every step is dear: its matrix is one of all rows. A step is one of Mehrotra: a direction
+towards μ = 0 says how far μ may be lowered and how large the products of changes are, and a second
+one with the same matrix takes both into account.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..loops import interior as loops
+from ..oracles import Point, RowOracle
+from ..oracles.products import RowProducts
+from .curvature import Factor
+
+# How far to go to where the first row would leave the inside.
+REACH = 0.99
+
+
+class InteriorPoint:
+    """A point inside, and steps towards the optimum.
+
+    Attributes
+    ----------
+    point : Point
+        w, its scores and the bias; the risk there.
+    coef : ndarray, shape (rows,)
+        The dual point as coefficients of the risk's sum.
+    """
+
+    def __init__(self, oracle: RowOracle, C: float, loss: Any) -> None:
+        self._oracle = oracle
+        self._loss = loss
+        self._scale = C / oracle.targets.total
+        rows = len(oracle.matrix)
+        self.point: Point = oracle.new_point()
+        self._dual = np.empty((3, rows))  # u, p, q
+        self._moves = np.zeros((rows, 3))
+        self._bends, self._ways, self._side = np.empty(rows), np.empty(rows), np.empty(rows)
+        self._products = RowProducts(
+            oracle.matrix, self.point.w.shape, oracle.constant, oracle.executor, updates=False
+        )
+        self._factor = Factor(oracle)
+        loops.begin(loss, *loss.domain, *self._dual)
+        self.coef = oracle.targets.weights * self._dual[0] * self._directions()
+
+    def _directions(self) -> np.ndarray:
+        """dz/ds of the rows."""
+        labels = self._oracle.targets.labels
+        return np.ones_like(labels) if self._loss.regression else labels
+
+    def step(self) -> float:
+        """One step; returns its length."""
+        w = self.point.w
+        residual = self._sums(self.coef) * self._scale
+        residual[: len(w)] += w
+        self._terms(0.0)
+        self._factor.prepare(self._bends * self._scale)
+        self._solve(residual)
+        longest, now, first, second = self._move(0.0)
+        count = np.count_nonzero(self._oracle.targets.weights) or 1
+        count *= 1 + np.isfinite(self._loss.domain[0])
+        then = now + longest * (first + longest * second)
+        target = (max(then, 0.0) / now) ** 3 * now / count
+        self._terms(target)
+        way = self._solve(residual)
+        step = REACH * self._move(target)[0]
+        self._take(step, way)
+        return step
+
+    def _sums(self, coef: np.ndarray) -> np.ndarray:
+        """Xᵀ·coef, with the sum of the coefficients for a free bias."""
+        sums = self._products.gradient(coef)
+        return np.append(sums, coef.sum()) if self._oracle.free_bias else sums.copy()
+
+    def _solve(self, residual: np.ndarray) -> np.ndarray:
+        """The direction in w and the bias; its scores are the ways."""
+        way = self._factor.solve(residual - self._sums(self._side) * self._scale)
+        size = len(self.point.w)
+        self._oracle.score(way[:size], self._ways)
+        if self._oracle.free_bias:
+            self._ways += way[size]
+        return way
+
+    def _terms(self, target: float) -> None:
+        targets, point = self._oracle.targets, self.point
+
+        def part(rows: slice) -> None:
+            loops.terms(
+                self._loss,
+                point.scores[rows],
+                point.bias,
+                targets.labels[rows],
+                targets.weights[rows],
+                *self._dual[:, rows],
+                self._moves[rows],
+                *self._loss.domain,
+                target,
+                self._bends[rows],
+                self._side[rows],
+            )
+
+        if target == 0.0:
+            self._moves[...] = 0.0
+        self._oracle.surface.run(part)
+
+    def _move(self, target: float) -> tuple[float, float, float, float]:
+        targets, point = self._oracle.targets, self.point
+
+        def part(rows: slice) -> np.ndarray:
+            answer = loops.move(
+                self._loss,
+                point.scores[rows],
+                point.bias,
+                targets.labels[rows],
+                self._ways[rows],
+                *self._dual[:, rows],
+                self._moves[rows],
+                *self._loss.domain,
+                target,
+            )
+            return np.array(answer)
+
+        parts = self._oracle.surface.run(part)
+        _, now, first, second = sum(parts)
+        return float(min(part[0] for part in parts)), float(now), float(first), float(second)
+
+    def _take(self, step: float, way: np.ndarray) -> None:
+        targets, point = self._oracle.targets, self.point
+        size = len(point.w)
+        if self._oracle.free_bias:
+            self._ways -= way[size]  # the scores are without it
+            point.bias += step * float(way[size])
+        point.w = point.w + step * way[:size]
+
+        def part(rows: slice) -> float:
+            return loops.take(
+                self._loss,
+                point.scores[rows],
+                self._ways[rows],
+                point.bias,
+                step,
+                targets.labels[rows],
+                targets.weights[rows],
+                *self._dual[:, rows],
+                self._moves[rows],
+                self.coef[rows],
+            )
+
+        point.risk = float(sum(self._oracle.surface.run(part))) / targets.total

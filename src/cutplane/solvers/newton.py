@@ -1,0 +1,356 @@
+"""Newton's method on smooth and smoothed losses.
+
+    min_w,b  ½|w|² + Σ_i C_i·ℓ(z_i),    z_i = y_i(<w, x_i> + b),   C_i = C·weight_i/W
+
+Given a dual point, ``shift``, a loss with kinks is replaced by the smooth
+
+    ℓ̃(z) = max_u  u·z − ℓ*(u) − ½·width·(u − shift_i)².
+
+The maximisers u_i are its slopes, and they are a dual point, hence a cut and a bound. With
+v = −Σ C_i u_i y_i x_i the gap between the objective at w and the bound of u is
+
+    ½|w − v|²  +  Σ_i C_i(ℓ(z_i) − u_i z_i + ℓ*(u_i)):
+
+half the squared gradient, plus what smoothing costs. Newton's steps bring the first down. Once the
+second is the larger one u becomes the shift, the width is made smaller, and Newton goes on: the
+method of multipliers (Yan & Li, "An efficient augmented Lagrangian method for support vector
+machine", 2020). For a smooth loss the second is 0.
+
+    repeat
+        u, bends ← slopes and second derivatives at z; b ← where Σ C_i u_i y_i = 0
+        keep the point and the bound of u; stop if the gap is small enough
+        if ½|w − v|² ≤ what smoothing costs:  shift ← u, width ← NARROWER·width; u, bends anew
+        d ← −(I + Σ bend_i x_i x_iᵀ)⁻¹ (w − v)
+        w ← w + t·d, t ≤ 1 about the minimum along d
+
+With few features d comes from a factorisation, with many from conjugate gradients (``curvature``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..bundle import IterativeSolver, Observer, StopRule
+from ..data.blas import single_threaded_blas
+from ..data.blocks import CSRBlock
+from ..loops import smoothed as loops
+from ..oracles import Cut, RowOracle
+from ..oracles.line import newton
+from ..result import Status
+from .curvature import SAMPLE, Factor, Gradients, row_length
+from .interior import InteriorPoint
+
+# The first width: at w = 0 all rows move with z, and the first step is one of least squares.
+WIDTH = 4.0
+# How much smaller the width becomes at a time.
+NARROWER = 0.6
+# Steps on the smoothed loss before interior point steps; these may then take twice as many.
+PATIENCE = 60
+# A factorisation may cost so many products with the data; conjugate gradients cost that many, and
+# eight times as many where the loss has kinks.
+FACTOR_PASSES = 100
+# The derivative along a direction, relative to that at its start, at which a step is good.
+STEP_SLOPE = 0.1
+
+
+class NewtonSolver(IterativeSolver):
+    """State of one run. An iteration is a Newton step and a certificate.
+
+    Parameters
+    ----------
+    oracle : RowOracle
+        With the risk of a loss.
+    C, stop, observer
+        As for every solver.
+    dual_point : ndarray, optional
+        Where to start, as ``dual_point()`` of a solver gives it.
+    """
+
+    oracle: RowOracle
+
+    def __init__(
+        self,
+        oracle: RowOracle,
+        C: float,
+        stop: StopRule,
+        observer: Observer | None = None,
+        dual_point: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(oracle, C, stop, observer)
+        rows = len(oracle.targets.labels)
+        self._loss = oracle.risk.loss
+        self._width = WIDTH
+        self._shift = np.zeros(rows)
+        self._coef = np.zeros(rows)
+        self._warm = dual_point is not None
+        if dual_point is not None:
+            self._coef[:] = -dual_point * oracle.targets.labels
+            self._shift_to_coef()
+        self.trial = oracle.new_point()
+        self._bias = 0.0
+        self._ways = np.zeros(rows)
+        self._bends = np.zeros(rows)
+        self._aim = np.zeros(rows)
+        self._slack = 0.0  # what smoothing costs
+        self._gradient = np.zeros(0)
+        self._cut: Cut | None = None
+        self._best_coef = np.zeros(rows)  # behind the bound
+
+    def dual_point(self) -> np.ndarray:
+        return np.abs(self._best_coef)
+
+    def active_cuts(self) -> tuple[Cut, ...]:
+        return () if self._cut is None else (self._cut,)
+
+    def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
+        self._begin_at(start, self.trial, self.oracle.new_point())
+        self._bias = self.trial.bias
+        for cut in cuts:
+            self._bound(cut)
+        if self._warm:
+            self._bound_of(self._coef)
+            gap = (self.best.primal - self.dual) / self.best.primal
+            self._width *= min(1.0, max(gap, 1e-6))
+        with single_threaded_blas():
+            directions = self._directions()
+            objective = self._settle()
+            self._certify(objective)
+            while True:
+                if self._squared_gradient() <= 2.0 * self._slack:
+                    self._narrow()
+                    self._certify(self._settle())
+                with self.watch.phase("newton"):
+                    directions.prepare(self._bends, sample=True)
+                    gap = 0.3 * self.stop.enough(self.best.primal, self.C)
+                    way = directions.solve(self._full_gradient(), gap)
+                step, fall = self._step(way)
+                objective = self._settle()
+                # No end is missed where smoothing alone costs too much.
+                if step == 1.0 and fall <= self._slack > self.stop.enough(objective, self.C):
+                    self._narrow()
+                    objective = self._settle()
+                self._certify(objective)
+                status = self._end_iteration(objective, step, 1)
+                if status is not None:
+                    return status
+                inside = isinstance(directions, Factor) and self._loss.conjugate_slope is not None
+                if inside and len(self.trace) >= PATIENCE:
+                    return self._go_inside()
+                if step == 0.0 and self._squared_gradient() > 2.0 * self._slack:
+                    return Status.NUMERICALLY_LIMITED
+
+    def _go_inside(self) -> Status:
+        """Begin anew with interior point steps; the best point and bound are kept."""
+        inside = InteriorPoint(self.oracle, self.C, self._loss)
+        before = len(self.trace)
+        while True:
+            with self.watch.phase("interior"):
+                step = inside.step()
+            objective = self._objective(inside.point)
+            if objective < self.best.primal:
+                self._keep(inside.point)
+            self._bound_of(inside.coef)
+            status = self._end_iteration(objective, step, 1)
+            if status is not None:
+                return status
+            if len(self.trace) - before >= 2 * PATIENCE or step == 0.0:
+                return Status.NUMERICALLY_LIMITED
+
+    def _directions(self) -> Factor | Gradients:
+        """What is cheaper."""
+        matrix = self.oracle.matrix
+        features = matrix.shape[1] + 1
+        rows = min(len(matrix), SAMPLE * features)
+        work = features**3 / 3 + 0.5 * rows * row_length(self.oracle) ** 2
+        if not isinstance(matrix.blocks[0], CSRBlock):
+            work /= 8.0  # by BLAS
+        passes = FACTOR_PASSES * (1 if self._loss.curvature is not None else 8)
+        cheap = work <= passes * matrix.numbers
+        return Factor(self.oracle) if cheap else Gradients(self.oracle)
+
+    # -- the smoothed risk --------------------------------------------------------------
+
+    def _settle(self) -> float:
+        """Coefficients and bends at the scores, with the best bias; returns the objective."""
+        targets = self.oracle.targets
+        if self.oracle.free_bias:
+            self._bias = self._best_bias()
+
+        def part(rows: slice) -> np.ndarray:
+            sums = loops.look(
+                self._loss,
+                self._width,
+                self.trial.scores[rows],
+                self._bias,
+                targets.labels[rows],
+                targets.weights[rows],
+                self._shift[rows],
+                self._coef[rows],
+                self._bends[rows],
+            )
+            return np.array(sums)
+
+        risk, slack = sum(self.oracle.surface.run(part)) / targets.total
+        self._slack = self.C * float(slack)
+        self._bends *= self.C / targets.total
+        self.trial.bias, self.trial.risk = self._bias, float(risk)
+        return self._objective(self.trial)
+
+    def _best_bias(self) -> float:
+        """Where the coefficients sum to zero."""
+        targets = self.oracle.targets
+
+        def derivatives(bias: float) -> tuple[float, float]:
+            def part(rows: slice) -> np.ndarray:
+                sums = loops.slope_in_bias(
+                    self._loss,
+                    self._width,
+                    self.trial.scores[rows],
+                    bias,
+                    targets.labels[rows],
+                    targets.weights[rows],
+                    self._shift[rows],
+                )
+                return np.array(sums)
+
+            slope, bend = sum(self.oracle.surface.run(part))
+            return float(slope), float(bend)
+
+        return newton(derivatives, self._bias, 1e-14 * targets.total)
+
+    def _narrow(self) -> None:
+        """Shift by the present dual point and smooth less."""
+        self._shift_to_coef()
+        self._width *= NARROWER
+
+    def _shift_to_coef(self) -> None:
+        targets = self.oracle.targets
+
+        def part(rows: slice) -> None:
+            labels, weights = targets.labels[rows], targets.weights[rows]
+            loops.shift_to(self._loss, self._coef[rows], labels, weights, self._shift[rows])
+
+        self.oracle.surface.run(part)
+
+    # -- certificates -------------------------------------------------------------------
+
+    def _certify(self, objective: float) -> None:
+        """Renew gradient, bound and best point."""
+        self._gradient = self.trial.w + self.C * self._bound_of(self._coef).a
+        if objective < self.best.primal:
+            self._keep(self.trial)
+
+    def _bound_of(self, coef: np.ndarray) -> Cut:
+        """The cut of a dual point; the best bound is kept."""
+        before = self.proved
+        with self.watch.phase("cut"):
+            cut = self.oracle.dual_cut(coef)
+        if self._bound(cut) > before:
+            self._best_coef[:] = coef
+        return cut
+
+    def _bound(self, cut: Cut) -> float:
+        before = self.proved
+        bound = super()._bound(cut)
+        if bound > before:
+            self._cut = cut
+        return bound
+
+    def _bound_of_full_step(self) -> None:
+        """The bound of the dual point that Newton's step aims at, while rows block the step.
+
+        It solves the equation v = w but for clipping, which blocked steps approach slowly.
+        """
+        targets = self.oracle.targets
+        low, high = self._loss.domain
+        self._bends *= targets.total / self.C
+
+        def part(rows: slice) -> None:
+            loops.step_duals(
+                self._coef[rows],
+                self._bends[rows],
+                self._ways[rows],
+                low,
+                high,
+                targets.labels[rows],
+                targets.weights[rows],
+                self._loss,
+                self._aim[rows],
+            )
+
+        self.oracle.surface.run(part)
+        self._bound_of(self._aim)
+
+    def _squared_gradient(self) -> float:
+        return _dot(self._gradient, self._gradient)
+
+    def _full_gradient(self) -> np.ndarray:
+        """With that of a free bias."""
+        return np.append(self._gradient, 0.0) if self.oracle.free_bias else self._gradient
+
+    # -- steps --------------------------------------------------------------------------
+
+    def _step(self, way: np.ndarray) -> tuple[float, float]:
+        """Move to about the minimum along a direction.
+
+        Returns the step, and by how much the smoothed objective would fall if it were quadratic.
+        """
+        bias_way = 0.0
+        if self.oracle.free_bias:
+            way, bias_way = way[:-1], float(way[-1])
+        with self.watch.phase("scores"):
+            self.oracle.score(way, self._ways)
+        with self.watch.phase("line_search"):
+            self._ways += bias_way
+            step = self._search(way)
+            if step < 1.0:
+                self._bound_of_full_step()
+            self._ways -= bias_way
+            self.trial.w = self.trial.w + step * way
+            self.trial.scores += step * self._ways
+            self._bias += step * bias_way
+        return step, -0.5 * _dot(self._gradient, way)
+
+    def _search(self, way: np.ndarray) -> float:
+        """Where the derivative along the direction is small."""
+        mixed, squared = _dot(self.trial.w, way), _dot(way, way)
+        targets = self.oracle.targets
+
+        def slope(step: float) -> float:
+            def part(rows: slice) -> float:
+                return loops.slope_along(
+                    self._loss,
+                    self._width,
+                    self.trial.scores[rows],
+                    self._ways[rows],
+                    step,
+                    self._bias,
+                    targets.labels[rows],
+                    targets.weights[rows],
+                    self._shift[rows],
+                )
+
+            risk = sum(self.oracle.surface.run(part)) / targets.total
+            return self.C * risk + mixed + step * squared
+
+        first = _dot(self._gradient, way)
+        if not first < 0.0:
+            return 0.0
+        low, high, step = 0.0, 1.0, 1.0
+        at_low, at_high = first, 0.0
+        for turn in range(12):
+            here = slope(step)
+            if abs(here) <= STEP_SLOPE * -first or (turn == 0 and here < 0.0):
+                return step
+            if here < 0.0:
+                low, at_low = step, here
+                at_high *= 0.5
+            else:
+                high, at_high = step, here
+                at_low *= 0.5 if turn else 1.0
+            step = low + (high - low) * min(max(at_low / (at_low - at_high), 0.1), 0.9)
+        return step
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.einsum("i,i->", a, b))

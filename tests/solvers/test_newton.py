@@ -1,0 +1,217 @@
+"""Newton's method, interior point steps and the compiled call against cvxpy; how runs end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from cutplane import losses
+from cutplane.bundle import StopRule
+from cutplane.data import as_blocks
+from cutplane.exec import SerialExecutor, ThreadExecutor
+from cutplane.oracles import RowOracle
+from cutplane.result import Status
+from cutplane.risks import HingeRisk, LogisticRisk, SquaredHingeRisk, Targets
+from cutplane.solvers import NewtonSolver, SmallNewtonSolver, curvature
+from cutplane.solvers import newton as module
+
+RISKS = {"hinge": HingeRisk, "squared_hinge": SquaredHingeRisk, "logistic": LogisticRisk}
+BIASES = {"none": {}, "constant": {"constant": 2.0}, "free": {"free_bias": True}}
+LAYOUTS = {
+    "dense": np.ascontiguousarray,
+    "float32": lambda X: X.astype(np.float32),
+    "columns": np.asfortranarray,
+    "csr": scipy.sparse.csr_matrix,
+}
+ROWS, FEATURES = 120, 6
+
+
+def problem(seed=0, rows=ROWS, features=FEATURES):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, features)) * (rng.random((rows, features)) < 0.7)
+    X = X.astype(np.float32).astype(float)  # the same numbers in every layout
+    y = np.where(X[:, 0] - X[:, 1] + 0.7 * rng.normal(size=rows) > 0.3, 1.0, -1.0)
+    weights = rng.choice([0.0, 0.5, 1.0, 3.0], rows)
+    return X, y, weights
+
+
+def make_oracle(X, y, weights=None, loss="hinge", bias="free", threads=1, **blocks):
+    executor = SerialExecutor() if threads == 1 else ThreadExecutor(threads)
+    matrix = as_blocks(X, **blocks)
+    return RowOracle(matrix, Targets.make(y, weights), RISKS[loss](), executor, **BIASES[bias])
+
+
+def objective(X, y, weights, loss, bias, C, w, b):
+    X = X.toarray() if scipy.sparse.issparse(X) else X
+    scores = X @ w[: X.shape[1]] + b
+    if bias == "constant":
+        scores = scores + 2.0 * w[-1]
+    values = [losses.LOSSES[loss]().value(z) for z in y * scores]
+    return 0.5 * w @ w + C / weights.sum() * np.dot(weights, values)
+
+
+def reference(X, y, weights, loss, bias, C):
+    cvxpy = pytest.importorskip("cvxpy")
+    if bias == "constant":
+        X = np.column_stack([X, np.full(len(X), 2.0)])
+    w = cvxpy.Variable(X.shape[1])
+    b = cvxpy.Variable() if bias == "free" else 0.0
+    z = cvxpy.multiply(y, X @ w + b)
+    term = {
+        "hinge": lambda: cvxpy.pos(1 - z),
+        "squared_hinge": lambda: cvxpy.square(cvxpy.pos(1 - z)),
+        "logistic": lambda: cvxpy.logistic(-z),
+    }[loss]()
+    goal = 0.5 * cvxpy.sum_squares(w) + C / weights.sum() * cvxpy.sum(cvxpy.multiply(weights, term))
+    return cvxpy.Problem(cvxpy.Minimize(goal)).solve(solver="CLARABEL")
+
+
+@pytest.fixture(scope="module")
+def optima():
+    known = {}
+
+    def find(loss, bias, C):
+        if (loss, bias, C) not in known:
+            known[loss, bias, C] = reference(*problem(), loss, bias, C)
+        return known[loss, bias, C]
+
+    return find
+
+
+def run(solver, oracle, C, **rules):
+    return solver(oracle, C, StopRule(**{"relative": 1e-6, **rules})).run()
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0, 1e4])
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("loss", RISKS)
+@pytest.mark.parametrize("solver", [NewtonSolver, SmallNewtonSolver])
+def test_reaches_the_optimum(solver, loss, bias, C, optima):
+    X, y, weights = problem()
+    result = run(solver, make_oracle(X, y, weights, loss, bias, block_numbers=100), C)
+    best = optima(loss, bias, C)
+    assert result.status is Status.CONVERGED
+    assert result.certificate.primal == pytest.approx(best, rel=2e-6)
+    assert result.certificate.dual <= best * (1.0 + 1e-7)
+    own = objective(X, y, weights, loss, bias, C, result.w, result.bias)
+    assert result.certificate.primal == pytest.approx(own, rel=1e-10)
+    assert np.all(np.diff(result.column("primal")) <= 0.0)
+    assert np.all(np.diff(result.column("dual")) >= 0.0)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("solver", [NewtonSolver, SmallNewtonSolver])
+def test_every_layout(solver, layout, optima):
+    X, y, weights = problem()
+    oracle = make_oracle(LAYOUTS[layout](X), y, weights)
+    assert run(solver, oracle, 10.0).certificate.primal == pytest.approx(
+        optima("hinge", "free", 10.0), rel=2e-6
+    )
+
+
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_conjugate_gradients(monkeypatch, layout, loss, bias, optima):
+    monkeypatch.setattr(module, "FACTOR_PASSES", 0)
+    X, y, weights = problem()
+    result = run(NewtonSolver, make_oracle(LAYOUTS[layout](X), y, weights, loss, bias), 10.0)
+    assert result.status is Status.CONVERGED
+    assert result.certificate.primal == pytest.approx(optima(loss, bias, 10.0), rel=2e-6)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e4, 1e8])
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_interior_point_steps(monkeypatch, loss, bias, C):
+    X, y, weights = problem(seed=3)
+    solver = NewtonSolver(make_oracle(X, y, weights, loss, bias), C, StopRule(relative=1e-4))
+    monkeypatch.setattr(module, "PATIENCE", 40)
+    solver._begin_at(None, solver.trial, solver.oracle.new_point())
+    assert solver._go_inside() is Status.CONVERGED
+    assert len(solver.trace) <= 40
+    assert solver.best.primal == pytest.approx(reference(X, y, weights, loss, bias, C), rel=2e-4)
+
+
+def test_hard_margin():
+    """Rows on the margin block Newton's steps; interior point steps get there at any C."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 20))
+    y = np.where(X @ rng.normal(size=20) > 0.0, 1.0, -1.0)
+    results = [run(NewtonSolver, make_oracle(X, y), C, relative=1e-4) for C in (1e6, 1e9, 1e12)]
+    assert all(result.status is Status.CONVERGED for result in results)
+    primals = [result.certificate.primal for result in results]
+    assert primals == pytest.approx([primals[0]] * 3, rel=3e-4)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("loss", RISKS)
+def test_threads_do_not_show(monkeypatch, loss, layout):
+    monkeypatch.setattr(curvature, "PART_WORK", 0.1)  # several parts
+    monkeypatch.setattr(curvature, "SAMPLE", 0.5)
+    X, y, weights = problem(rows=40_000)
+    ways = []
+    for threads in (1, 2):
+        oracle = make_oracle(LAYOUTS[layout](X), y, weights, loss, threads=threads)
+        ways.append(run(NewtonSolver, oracle, 1e4, relative=1e-5))
+    assert ways[0].w.tobytes() == ways[1].w.tobytes()
+    assert ways[0].certificate == ways[1].certificate
+
+
+@pytest.mark.parametrize("solver", [NewtonSolver, SmallNewtonSolver])
+def test_weight_two_is_the_row_twice(solver):
+    X, y, _ = problem()
+    weights = np.where(np.arange(ROWS) % 3 == 0, 2.0, 1.0)
+    twice = np.repeat(np.arange(ROWS), weights.astype(int))
+    once = run(solver, make_oracle(X, y, weights), 50.0, relative=1e-9)
+    copied = run(solver, make_oracle(X[twice], y[twice]), 50.0, relative=1e-9)
+    np.testing.assert_allclose(once.w, copied.w, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("solver", [NewtonSolver, SmallNewtonSolver])
+@pytest.mark.parametrize("loss", RISKS)
+def test_degenerate_rows(solver, loss):
+    X, y, _ = problem(rows=40)
+    X[:10] = 0.0
+    X[10:20] = X[20:30]
+    y[10:20] = -y[20:30]
+    one = X[:, :1]
+    for data in (X, one, np.zeros_like(X)):
+        result = run(solver, make_oracle(data, y, loss=loss), 5.0)
+        assert result.status is Status.CONVERGED
+        assert result.certificate.gap >= 0.0
+
+
+@pytest.mark.parametrize("solver", [NewtonSolver, SmallNewtonSolver])
+def test_limits(solver):
+    X, y, weights = problem()
+    result = run(solver, make_oracle(X, y, weights), 1e4, relative=0.0, max_iter=3)
+    assert result.status is Status.MAX_ITER
+    assert result.n_iter == 3
+    late = run(solver, make_oracle(X, y), 1e4, time_limit=0.0).status
+    assert late is (Status.TIME_LIMIT if solver is NewtonSolver else Status.CONVERGED)  # one call
+    seen = []
+    stopped = solver(make_oracle(X, y), 1e4, StopRule(), lambda r: bool(seen.append(r)) or True)
+    assert stopped.run().status is Status.STOPPED
+    assert seen[0].number == 1
+
+
+@pytest.mark.parametrize("solver", [NewtonSolver, SmallNewtonSolver])
+def test_dual_point_is_behind_the_bound(solver):
+    X, y, weights = problem()
+    oracle = make_oracle(X, y, weights)
+    stage = solver(oracle, 30.0, StopRule(relative=1e-6))
+    bound = stage.run().certificate.dual
+    for cut in (oracle.dual_cut(-y * stage.dual_point()), *stage.active_cuts()):
+        dual = 30.0 * cut.offset - 0.5 * 900.0 * cut.a @ cut.a
+        assert dual == pytest.approx(bound, rel=1e-9)
+
+
+def test_a_start_near_the_end_is_used():
+    X, y, weights = problem()
+    oracle = make_oracle(X, y, weights)
+    first = NewtonSolver(oracle, 30.0, StopRule(relative=1e-6))
+    found = first.run()
+    again = NewtonSolver(oracle, 33.0, StopRule(relative=1e-6), dual_point=first.dual_point())
+    assert again.run(start=found.w).n_iter <= found.n_iter
