@@ -10,13 +10,13 @@ from cutplane import losses
 from cutplane.bundle import StopRule
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor, ThreadExecutor
+from cutplane.losses import LOSSES
 from cutplane.oracles import RowOracle
 from cutplane.result import Status
-from cutplane.risks import HingeRisk, LogisticRisk, SquaredHingeRisk, Targets
+from cutplane.risks import LossRisk, Targets
 from cutplane.solvers import NewtonSolver, SmallNewtonSolver, curvature
 from cutplane.solvers import newton as module
 
-RISKS = {"hinge": HingeRisk, "squared_hinge": SquaredHingeRisk, "logistic": LogisticRisk}
 BIASES = {"none": {}, "constant": {"constant": 2.0}, "free": {"free_bias": True}}
 LAYOUTS = {
     "dense": np.ascontiguousarray,
@@ -39,7 +39,9 @@ def problem(seed=0, rows=ROWS, features=FEATURES):
 def make_oracle(X, y, weights=None, loss="hinge", bias="free", threads=1, **blocks):
     executor = SerialExecutor() if threads == 1 else ThreadExecutor(threads)
     matrix = as_blocks(X, **blocks)
-    return RowOracle(matrix, Targets.make(y, weights), RISKS[loss](), executor, **BIASES[bias])
+    return RowOracle(
+        matrix, Targets.make(y, weights), LossRisk(LOSSES[loss]()), executor, **BIASES[bias]
+    )
 
 
 def objective(X, y, weights, loss, bias, C, w, b):
@@ -85,7 +87,7 @@ def run(solver, oracle, C, **rules):
 
 @pytest.mark.parametrize("C", [0.1, 10.0, 1e4])
 @pytest.mark.parametrize("bias", BIASES)
-@pytest.mark.parametrize("loss", RISKS)
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("solver", [NewtonSolver, SmallNewtonSolver])
 def test_reaches_the_optimum(solver, loss, bias, C, optima):
     X, y, weights = problem()
@@ -146,7 +148,7 @@ def test_hard_margin():
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
-@pytest.mark.parametrize("loss", RISKS)
+@pytest.mark.parametrize("loss", LOSSES)
 def test_threads_do_not_show(monkeypatch, loss, layout):
     monkeypatch.setattr(curvature, "PART_WORK", 0.1)  # several parts
     monkeypatch.setattr(curvature, "SAMPLE", 0.5)
@@ -170,7 +172,7 @@ def test_weight_two_is_the_row_twice(solver):
 
 
 @pytest.mark.parametrize("solver", [NewtonSolver, SmallNewtonSolver])
-@pytest.mark.parametrize("loss", RISKS)
+@pytest.mark.parametrize("loss", LOSSES)
 def test_degenerate_rows(solver, loss):
     X, y, _ = problem(rows=40)
     X[:10] = 0.0
