@@ -1,0 +1,206 @@
+"""The solver that chooses: coordinate descent, Newton's method, cutting planes.
+
+The choice compares costs in products, one multiplication and addition each, which the shape of
+the data alone tells; never the clock, so the result is the same on any machine. With N stored
+numbers, d features and rows of L numbers, a pass of descent costs 2N, and Newton's method about
+
+    newton = STEPS·(3N + ½·rows·L² + d³/3),   rows = at most SAMPLE·max(d, N/L²) of them,
+
+where a product of dense matrices counts an eighth, because it runs that much faster.
+
+- Small data: Newton's method in one compiled call.
+- Newton's method at once where it costs no more than a few passes, and for smooth losses, for
+  which it takes conjugate gradients if the matrix is too dear.
+- Otherwise descent. A gap that was P, the objective, and is now G after the work W will have come
+  down to the tolerance after about W·log(1/tol)/log(P/G). If what is left of that is more than
+  Newton's method costs, that begins, cold: a start from descent does not speed it up.
+- Cutting planes where the risk is no sum of losses of a score, on disk unless Newton's method is
+  cheap, and as the last resort where rounding has stopped Newton's method.
+
+All have the same certificate, so that a run keeps its best point and its bound when it changes
+from one to the other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ..bundle import AdaptivePosition, Best, BundleSolver, IterativeSolver, Observer, StopRule
+from ..data.blocks import CSRBlock
+from ..oracles import Cut, Oracle, Point, RowOracle
+from ..result import Iteration, Status
+from .coordinate import CoordinateSolver
+from .curvature import SAMPLE, row_length
+from .newton import NewtonSolver
+from .small import SmallNewtonSolver
+
+# Stored numbers of small data, and products in a step there: some milliseconds.
+SMALL, SMALL_STEP = 1 << 17, 1 << 25
+# Newton's steps that are expected.
+STEPS = 15
+# Passes of descent that are always worth Newton's method, and before the pace is known.
+FEW_PASSES, KNOWN_PASSES = 10.0, 5.0
+# Bytes of the matrix of second derivatives at most.
+MATRIX_BYTES = 1 << 29
+
+
+class AutoSolver(IterativeSolver):
+    """State of one run, which goes through one stage or several.
+
+    Parameters
+    ----------
+    oracle, C, stop, observer
+        As for every solver.
+    rng : numpy.random.Generator
+        Draws the order of the rows.
+    dual_point : ndarray, optional
+        Where descent or Newton's method starts, as for ``CoordinateSolver``.
+    """
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        C: float,
+        stop: StopRule,
+        rng: np.random.Generator,
+        observer: Observer | None = None,
+        dual_point: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(oracle, C, stop, observer)
+        self._rng = rng
+        self._dual_point = dual_point
+        self._stage: IterativeSolver | None = None
+        self._before: Best | None = None  # of the stages before
+        self._gave_up = False
+        self._newton_cost = math.inf  # in passes of descent
+
+    def active_cuts(self) -> tuple[Cut, ...]:
+        return () if self._stage is None else self._stage.active_cuts()
+
+    def dual_point(self) -> np.ndarray | None:
+        return None if self._stage is None else self._stage.dual_point()
+
+    def best_point(self) -> Point | None:
+        own = super().best_point()
+        point = own if own is not None or self._stage is None else self._stage.best_point()
+        return point if point is not None and point.w is self.best.w else None
+
+    def _support(self) -> None:
+        if self._stage is not None:
+            self._stage._support()
+            self.proved = max(self.proved, self._stage.proved)
+
+    def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
+        for stage in self._stages():
+            status = self._run_stage(stage, start, cuts)
+            finished = status is not Status.NUMERICALLY_LIMITED and not self._gave_up
+            if finished or isinstance(stage, BundleSolver):
+                return status
+            if (limit := self._limit()) is not None:
+                return limit
+            self._gave_up = False
+            start, cuts = stage.best.w, (*cuts, *stage.active_cuts())
+        return status
+
+    def _stages(self):  # type: ignore[no-untyped-def]
+        """The solvers, in the order in which they have their turn."""
+        oracle, C, warm = self.oracle, self.C, self._dual_point
+        if _is_sum_of_losses(oracle):
+            matrix, smooth = oracle.matrix, oracle.risk.smooth
+            in_memory = matrix.whole is not None
+            self._newton_cost = newton_cost(oracle) / max(1.0, 2.0 * matrix.numbers)
+            if in_memory and _is_small(oracle):
+                yield SmallNewtonSolver(oracle, C, self._stop(), self._observe)
+            if in_memory and not smooth and self._newton_cost > FEW_PASSES:
+                observe = self._observe_descent
+                yield CoordinateSolver(oracle, C, self._stop(), self._rng, observe, warm)
+                warm = None
+            if self._newton_cost < math.inf or (smooth and in_memory):
+                yield NewtonSolver(oracle, C, self._stop(), self._observe, warm)
+        yield BundleSolver(oracle, C, self._stop(), AdaptivePosition(), self._observe)
+
+    def _stop(self) -> StopRule:
+        left = None if self.stop.max_iter is None else self.stop.max_iter - len(self.trace)
+        return replace(self.stop, max_iter=left)
+
+    def _run_stage(
+        self, stage: IterativeSolver, start: np.ndarray | None, cuts: tuple[Cut, ...]
+    ) -> Status:
+        stage.start_point = self.start_point if self._stage is None else self.best_point()
+        self._before = self._best
+        stage.watch = self.watch
+        stage.dual, stage.proved = self.dual, self.proved
+        self._stage = stage
+        try:
+            status = stage._iterate(start, cuts)
+            stage.verify()  # the next one begins with what has been proved
+            return status
+        finally:
+            self._take(stage)
+
+    def _take(self, stage: IterativeSolver) -> None:
+        """Take over what a stage has reached so far.
+
+        Its own word counts, also if it corrects an objective upwards that rounding had made
+        too low.
+        """
+        self.dual, self.proved = stage.dual, stage.proved
+        before, now = self._before, stage._best
+        if now is None or (before is not None and before.primal < now.primal):
+            now = before
+        self._best = now
+
+    def _observe(self, record: Iteration) -> bool:
+        """Count on from the stage before, with its bound."""
+        assert self._stage is not None
+        self._take(self._stage)
+        record = replace(
+            record, number=len(self.trace) + 1, primal=self.best.primal, dual=self.dual
+        )
+        self.trace.append(record)
+        return self.observer is not None and bool(self.observer(record))
+
+    def _observe_descent(self, record: Iteration) -> bool:
+        """Stop descent where Newton's method will be done before it."""
+        if self._observe(record):
+            return True
+        assert isinstance(self._stage, CoordinateSolver)
+        now, work = self.trace[-1], self._stage.passes
+        enough = self.stop.enough(now.primal, self.C)
+        if now.gap <= enough or work < KNOWN_PASSES or self._newton_cost == math.inf:
+            return False
+        orders = math.log(now.primal / enough) if enough > 0.0 else math.inf
+        closed = math.log(now.primal / now.gap)
+        to_come = work * (orders / closed - 1.0) if closed > 0.0 else math.inf
+        self._gave_up = to_come > self._newton_cost
+        return self._gave_up
+
+
+def _is_sum_of_losses(oracle: Oracle) -> bool:
+    """Whether descent and Newton's method can be asked at all."""
+    # With a slack the constant feature stands for free biases, on another scale than the rows.
+    return isinstance(oracle, RowOracle) and oracle.risk.loss is not None and (
+        oracle.slack(1.0, 1.0) == 0.0
+    )
+
+
+def _is_small(oracle: RowOracle) -> bool:
+    rows, features = oracle.matrix.shape
+    return rows * features <= SMALL and (rows + features) * (features + 1) ** 2 <= SMALL_STEP
+
+
+def newton_cost(oracle: RowOracle) -> float:
+    """Products that Newton's method is expected to take; infinite where its matrix is too large."""
+    matrix = oracle.matrix
+    rows, features = matrix.shape
+    size = features + 1
+    if 8 * size * size > MATRIX_BYTES:
+        return math.inf
+    length = row_length(oracle)
+    sparse = isinstance(matrix.blocks[0], CSRBlock)
+    sampled = min(rows, SAMPLE * max(size, rows / max(1.0, length)))
+    squares = 0.5 * sampled * length**2 / (1.0 if sparse else 8.0)
+    return STEPS * (3.0 * matrix.numbers + squares + size**3 / 24.0)
