@@ -120,7 +120,8 @@ class Factor:
                 else:
                     gathered = self._gather(block, some, np.sqrt(bends[some]))
                     half += gathered.T @ gathered
-            return half
+            # Columns need not be in order: what lies above the diagonal belongs below.
+            return np.tril(half) + np.triu(half, 1).T if isinstance(block, CSRBlock) else half
 
         for half in self._oracle.executor.run(part, parts):
             total += half
