@@ -65,7 +65,7 @@ class Factor:
         self._length = row_length(oracle)
         self._enough = SAMPLE * max(self._size, len(matrix) / max(1.0, self._length))
         self._rng = np.random.default_rng(0)
-        self._ranks = np.empty(0)
+        self._ranks: np.ndarray = np.empty(0, np.float32)
         self._kept: tuple[np.ndarray, np.ndarray] | None = None  # the last matrix and its bends
         self._updates = 0
 
