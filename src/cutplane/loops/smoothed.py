@@ -82,9 +82,9 @@ def step_duals(coef, bends, ways, low, high, labels, weights, loss, out):
 
 @jit
 def add_squares(values, indices, starts, rows, bends, constant, half):
-    """half += the lower triangle of Σ bend·x xᵀ over some sparse rows.
+    """half += Σ bend·x xᵀ over some sparse rows, every pair of columns on one side of the diagonal.
 
-    Columns are in order. A last one stands for a feature of value ``constant``, if that is not 0.
+    A last column stands for a feature of value ``constant``, if that is not 0.
     """
     n = np.uint64(half.shape[0])
     flat = half.reshape(half.shape[0] * half.shape[0])

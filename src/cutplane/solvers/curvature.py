@@ -20,6 +20,8 @@ from ..oracles.products import RowProducts
 SAMPLE = 8
 # The residual of conjugate gradients, relative to the gradient, in the norm of their diagonal.
 RESIDUAL = 0.25
+# Times that the matrix is brought up to date before it is computed anew.
+MOST_UPDATES = 30
 # Numbers gathered, or products of a compiled call, at a time.
 PIECE_NUMBERS, PIECE_WORK = 1 << 18, 1 << 26
 # Parts of the matrix that threads compute, and products in each of them per number of its own.
@@ -44,9 +46,18 @@ def row_length(oracle: RowOracle) -> float:
 
 
 class Factor:
-    """Directions from the Cholesky factor of the matrix."""
+    """Directions from the Cholesky factor of the matrix.
 
-    def __init__(self, oracle: RowOracle) -> None:
+    Parameters
+    ----------
+    oracle : RowOracle
+    kinks : bool
+        Whether the loss has kinks: bends of most rows then change by the same factor from step to
+        step, and the matrix is brought up to date. Elsewhere every sample is a new one.
+    """
+
+    def __init__(self, oracle: RowOracle, kinks: bool) -> None:
+        self._kinks = kinks
         self._oracle = oracle
         matrix = oracle.matrix
         self._constant = 1.0 if oracle.free_bias else oracle.constant
@@ -54,6 +65,9 @@ class Factor:
         self._length = row_length(oracle)
         self._enough = SAMPLE * max(self._size, len(matrix) / max(1.0, self._length))
         self._rng = np.random.default_rng(0)
+        self._ranks: np.ndarray = np.empty(0, np.float32)
+        self._kept: tuple[np.ndarray, np.ndarray] | None = None  # the last matrix and its bends
+        self._updates = 0
 
     def prepare(self, bends: np.ndarray, sample: bool = False) -> None:
         """Factorise the matrix; with ``sample`` a sample may stand for many rows."""
@@ -83,11 +97,44 @@ class Factor:
         if sample and len(rows) > 2 * self._enough:
             # Rows are drawn by their bends, which are then divided by the chance.
             chance = np.minimum(bends[rows] * (self._enough / bends.sum()), 1.0)
-            drawn = self._rng.random(len(rows), np.float32) < chance
+            if not (self._kinks and len(self._ranks)):
+                self._ranks = self._rng.random(len(bends), np.float32)
+            drawn = self._ranks[rows] < chance
             rows, chance = rows[drawn], chance[drawn]
             drawn_bends = np.zeros_like(bends)
             drawn_bends[rows] = bends[rows] / chance
             bends = drawn_bends
+        if not (sample and self._kinks):
+            return self._sum(rows, bends)
+        total = self._updated(rows, bends)
+        if total is None:
+            self._updates = 0
+            total = self._sum(rows, bends)
+        self._kept = (total.copy(), bends.copy())
+        return total
+
+    def _updated(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray | None:
+        """The last matrix times a factor, and the rows whose bends have changed otherwise.
+
+        The factor is that of the width. None if that is no less work, or rounding adds up.
+        """
+        if self._kept is None or self._updates >= MOST_UPDATES:
+            return None
+        matrix, before = self._kept
+        both = rows[before[rows] > 0.0]
+        if not len(both) or 2 * len(both) < len(rows):
+            return None
+        factor = float(np.median(bends[both] / before[both]))
+        changes = bends - factor * before
+        changes[np.abs(changes) <= 1e-9 * bends] = 0.0
+        changed = np.flatnonzero(changes)
+        if 2 * len(changed) >= len(rows):
+            return None
+        self._updates += 1
+        return factor * matrix + self._sum(changed, changes)
+
+    def _sum(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
+        """Σ bend·x xᵀ over some rows."""
         source = self._oracle.matrix
         total = np.zeros((self._size, self._size))
         if source.whole is not None:
@@ -118,9 +165,13 @@ class Factor:
                 if isinstance(block, CSRBlock):
                     loops.add_squares(*block.arrays(), some, bends, self._constant, half)
                 else:
-                    gathered = self._gather(block, some, np.sqrt(bends[some]))
-                    half += gathered.T @ gathered
-            return half
+                    for sign in (1.0, -1.0):
+                        own = some[sign * bends[some] > 0.0]
+                        if len(own):
+                            gathered = self._gather(block, own, np.sqrt(sign * bends[own]))
+                            half += sign * (gathered.T @ gathered)
+            # Columns need not be in order: what lies above the diagonal belongs below.
+            return np.tril(half) + np.triu(half, 1).T if isinstance(block, CSRBlock) else half
 
         for half in self._oracle.executor.run(part, parts):
             total += half

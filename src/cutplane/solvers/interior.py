@@ -52,7 +52,7 @@ class InteriorPoint:
         self._products = RowProducts(
             oracle.matrix, self.point.w.shape, oracle.constant, oracle.executor, updates=False
         )
-        self._factor = Factor(oracle)
+        self._factor = Factor(oracle, kinks=False)
         loops.begin(loss, *loss.domain, *self._dual)
         self.coef = oracle.targets.weights * self._dual[0] * self._directions()
 

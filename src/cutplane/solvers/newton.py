@@ -164,9 +164,9 @@ class NewtonSolver(IterativeSolver):
         work = features**3 / 3 + 0.5 * rows * row_length(self.oracle) ** 2
         if not isinstance(matrix.blocks[0], CSRBlock):
             work /= 8.0  # by BLAS
-        passes = FACTOR_PASSES * (1 if self._loss.curvature is not None else 8)
-        cheap = work <= passes * matrix.numbers
-        return Factor(self.oracle) if cheap else Gradients(self.oracle)
+        kinks = self._loss.curvature is None
+        cheap = work <= (8 if kinks else 1) * FACTOR_PASSES * matrix.numbers
+        return Factor(self.oracle, kinks) if cheap else Gradients(self.oracle)
 
     # -- the smoothed risk --------------------------------------------------------------
 
