@@ -7,9 +7,7 @@ that share the time limit and react to the same interrupt.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import logging
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +27,6 @@ from ..bundle import (
 )
 from ..bundle.cached import CachedBundleSolver
 from ..bundle.sampled import ConstantTimeSolver, SampledSolver
-from ..descent import AutoSolver, CoordinateSolver, Expected
 from ..exec import Executor
 from ..oracles import Cut, Oracle, Point, RowOracle
 from ..oracles.constant import ConstantOracle
@@ -38,6 +35,7 @@ from ..oracles.sampled import WholeOracle
 from ..oracles.structured import StructuredOracle
 from ..report import progress
 from ..result import Certificate, Iteration, SolveResult, Status
+from ..solvers import AutoSolver, CoordinateSolver
 from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
 from ._problems import Data, Problem, RowProblem
 from .checkpoint import WRONG, CheckpointFile, Known, done_by
@@ -67,8 +65,6 @@ class Memory:
         Of that solution.
     point : Point or None
         The solution with its scores, for a next one on the same data, where they are at hand.
-    before : (float, Point) or None
-        The C before it, and the solution there.
     """
 
     cuts: tuple[Cut, ...]
@@ -76,15 +72,6 @@ class Memory:
     dual_point: np.ndarray | None
     C: float
     point: Point | None = None
-    before: tuple[float, Point] | None = None
-
-    def expected(self, C: float) -> np.ndarray | None:
-        """The scores at another C if they change with log C as they did."""
-        if self.point is None or self.before is None or self.before[0] == self.C:
-            return None
-        earlier, point = self.before
-        pace = math.log(C / self.C) / math.log(self.C / earlier)
-        return self.point.scores + pace * (self.point.scores - point.scores)
 
 
 class Session:
@@ -247,7 +234,6 @@ class Session:
 
             digest = self._digest(problem)
             cuts: tuple[Cut, ...] = ()
-            expected: Expected | None = None
             if dual_point is not None:
                 assert isinstance(problem, RowProblem) and isinstance(oracle, RowOracle)
                 dual_point = problem.risk.clip_dual(dual_point, problem.targets)
@@ -257,10 +243,7 @@ class Session:
                 if dual_point is None and memory.dual_point is not None:
                     assert isinstance(problem, RowProblem)
                     dual_point = problem.carried(memory.dual_point, memory.C / C)
-                    expected = functools.partial(memory.expected, C)
-            solver = self._make_solver(
-                oracle, C * problem.total, stop, observe, dual_point, expected
-            )
+            solver = self._make_solver(oracle, C * problem.total, stop, observe, dual_point)
             self._connect(solver, known)
             start = start if known.start is None else known.start
             if start is not None and not (
@@ -283,11 +266,8 @@ class Session:
             self._checkpoint.end(self.results[-1], last)
         if self._keep_cuts:
             point = solver.best_point() if self._keep_points else None
-            previous = None
-            if memory is not None and memory.point is not None:
-                previous = memory.C, memory.point
             self.memories[len(self.results) - 1] = Memory(
-                solver.active_cuts(), digest, solver.dual_point(), C, point, previous
+                solver.active_cuts(), digest, solver.dual_point(), C, point
             )
 
     def _oracle(self, problem: Problem) -> Oracle:
@@ -340,22 +320,19 @@ class Session:
         stop: StopRule,
         observer: Observer,
         dual_point: np.ndarray | None,
-        expected: Expected | None,
     ) -> IterativeSolver:
         remote = isinstance(self._matrix, RemoteMatrix)
         if self._solver == "auto" and self._checkpoint is None and not remote:
             # Reproducible without a seed: nobody who names no solver expects chance in it.
             seed = self._random.randint(2**31 - 1) if self._seeded else 0
             rng = np.random.default_rng(seed)
-            return AutoSolver(oracle, C, stop, rng, observer, dual_point, expected)
+            return AutoSolver(oracle, C, stop, rng, observer, dual_point)
         if self._solver == "dcd" or self._solver in STOCHASTIC:
             assert isinstance(oracle, RowOracle)
             # One stream of numbers per problem, all from the session's.
             rng = np.random.default_rng(self._random.randint(2**31 - 1))
             if self._solver == "dcd":
-                return CoordinateSolver(
-                    oracle, C, stop, rng, observer, dual_point, expected=expected
-                )
+                return CoordinateSolver(oracle, C, stop, rng, observer, dual_point)
             return StochasticSolver(oracle, C, stop, STOCHASTIC[self._solver], rng, observer)
         position: CutPosition | None = None if self._solver == "cpa" else AdaptivePosition()
         if isinstance(oracle, ConstantOracle):

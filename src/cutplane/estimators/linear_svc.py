@@ -38,7 +38,7 @@ from .checkpoint import Checkpoint
 
 # Losses of the solvers that do not take all.
 STOCHASTIC = tuple(name for name, loss in LOSSES.items() if loss.reach is not None)
-LOSSES_OF = {"dcd": ("hinge", "squared_hinge"), "sgd": STOCHASTIC, "pegasos": STOCHASTIC}
+LOSSES_OF = {"sgd": STOCHASTIC, "pegasos": STOCHASTIC}
 MULTI_CLASS = ("ovr", "crammer_singer")
 
 

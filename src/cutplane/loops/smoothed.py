@@ -110,18 +110,6 @@ def add_squares(values, indices, starts, rows, bends, constant, half):
             flat[n * n - one] += bend * constant * constant
 
 
-@jit
-def add_diagonal(values, indices, starts, bends, out):
-    """out += Σ bend·x² by column, over sparse rows."""
-    one = np.uint64(1)
-    for i in range(bends.shape[0]):
-        p = np.uint64(starts[i])
-        stop = np.uint64(starts[i + 1])
-        while p < stop:
-            out[indices[p]] += bends[i] * values[p] * values[p]
-            p += one
-
-
 # -- small data ---------------------------------------------------------------------------
 # Slices and whole-array operations would take longer to compile than to run.
 

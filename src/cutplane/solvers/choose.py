@@ -9,8 +9,7 @@ numbers, d features and rows of L numbers, a pass of descent costs 2N, and Newto
 where a product of dense matrices counts an eighth, because it runs that much faster.
 
 - Small data: Newton's method in one compiled call.
-- Newton's method at once where it costs no more than a few passes, and for smooth losses, for
-  which it takes conjugate gradients if the matrix is too dear.
+- Newton's method at once where it costs no more than a few passes.
 - Otherwise descent. A gap that was P, the objective, and is now G after the work W will have come
   down to the tolerance after about W·log(1/tol)/log(P/G). If what is left of that is more than
   Newton's method costs, that begins, cold: a start from descent does not speed it up.
@@ -109,16 +108,16 @@ class AutoSolver(IterativeSolver):
         """The solvers, in the order in which they have their turn."""
         oracle, C, warm = self.oracle, self.C, self._dual_point
         if _is_sum_of_losses(oracle):
-            matrix, smooth = oracle.matrix, oracle.risk.smooth
+            matrix = oracle.matrix
             in_memory = matrix.whole is not None
             self._newton_cost = newton_cost(oracle) / max(1.0, 2.0 * matrix.numbers)
             if in_memory and _is_small(oracle):
                 yield SmallNewtonSolver(oracle, C, self._stop(), self._observe)
-            if in_memory and not smooth and self._newton_cost > FEW_PASSES:
+            if in_memory and self._newton_cost > FEW_PASSES:
                 observe = self._observe_descent
                 yield CoordinateSolver(oracle, C, self._stop(), self._rng, observe, warm)
                 warm = None
-            if self._newton_cost < math.inf or (smooth and in_memory):
+            if self._newton_cost < math.inf:
                 yield NewtonSolver(oracle, C, self._stop(), self._observe, warm)
         yield BundleSolver(oracle, C, self._stop(), AdaptivePosition(), self._observe)
 
@@ -182,8 +181,10 @@ class AutoSolver(IterativeSolver):
 def _is_sum_of_losses(oracle: Oracle) -> bool:
     """Whether descent and Newton's method can be asked at all."""
     # With a slack the constant feature stands for free biases, on another scale than the rows.
-    return isinstance(oracle, RowOracle) and oracle.risk.loss is not None and (
-        oracle.slack(1.0, 1.0) == 0.0
+    return (
+        isinstance(oracle, RowOracle)
+        and oracle.risk.loss is not None
+        and (oracle.slack(1.0, 1.0) == 0.0)
     )
 
 

@@ -1,7 +1,6 @@
 """Newton's directions: solutions of (I + Σ bend_i·x_i x_iᵀ)·d = −g.
 
 The constant feature or the free bias is the last entry of d; a free bias has no 1 in the matrix.
-``Factor`` builds the matrix and factorises it, ``Gradients`` solves by conjugate gradients.
 """
 
 from __future__ import annotations
@@ -13,13 +12,10 @@ from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, RowMajorBlock
 from ..exec import SerialExecutor
 from ..loops import smoothed as loops
 from ..oracles import RowOracle
-from ..oracles.products import RowProducts
 
 # The matrix is a sum over all rows with a bend, or over a sample of so many rows per feature, or of
 # rows that take so many products per stored number of the data if that is more.
 SAMPLE = 8
-# The residual of conjugate gradients, relative to the gradient, in the norm of their diagonal.
-RESIDUAL = 0.25
 # Times that the matrix is brought up to date before it is computed anew.
 MOST_UPDATES = 30
 # Numbers gathered, or products of a compiled call, at a time.
@@ -84,7 +80,7 @@ class Factor:
             matrix.T, lower=0, overwrite_a=1, clean=0
         )
 
-    def solve(self, gradient: np.ndarray, gap: float = 0.0) -> np.ndarray:
+    def solve(self, gradient: np.ndarray) -> np.ndarray:
         """The direction for a gradient; zeros if there is none."""
         if self._failed:
             return -gradient / np.maximum(self._diagonal, 1.0)
@@ -189,79 +185,3 @@ class Factor:
         if self._constant:
             out[:, features] = self._constant * roots
         return out
-
-
-class Gradients:
-    """Directions by conjugate gradients, with the diagonal of the matrix as preconditioner.
-
-    They end where the residual is a small part of the gradient, or half of its square small enough
-    for a gap: the next gradient is about the residual.
-    """
-
-    def __init__(self, oracle: RowOracle) -> None:
-        self._oracle = oracle
-        self._shape = (oracle.matrix.shape[1] + (oracle.constant != 0.0),)
-        self._products = RowProducts(
-            oracle.matrix, self._shape, oracle.constant, oracle.executor, updates=False
-        )
-        self._scores = np.empty(len(oracle.matrix))
-
-    def prepare(self, bends: np.ndarray, sample: bool = False) -> None:
-        """The matrix is that of these bends from here on."""
-        self._bends = bends
-        self._diagonal = self._squares(bends)
-
-    def solve(self, gradient: np.ndarray, gap: float = 0.0) -> np.ndarray:
-        """As that of ``Factor``; a gap that is small enough."""
-        bends, diagonal = self._bends, self._diagonal
-        way = np.zeros_like(gradient)
-        rest = -gradient
-        turned = rest / diagonal
-        along = turned.copy()
-        square = _dot(rest, turned)
-        enough = RESIDUAL**2 * square
-        for _ in range(len(gradient)):
-            if not square > enough or 0.5 * _dot(rest, rest) <= gap:
-                break
-            product = self._product(bends, along)
-            length = square / _dot(along, product)
-            way += length * along
-            rest -= length * product
-            turned = rest / diagonal
-            before, square = square, _dot(rest, turned)
-            along *= square / before
-            along += turned
-        return way if np.all(np.isfinite(way)) else np.zeros_like(gradient)
-
-    def _product(self, bends: np.ndarray, along: np.ndarray) -> np.ndarray:
-        size, free = self._shape[0], self._oracle.free_bias
-        self._products.scores(along[:size], self._scores)
-        if free:
-            self._scores += along[size]
-        self._scores *= bends
-        out = along.copy()
-        out[:size] += self._products.gradient(self._scores)
-        if free:
-            out[size] = self._scores.sum()
-        return out
-
-    def _squares(self, bends: np.ndarray) -> np.ndarray:
-        matrix = self._oracle.matrix
-        squares = np.zeros(matrix.shape[1])
-        for k in range(len(matrix.blocks)):
-            block, mine = matrix.blocks[k], bends[matrix.slice(k)]
-            if isinstance(block, CSRBlock):
-                loops.add_diagonal(*block.arrays(), mine, squares)
-            elif isinstance(block, ColumnMajorBlock):
-                xt = block.xt[:, block.first : block.first + block.rows]
-                squares += np.einsum("ji,ji,i->j", xt, xt, mine)
-            else:
-                squares += np.einsum("ij,ij,i->j", block.x, block.x, mine)
-        last = [1.0 + self._oracle.constant**2 * bends.sum()] if self._oracle.constant else []
-        if self._oracle.free_bias:
-            last = [float(bends.sum()) or 1.0]
-        return np.concatenate([1.0 + squares, last])
-
-
-def _dot(a: np.ndarray, b: np.ndarray) -> float:
-    return float(np.einsum("i,i->", a, b))

@@ -23,7 +23,7 @@ machine", 2020). For a smooth loss the second is 0.
         d ← −(I + Σ bend_i x_i x_iᵀ)⁻¹ (w − v)
         w ← w + t·d, t ≤ 1 about the minimum along d
 
-With few features d comes from a factorisation, with many from conjugate gradients (``curvature``).
+The matrix and its factor are in ``curvature``.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ import numpy as np
 
 from ..bundle import IterativeSolver, Observer, StopRule
 from ..data.blas import single_threaded_blas
-from ..data.blocks import CSRBlock
 from ..loops import smoothed as loops
 from ..oracles import Cut, RowOracle
 from ..oracles.line import newton
 from ..result import Status
-from .curvature import SAMPLE, Factor, Gradients, row_length
+from .curvature import Factor
 from .interior import InteriorPoint
 
 # The first width: at w = 0 all rows move with z, and the first step is one of least squares.
@@ -46,9 +45,6 @@ WIDTH = 4.0
 NARROWER = 0.6
 # Steps on the smoothed loss before interior point steps; these may then take twice as many.
 PATIENCE = 60
-# A factorisation may cost so many products with the data; conjugate gradients cost that many, and
-# eight times as many where the loss has kinks.
-FACTOR_PASSES = 100
 # The derivative along a direction, relative to that at its start, at which a step is good.
 STEP_SLOPE = 0.1
 
@@ -112,7 +108,7 @@ class NewtonSolver(IterativeSolver):
             gap = (self.best.primal - self.dual) / self.best.primal
             self._width *= min(1.0, max(gap, 1e-6))
         with single_threaded_blas():
-            directions = self._directions()
+            directions = Factor(self.oracle, kinks=self._loss.curvature is None)
             objective = self._settle()
             self._certify(objective)
             while True:
@@ -121,8 +117,7 @@ class NewtonSolver(IterativeSolver):
                     self._certify(self._settle())
                 with self.watch.phase("newton"):
                     directions.prepare(self._bends, sample=True)
-                    gap = 0.3 * self.stop.enough(self.best.primal, self.C)
-                    way = directions.solve(self._full_gradient(), gap)
+                    way = directions.solve(self._full_gradient())
                 step, fall = self._step(way)
                 objective = self._settle()
                 # No end is missed where smoothing alone costs too much.
@@ -133,7 +128,7 @@ class NewtonSolver(IterativeSolver):
                 status = self._end_iteration(objective, step, 1)
                 if status is not None:
                     return status
-                inside = isinstance(directions, Factor) and self._loss.conjugate_slope is not None
+                inside = self._loss.conjugate_slope is not None
                 if inside and len(self.trace) >= PATIENCE:
                     return self._go_inside()
                 if step == 0.0 and self._squared_gradient() > 2.0 * self._slack:
@@ -155,18 +150,6 @@ class NewtonSolver(IterativeSolver):
                 return status
             if len(self.trace) - before >= 2 * PATIENCE or step == 0.0:
                 return Status.NUMERICALLY_LIMITED
-
-    def _directions(self) -> Factor | Gradients:
-        """What is cheaper."""
-        matrix = self.oracle.matrix
-        features = matrix.shape[1] + 1
-        rows = min(len(matrix), SAMPLE * features)
-        work = features**3 / 3 + 0.5 * rows * row_length(self.oracle) ** 2
-        if not isinstance(matrix.blocks[0], CSRBlock):
-            work /= 8.0  # by BLAS
-        kinks = self._loss.curvature is None
-        cheap = work <= (8 if kinks else 1) * FACTOR_PASSES * matrix.numbers
-        return Factor(self.oracle, kinks) if cheap else Gradients(self.oracle)
 
     # -- the smoothed risk --------------------------------------------------------------
 

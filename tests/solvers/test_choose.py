@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from cutplane.descent import AutoSolver, auto
 
 from cutplane import LinearSVC, linear_svc_path
 from cutplane.bundle import AdaptivePosition, BundleSolver, StopRule
-from cutplane.descent import AutoSolver, auto
 from cutplane.exec import SerialExecutor
 from cutplane.oracles import RowOracle
 from cutplane.result import Status
