@@ -12,12 +12,11 @@ import pytest
 from cutplane.bundle import AdaptivePosition, BundleSolver, FixedPosition, StopRule
 from cutplane.bundle import solver as base
 from cutplane.data import as_blocks
-from cutplane.descent import AutoSolver, CoordinateSolver, auto
-from cutplane.descent.newton import NewtonSolver
 from cutplane.exec import SerialExecutor
 from cutplane.oracles import LinearOracle, WholeSurface
 from cutplane.result import Status
 from cutplane.risks import F1Risk, PairRisk
+from cutplane.solvers import AutoSolver, CoordinateSolver, NewtonSolver, choose
 from cutplane.stochastic import SGD, StochasticSolver
 
 
@@ -37,7 +36,7 @@ SOLVERS = {
 
 @pytest.fixture(params=SOLVERS)
 def make(request, monkeypatch):
-    monkeypatch.setattr(auto, "SMALL", 0)  # let the solver that chooses have a choice
+    monkeypatch.setattr(choose, "SMALL", 0)  # let the solver that chooses have a choice
     return SOLVERS[request.param]
 
 

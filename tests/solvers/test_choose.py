@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
-from cutplane.descent import AutoSolver, auto
 
 from cutplane import LinearSVC, linear_svc_path
 from cutplane.bundle import AdaptivePosition, BundleSolver, StopRule
 from cutplane.exec import SerialExecutor
 from cutplane.oracles import RowOracle
 from cutplane.result import Status
+from cutplane.solvers import AutoSolver
+from cutplane.solvers import choose as auto
 
 BIASES = {"none": {}, "constant": {"constant": 2.0}, "free": {"free_bias": True}}
 ROWS = 300
@@ -230,7 +231,7 @@ def test_blocks_that_do_not_lie_in_one_piece(dual_case, make_problem):
     """Other sources than arrays have no ``whole``: passes go around their blocks."""
     from dataclasses import replace
 
-    from cutplane.descent import CoordinateSolver
+    from cutplane.solvers import CoordinateSolver
 
     problem = make_problem(dual_case, seed=2, rows=ROWS)
     plain = problem.oracle(block_numbers=300)

@@ -15,10 +15,9 @@ from unittest.mock import patch
 import numpy as np
 
 from cutplane import LinearSVC, linear_svc_path
-from cutplane.descent.newton import NewtonSolver
-from cutplane.descent.passes import Passes
 from cutplane.estimators._solve import Session
 from cutplane.oracles.products import RowProducts
+from cutplane.solvers import CoordinateSolver, NewtonSolver
 
 from ...measure import spread
 from ...report import TOL, Report, at_most
@@ -96,10 +95,10 @@ def _counted(rows: int) -> Iterator[list[dict[str, float]]]:
     """What the fits inside do, one after the other."""
     work: list[dict[str, float]] = []
     now = {"passes": 0.0, "X·w": 0.0, "Xᵀ·c": 0.0}
-    run, step, solve = Passes.run, NewtonSolver._step, Session.solve
+    run, step, solve = CoordinateSolver._pass, NewtonSolver._step, Session.solve
     scores, gradient = RowProducts.scores, RowProducts.gradient
 
-    def counted_run(passes: Passes, *arguments: Any) -> bool:
+    def counted_run(passes: CoordinateSolver, *arguments: Any) -> Any:
         before = passes.visited
         in_time = run(passes, *arguments)
         now["passes"] += (passes.visited - before) / rows
@@ -125,7 +124,7 @@ def _counted(rows: int) -> Iterator[list[dict[str, float]]]:
 
     with ExitStack() as stack:
         for owner, name, counted in (
-            (Passes, "run", counted_run),
+            (CoordinateSolver, "_pass", counted_run),
             (NewtonSolver, "_step", counted_step),
             (RowProducts, "scores", counted_scores),
             (RowProducts, "gradient", counted_gradient),
