@@ -99,10 +99,10 @@ def _counted(rows: int) -> Iterator[list[dict[str, float]]]:
     scores, gradient = RowProducts.scores, RowProducts.gradient
 
     def counted_run(passes: CoordinateSolver, *arguments: Any) -> Any:
-        before = passes.visited
-        in_time = run(passes, *arguments)
-        now["passes"] += (passes.visited - before) / rows
-        return in_time
+        before = passes.passes
+        answer = run(passes, *arguments)
+        now["passes"] += passes.passes - before
+        return answer
 
     def counted_scores(products: RowProducts, w: np.ndarray, out: np.ndarray) -> None:
         now["X·w"] += float(np.any(w))

@@ -40,8 +40,8 @@ from .small import SmallNewtonSolver
 SMALL, SMALL_STEP = 1 << 17, 1 << 25
 # Newton's steps that are expected.
 STEPS = 15
-# Passes of descent that Newton's method is always worth: what it costs where its matrix costs no more
-# than the products around it. And passes before the pace of descent is known.
+# Passes of descent that Newton's method is always worth: what it costs where its matrix costs no
+# more than the products around it. And passes before the pace of descent is known.
 FEW_PASSES, KNOWN_PASSES = 55.0, 5.0
 # Bytes of the matrix of second derivatives at most.
 MATRIX_BYTES = 1 << 29
