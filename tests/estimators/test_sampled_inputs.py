@@ -158,6 +158,6 @@ def test_models_can_be_cloned_and_pickled():
 
 def test_all_zero_rows():
     model = SampledCutSVC("linear").fit(np.zeros((20, 2)), np.arange(20) % 2)
-    assert model.certificate_.gap == 0.0
+    assert model.certificate_.gap <= 1e-12 * model.certificate_.primal  # rounding is counted
     assert model.n_basis_ == 0
     assert model.predict(np.zeros((3, 2))).shape == (3,)

@@ -48,7 +48,7 @@ def origin_of(gamma: float, x: np.ndarray, part: float = 1.0) -> np.ndarray | No
     """
     norms = squared_norms(x)
     largest = float(norms.max(initial=0.0))
-    if not all(1.0 / MODERATE <= size <= MODERATE for size in (largest, gamma)):
+    if not all(1.0 / MODERATE <= size <= MODERATE for size in (largest or 1.0, gamma)):
         return None
     centre = np.asarray(x.mean(axis=0), np.float64)
     if x.shape[1] <= NEAR:
