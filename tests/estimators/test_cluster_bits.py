@@ -112,12 +112,12 @@ def test_rounds_per_iteration(client, folders):
     """Beside those at the beginning and the end of a fit."""
     dataset = open_dataset(folders[2])
     for case, most in (
-        ("no bias", 2.0),
-        ("regularised bias", 2.0),
-        ("hinge", 5.0),
-        ("squared_hinge", 4.0),
-        ("logistic", 4.0),
-        ("logistic, no bias", 3.5),
+        ("no bias", 6.0),
+        ("regularised bias", 6.0),
+        ("hinge", 11.0),
+        ("squared_hinge", 13.0),
+        ("logistic", 11.0),
+        ("logistic, no bias", 6.0),
     ):
         rounds = {}
         for count in (4, 12):

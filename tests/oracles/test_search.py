@@ -41,13 +41,13 @@ def kinked(seed, curvature):
     seed=SEEDS,
     curvature=st.sampled_from([0.0, 1e-3, 1.0, 10.0]),
     guess=st.floats(-20.0, 20.0),
-    smooth=st.booleans(),
+    at_once=st.sampled_from([1, 6]),
     tolerance=st.sampled_from([1e-1, 1e-6, 1e-12]),
 )
-def test_minimum_of_kinked_functions(seed, curvature, guess, smooth, tolerance):
+def test_minimum_of_kinked_functions(seed, curvature, guess, at_once, tolerance):
     value, slopes, least = kinked(seed, curvature)
     first = guess + 0.3 * np.array([-1.0, 0.0, 1.0])
-    bracket = find_minimum(slopes, first, tolerance, smooth=smooth)
+    bracket = find_minimum(slopes, first, tolerance, at_once=at_once)
     assert bracket.low <= bracket.point <= bracket.high
     slack = 1e-10 * (1.0 + abs(least))
     assert value(bracket.point) <= least + max(tolerance, bracket.excess) + slack
@@ -78,7 +78,7 @@ def test_smooth_functions_take_few_passes():
         passes += 1
         return np.tanh(points - 0.7) + 0.01 * points
 
-    bracket = find_minimum(slopes, np.array([-1.0, 1.0]), 1e-12, smooth=True)
+    bracket = find_minimum(slopes, np.array([-1.0, 1.0]), 1e-12, at_once=1)
     assert bracket.point == pytest.approx(
         brentq(lambda x: np.tanh(x - 0.7) + 0.01 * x, 0.0, 1.0), abs=1e-5
     )

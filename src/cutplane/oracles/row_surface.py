@@ -20,21 +20,19 @@ from ..loops.bounded import MANY, ROUNDING
 from ..risks import Risk, Targets
 from .point import Line, Point
 from .row_passes import Passes, RowPasses, in_order
-from .search import Bracket, find_minimum
+from .search import INNER, Bracket, find_minimum
 from .surface import Surface
 
 # Where to look first: k in units of the last step, and how far from the last bias.
 STEPS = np.array([0.0, 0.25, 0.5, 1.0, 2.0, 4.0])
-SMOOTH_STEPS = np.array([0.0, 1.0])
 BIASES = np.array([-4.0, -1.0, -0.25, 0.0, 0.25, 1.0, 4.0])
-SMOOTH_BIASES = np.array([-1.0, 1.0])
 BIAS_REACH = 0.1
 # How far above the minimum over the bias a point on a line may be, as a part of the line's
 # tolerance.
 BIAS_PART = 0.1
-# A step along the straight line of w and bias must bring this part of the gap in units of the
-# line's tolerance; else the line of min_b R is searched, for kinked and for smooth losses.
-ENOUGH, SMOOTH_ENOUGH = 0.04, 4.0
+# A step along the straight line of w and bias must bring this much in units of the line's
+# tolerance; else the line of min_b R is searched.
+ENOUGH = 0.04
 
 
 class RowSurface(Surface):
@@ -105,13 +103,11 @@ class RowSurface(Surface):
         def slopes(biases: np.ndarray) -> np.ndarray:
             return in_order(self.passes.bias_slopes(point.scores, biases))
 
-        around = SMOOTH_BIASES if self.risk.smooth else BIASES
         guess = point.bias if np.isfinite(point.bias) else 0.0
         return find_minimum(
             slopes,
-            guess + max(BIAS_REACH, 1e-3 * abs(guess)) * around,
+            guess + max(BIAS_REACH, 1e-3 * abs(guess)) * BIASES,
             self.total * point.tolerance,
-            smooth=self.risk.smooth,
         )
 
     # -- planes ---------------------------------------------------------------
@@ -171,19 +167,23 @@ class RowSurface(Surface):
             sums = in_order(self.passes.line_slopes(a, b, steps)) / self.total
             return sums + line.slope + line.curvature * steps
 
-        return self._step_where(slopes, line)
+        return self._step_where(slopes, line, STEPS, INNER)
 
-    def _step_where(self, slopes: Callable[[np.ndarray], np.ndarray], line: Line) -> float:
+    def _step_where(
+        self,
+        slopes: Callable[[np.ndarray], np.ndarray],
+        line: Line,
+        first: np.ndarray,
+        at_once: int,
+    ) -> float:
         """The k at which an increasing derivative along a line is zero."""
-        smooth = self.risk.smooth
-        first = np.minimum(self._step_guess * (SMOOTH_STEPS if smooth else STEPS), line.longest)
         bracket = find_minimum(
             slopes,
-            np.unique(first),
+            np.unique(np.minimum(self._step_guess * first, line.longest)),
             line.tolerance,
             lowest=0.0,
             highest=line.longest,
-            smooth=smooth,
+            at_once=at_once,
         )
         return bracket.point
 
@@ -211,11 +211,10 @@ class RowSurface(Surface):
                 found.append(plane + line.slope + line.curvature * k)
             return np.array(found)
 
-        enough = (SMOOTH_ENOUGH if self.risk.smooth else ENOUGH) * line.tolerance
         if k > 0.0:
             go_to(k)
-        if k == 0.0 or start.risk - line.value(k, point.risk) < enough:
-            k = self._step_where(slopes, line)
+        if k == 0.0 or start.risk - line.value(k, point.risk) < ENOUGH * line.tolerance:
+            k = self._step_where(slopes, line, STEPS[[0, 3]], 1)
             if k > 0.0:
                 go_to(k)
         if k > 0.0:

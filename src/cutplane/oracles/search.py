@@ -69,7 +69,7 @@ def find_minimum(
     *,
     lowest: float = -math.inf,
     highest: float = math.inf,
-    smooth: bool = False,
+    at_once: int = INNER,
 ) -> Bracket:
     """A bracket whose ``point`` is within ``tolerance`` of the minimum of a convex function.
 
@@ -83,8 +83,8 @@ def find_minimum(
     lowest, highest : float
         Limits. Where the function still falls at the highest (or rises at the lowest), that is
         the answer, as both ends of the bracket.
-    smooth : bool, default=False
-        Whether the derivative is continuous: then the chord's zero alone is looked at inside.
+    at_once : int, optional
+        Points per pass inside a bracket; 1 where each costs as much as a pass.
     """
     low: tuple[float, float] | None = None  # (point, slope)
     high: tuple[float, float] | None = None
@@ -111,7 +111,7 @@ def find_minimum(
             continue
         bracket = Bracket(low[0], high[0], low[1], high[1])
         same_end = same_end + 1 if low == before[0] or high == before[1] else 0
-        points = _inside(bracket, 1 if smooth and same_end < 2 else INNER)
+        points = _inside(bracket, at_once if same_end < 2 else INNER)
         if bracket.excess <= tolerance or not len(points):
             break
     return bracket
