@@ -15,60 +15,13 @@ import numpy as np
 
 from .._jit import jit, prefetch
 from ..losses import argument, conjugate, direction, dual_step
+from .flat_rows import add, dot
 
 # A step so steep that no domain stops it tells how far a row's score is from where it should be.
 STEEP = 65536.0
 TINY = 1e-300
 # Bytes in a line of the cache.
 CACHE_LINE = 64
-
-
-@jit
-def _sparse_dot(values, indices, first, stop, w):
-    s0 = 0.0
-    s1 = 0.0
-    s2 = 0.0
-    s3 = 0.0
-    p = first
-    one = np.uint64(1)
-    two = np.uint64(2)
-    three = np.uint64(3)
-    four = np.uint64(4)
-    while p + four <= stop:
-        s0 += values[p] * w[indices[p]]
-        s1 += values[p + one] * w[indices[p + one]]
-        s2 += values[p + two] * w[indices[p + two]]
-        s3 += values[p + three] * w[indices[p + three]]
-        p += four
-    while p < stop:
-        s0 += values[p] * w[indices[p]]
-        p += one
-    return (s0 + s1) + (s2 + s3)
-
-
-@jit(reassociate=True)
-def _dense_dot(values, first, stop, w):
-    s = 0.0
-    for j in range(stop - first):
-        s += values[first + j] * w[j]
-    return s
-
-
-@jit
-def _dot(values, indices, first, stop, w):
-    if indices is None:  # decided when compiled
-        return _dense_dot(values, first, stop, w)
-    return _sparse_dot(values, indices, first, stop, w)
-
-
-@jit
-def _add(values, indices, first, stop, factor, w):
-    if indices is None:
-        for j in range(stop - first):
-            w[j] += factor * values[first + j]
-    else:
-        for p in range(first, stop):
-            w[indices[p]] += factor * values[p]
 
 
 @jit
@@ -141,7 +94,7 @@ def visit(
         y = labels[i]
         c = costs[i]
         a = u[i]
-        z = argument(loss, _dot(values, indices, first, stop, w) + shift + square * tau, y)
+        z = argument(loss, dot(values, indices, first, stop, w) + shift + square * tau, y)
         h = max(c * (squares[i] + square), TINY)
         v = dual_step(loss, a, z, h)
         if v == a:
@@ -159,7 +112,7 @@ def visit(
         u[i] = v
         step = -c * change * direction(loss, y)
         tau += step
-        _add(values, indices, first, stop, step, w)
+        add(values, indices, first, stop, step, w)
     bias[1] = tau
     return squared, count, gain
 
@@ -195,7 +148,7 @@ def pulls(loss, values, indices, starts, rows, labels, bias, w, u, out):
     offset = bias[2] + bias[0] * bias[1]
     for k in range(rows.shape[0]):
         i = rows[k]
-        score = _dot(values, indices, np.uint64(starts[i]), np.uint64(starts[i + 1]), w)
+        score = dot(values, indices, np.uint64(starts[i]), np.uint64(starts[i + 1]), w)
         out[k] = _pull(loss, u[i], argument(loss, score + offset, labels[i]))
 
 
@@ -205,7 +158,7 @@ def add_rows(values, indices, starts, rows, coef, w):
     for k in range(rows.shape[0]):
         i = rows[k]
         if coef[k] != 0.0:
-            _add(values, indices, np.uint64(starts[i]), np.uint64(starts[i + 1]), coef[k], w)
+            add(values, indices, np.uint64(starts[i]), np.uint64(starts[i + 1]), coef[k], w)
 
 
 @jit
@@ -213,7 +166,7 @@ def products(values, indices, starts, rows, w, out):
     """out[k] = <w, x_rows[k]>."""
     for k in range(rows.shape[0]):
         i = rows[k]
-        out[k] = _dot(values, indices, np.uint64(starts[i]), np.uint64(starts[i + 1]), w)
+        out[k] = dot(values, indices, np.uint64(starts[i]), np.uint64(starts[i + 1]), w)
 
 
 @jit

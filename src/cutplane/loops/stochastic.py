@@ -24,46 +24,11 @@ import numpy as np
 
 from .. import losses
 from .._jit import jit
+from .flat_rows import add, dot
 
 STEP, BIAS = 0, 1
 SMALLEST_SCALE = 1e-100
 LONGEST_STEP = 0.5  # η·weight·|x|² that leads to the squared hinge's minimum
-
-
-@jit
-def _sparse_dot(values, indices, first, stop, w):
-    s0 = 0.0
-    s1 = 0.0
-    p = first
-    one = np.uint64(1)
-    two = np.uint64(2)
-    while p + two <= stop:
-        s0 += values[p] * w[indices[p]]
-        s1 += values[p + one] * w[indices[p + one]]
-        p += two
-    if p < stop:
-        s0 += values[p] * w[indices[p]]
-    return s0 + s1
-
-
-@jit
-def _sparse_add(values, indices, first, stop, factor, w):
-    for p in range(first, stop):
-        w[indices[p]] += factor * values[p]
-
-
-@jit(reassociate=True)
-def _dense_dot(values, first, stop, w):
-    s = 0.0
-    for j in range(stop - first):
-        s += values[first + j] * w[j]
-    return s
-
-
-@jit
-def _dense_add(values, first, stop, factor, w):
-    for j in range(stop - first):
-        w[j] += factor * values[first + j]
 
 
 @jit(reassociate=True)
@@ -73,23 +38,6 @@ def _squares(values, first, stop):
     for p in range(first, stop):
         total += np.float64(values[p]) * values[p]
     return total
-
-
-@jit
-def _dot(values, indices, first, stop, w):
-    """<x_i, w>."""
-    if indices is None:  # decided when compiled
-        return _dense_dot(values, first, stop, w)
-    return _sparse_dot(values, indices, first, stop, w)
-
-
-@jit
-def _add(values, indices, first, stop, factor, w):
-    """w += factor·x_i."""
-    if indices is None:
-        _dense_add(values, first, stop, factor, w)
-    else:
-        _sparse_add(values, indices, first, stop, factor, w)
 
 
 @jit(reassociate=True)
@@ -143,7 +91,7 @@ def visit(
         first = np.uint64(starts[i])
         stop = np.uint64(starts[i + 1])
         y = labels[i]
-        product = _dot(values, indices, first, stop, w)
+        product = dot(values, indices, first, stop, w)
         if constant != 0.0:
             product += constant * w[last]
         score = scale * product
@@ -165,7 +113,7 @@ def visit(
                 coef[i] *= LONGEST_STEP / (rate * squares)
                 rate = LONGEST_STEP / squares
             move = rate * slope * y
-            _add(values, indices, first, stop, move / scale, w)
+            add(values, indices, first, stop, move / scale, w)
             if constant != 0.0:
                 w[last] += move / scale * constant
             if projected:
