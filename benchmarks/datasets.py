@@ -259,6 +259,20 @@ def _splice_sites(file: Path) -> Rows:
     return positional_kmers(letters.reshape(len(windows), -1)), y
 
 
+def _news20(positive: int) -> Callable[[Path], Rows]:
+    """One of 20 groups against the others; classes lie beside the rows."""
+
+    def load(file: Path) -> Rows:
+        classes = np.load(file.with_name("y.npy"))
+        return sp.load_npz(file).tocsr(), np.where(classes == positive, 1.0, -1.0)
+
+    return load
+
+
+def _codrna(file: Path) -> tuple[sp.csr_matrix, np.ndarray]:
+    return sp.load_npz(file).tocsr(), np.load(file.with_name("y.npy")).astype(np.float64)
+
+
 SITE, BEFORE, AFTER = 199, 60, 40  # first letter after "AG", letters before and after that cut
 
 
@@ -272,6 +286,8 @@ FILES: dict[str, tuple[str, Callable[[Path], Rows]]] = {
     "a9a": ("a9a/train.svm.gz", _svmlight(123)),
     "w8a": ("w8a/train.svm.gz", _svmlight(300)),
     "ijcnn1": ("ijcnn1/all.svm.gz", _svmlight(22)),
+    "codrna": ("codrna/X.npz", _codrna),
+    **{f"news20-{k}": ("news20/X.npz", _news20(k)) for k in (0, 3, 15)},
     "abalone": ("ordinal-torgo/abalone.svm.gz", _abalone),
     "california": ("ordinal-torgo/california_housing.svm.gz", _targets(8)),
     "california10": ("ordinal-torgo/california_housing.svm.gz", _california10),

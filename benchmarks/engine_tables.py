@@ -152,7 +152,32 @@ def _at(case: Content, distance: str) -> str:
     return "–" if found is None else f"{found['mean']:.2f}, ahead in {found['ahead']}/{found['of']}"
 
 
+def _defaults(cases: list[Content]) -> str:
+    rows = [
+        [
+            case["what"],
+            seconds_text(case["seconds"]),
+            f"{case['relative_gap']:.0e}",
+            seconds_text(case["peer_seconds"]),
+            f"{case['peer_excess']:.0e}",
+            "–" if case["regret"] is None else f"{case['regret']:.2f}",
+        ]
+        for case in cases
+        if "peer_seconds" in case
+    ]
+    columns = ["LinearSVC(C=…)", "s", "certified gap", "scikit-learn, s", "above the optimum"]
+    text = markdown([*columns, "regret"], rows)
+    for case in (c for c in cases if c["what"] == "regret"):
+        text += (
+            f"\n\nRegret where scikit-learn came within 1e-3 ({case['cases']} cases): geometric "
+            f"mean {case['geometric_mean']:.2f}, median {case['median']:.2f}, worst "
+            f"{case['worst']:.2f}; ahead in {100 * case['ahead']:.0f} %."
+        )
+    return text
+
+
 TABLES = {
+    "defaults": ("What the default settings give", _defaults),
     "summary": ("How far ahead of the best peer", _summary),
     "covtype": ("Covertype: time to the objective", _objective),
     "mnist8": ("MNIST, 8 against the rest: time to the objective", _objective),

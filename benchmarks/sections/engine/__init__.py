@@ -1,15 +1,16 @@
-"""Sections of the engine benchmark: one per data set, others, products, paths, growth, summary."""
+"""Sections of the engine benchmark: data sets, defaults, products, paths, growth, summary."""
 
 from collections.abc import Callable
 
 from ...datasets import FILE
 from ...report import Report
-from . import growth, objective, paths, products, summary
+from . import defaults, growth, objective, paths, products, summary
 
 SECTIONS: dict[str, Callable[[Report], None]] = {
     **{name: objective.section(name) for name in objective.CASES},
     "others": objective.section(*objective.OTHERS),
     FILE: objective.section(FILE),
+    "defaults": defaults.run,
     "products": products.run,
     "paths": paths.run,
     "growth": growth.run,

@@ -12,7 +12,8 @@ where a product of dense matrices counts an eighth, because it runs that much fa
 - Newton's method at once where it costs no more than a few passes.
 - Otherwise descent. A gap that was P, the objective, and is now G after the work W will have come
   down to the tolerance after about W·log(1/tol)/log(P/G). If what is left of that is more than
-  Newton's method costs, that begins, cold: a start from descent does not speed it up.
+  Newton's method costs, that begins, cold: a start from descent does not speed it up. The first
+  passes tell little, so that this is believed only after a part of what Newton's method costs.
 - Cutting planes where the risk is no sum of losses of a score, on disk unless Newton's method is
   cheap, and as the last resort where rounding has stopped Newton's method.
 
@@ -41,8 +42,10 @@ SMALL, SMALL_STEP = 1 << 17, 1 << 25
 # Newton's steps that are expected.
 STEPS = 15
 # Passes of descent that Newton's method is always worth: what it costs where its matrix costs no
-# more than the products around it. And passes before the pace of descent is known.
-FEW_PASSES, KNOWN_PASSES = 55.0, 5.0
+# more than the products around it.
+FEW_PASSES = 55.0
+# The part of Newton's cost that descent may take before its pace is believed.
+BELIEVED = 0.125
 # Bytes of the matrix of second derivatives at most.
 MATRIX_BYTES = 1 << 29
 
@@ -170,7 +173,7 @@ class AutoSolver(IterativeSolver):
         assert isinstance(self._stage, CoordinateSolver)
         now, work = self.trace[-1], self._stage.passes
         enough = self.stop.enough(now.primal, self.C)
-        if now.gap <= enough or work < KNOWN_PASSES or self._newton_cost == math.inf:
+        if now.gap <= enough or work < BELIEVED * self._newton_cost:
             return False
         orders = math.log(now.primal / enough) if enough > 0.0 else math.inf
         closed = math.log(now.primal / now.gap)
