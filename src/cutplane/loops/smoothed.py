@@ -320,7 +320,7 @@ def small_newton(
             state[4] = dual
             for i in range(n):
                 best_coef[i] = coef[i]
-        if not narrowed and steps > 0:
+        if steps > 0:
             history[steps - 1, 0] = state[2]
             history[steps - 1, 1] = state[4]
             history[steps - 1, 2] = objective

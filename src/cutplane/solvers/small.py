@@ -30,7 +30,8 @@ class SmallNewtonSolver(IterativeSolver):
     oracle : RowOracle
         With the risk of a loss, and data in memory of which a dense copy may be made.
     C, stop, observer
-        As for every solver. The observer learns of steps once they have been made.
+        As for every solver. The observer learns of steps once they have been made; if it wants no
+        more, those after are undone.
     dual_point : ndarray, optional
         Not used: to begin anew takes no longer.
     """
@@ -47,6 +48,7 @@ class SmallNewtonSolver(IterativeSolver):
     ) -> None:
         super().__init__(oracle, C, stop, observer)
         self._loss = oracle.risk.loss
+        self._x = _dense(oracle)
         self._coef = np.zeros(len(oracle.matrix))
         self._cut: Cut | None = None
         self._supported = False  # whether the bound of the dual point has been proved
@@ -58,49 +60,25 @@ class SmallNewtonSolver(IterativeSolver):
         return () if self._cut is None else (self._cut,)
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
-        oracle, targets = self.oracle, self.oracle.targets
-        x = _dense(oracle)
-        rows, features = x.shape
-        weights = self.C / targets.total * targets.weights
-        state = np.array([WIDTH, 0.0, np.inf, 0.0, 0.0])
-        w, best_w = np.zeros(features), np.zeros(features)
-        scores, shift, coef = np.zeros(rows), np.zeros(rows), np.zeros(rows)
-        absolute = max(self.stop.absolute, self.stop.epsilon * self.C)
+        oracle = self.oracle
+        # What an interrupt before the end of the first call leaves.
+        self._best = Best(np.zeros(oracle.dimension), 0.0, np.inf)
+        self._begin()
+        # Beyond the time limit there is one step, as of every solver.
+        most = len(self._history) if self._limit() is None else 1
         limit = self.stop.max_iter or MOST_STEPS
-        work = (rows + features) * (features + 1) ** 2
-        history = np.zeros((min(limit, MOST_STEPS, max(1, CALL_WORK // work)), 4))
         status: Status | None = None
         while status is None:
-            with self.watch.phase("newton"):
-                steps = loops.small_newton(
-                    self._loss,
-                    x,
-                    targets.labels,
-                    weights,
-                    oracle.free_bias,
-                    self.stop.relative,
-                    absolute,
-                    NARROWER,
-                    min(len(history), limit - len(self.trace)),
-                    state,
-                    w,
-                    scores,
-                    shift,
-                    best_w,
-                    coef,
-                    history,
-                )
-            np.divide(coef, self.C / targets.total, out=self._coef)
-            self._supported = False
-            if steps == 0:  # the start is good enough
-                history[0] = state[2], state[4], state[2], 0.0
-            for primal, dual, trial, step in history[: max(1, steps)].tolist():
-                self._best = Best(best_w, float(state[3]), primal)
-                self.dual = max(self.dual, dual)
-                status = self._end_iteration(trial, step, 1)
-                if status is Status.STOPPED:
-                    break
-            if status is None and len(self.trace) >= MOST_STEPS:
+            before = len(self.trace)
+            steps = self._call(min(most, limit - before))
+            try:
+                status = self._tell(max(1, steps))
+            except KeyboardInterrupt:
+                self._go_back()
+                raise
+            if status is Status.STOPPED and len(self.trace) < before + steps:
+                self._go_back()
+            if status is None and len(self.trace) >= limit:
                 status = Status.NUMERICALLY_LIMITED
         for cut in cuts:
             self._bound(cut)
@@ -110,6 +88,62 @@ class SmallNewtonSolver(IterativeSolver):
             if self._objective(other) < self.best.primal:
                 self._keep(other)
         return status
+
+    def _begin(self) -> None:
+        """Be at w = 0."""
+        x = self._x
+        rows, features = x.shape
+        work = (rows + features) * (features + 1) ** 2
+        most = min(self.stop.max_iter or MOST_STEPS, MOST_STEPS, max(1, CALL_WORK // work))
+        self._history = np.zeros((most, 4))
+        self._state = np.array([WIDTH, 0.0, np.inf, 0.0, 0.0])
+        w, best_w = np.zeros(features), np.zeros(features)
+        scores, shift, coef = np.zeros(rows), np.zeros(rows), np.zeros(rows)
+        self._points = w, scores, shift, best_w, coef
+
+    def _call(self, most: int) -> int:
+        """Make steps, of which the history tells; returns how many."""
+        targets = self.oracle.targets
+        unit = self.C / targets.total
+        with self.watch.phase("newton"):
+            steps: int = loops.small_newton(
+                self._loss,
+                self._x,
+                targets.labels,
+                unit * targets.weights,
+                self.oracle.free_bias,
+                self.stop.relative,
+                max(self.stop.absolute, self.stop.epsilon * self.C),
+                NARROWER,
+                most,
+                self._state,
+                *self._points,
+                self._history,
+            )
+        np.divide(self._points[-1], unit, out=self._coef)
+        self._supported = False
+        if steps == 0:  # the start is good enough
+            self._history[0] = self._state[2], self._state[4], self._state[2], 0.0
+        return steps
+
+    def _tell(self, steps: int) -> Status | None:
+        """End the iterations of the last call, until the observer wants no more."""
+        status = None
+        for primal, dual, trial, step in self._history[:steps].tolist():
+            self._best = Best(self._points[3], float(self._state[3]), primal)
+            self.dual = max(self.dual, dual)
+            status = self._end_iteration(trial, step, 1)
+            if status is Status.STOPPED:
+                break
+        return status
+
+    def _go_back(self) -> None:
+        """Return to the end of the last iteration of which the observer knows."""
+        left = len(self.trace)
+        self._begin()
+        while left > 0:
+            left -= max(1, self._call(min(left, len(self._history))))
+        self._best = Best(self._points[3], float(self._state[3]), float(self._state[2]))
 
     def _support(self) -> None:
         """Prove the bound of the dual point of the last call."""
