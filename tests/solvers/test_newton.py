@@ -198,7 +198,7 @@ def test_limits(solver):
 @pytest.mark.parametrize("last", [1, 4])
 @pytest.mark.parametrize("solver", [NewtonSolver, SmallNewtonSolver])
 def test_a_stop_is_the_same_as_a_limit(solver, last):
-    """Steps that were made before the observer could want no more are undone."""
+    """The observer may look at every step, so that it is made by itself, to the same bits."""
     X, y, weights = problem()
     oracle = make_oracle(X, y, weights)
     limited = run(solver, oracle, 1e4, relative=1e-9, max_iter=last)

@@ -117,7 +117,7 @@ class AutoSolver(IterativeSolver):
             in_memory = oracle.matrix.whole is not None
             cost = self._newton_cost = newton_cost(oracle)
             if in_memory and _is_small(oracle):
-                yield SmallNewtonSolver(oracle, C, self._stop(), self._observe)
+                yield SmallNewtonSolver(oracle, C, self._stop(), self._observe, warm)
             if in_memory and cost > FEW_PASSES:
                 observe = self._observe_descent
                 yield CoordinateSolver(oracle, C, self._stop(), self._rng, observe, warm)
@@ -135,7 +135,7 @@ class AutoSolver(IterativeSolver):
     ) -> Status:
         stage.start_point = self.start_point if self._stage is None else self.best_point()
         self._before = self._best
-        stage.watch = self.watch
+        stage.watch, stage.watched = self.watch, self.watched
         stage.dual, stage.proved = self.dual, self.proved
         self._stage = stage
         try:
