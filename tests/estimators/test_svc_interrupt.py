@@ -27,6 +27,7 @@ from cutplane import (
     Status,
 )
 from cutplane.estimators import linear_svc
+from cutplane.loops import smoothed
 from cutplane.oracles import LinearOracle
 
 VARIANTS = {
@@ -81,8 +82,10 @@ def test_one_vs_rest_is_complete(digits, at):
     model = fit(LinearSVC(tol=1e-9, callback=Interrupt(at)), X, y)
     assert model.coef_.shape == (10, 64)
     assert_certified(model, X, y)
-    assert results(model)[-1].status is Status.INTERRUPTED
-    assert all(result.n_iter == 1 for result in results(model)[1:])
+    statuses = [result.status for result in results(model)]
+    ended = statuses.index(Status.INTERRUPTED)
+    assert statuses == [Status.CONVERGED] * ended + [Status.INTERRUPTED] * (10 - ended)
+    assert all(result.n_iter == 1 for result in results(model)[ended + 1 :])
     assert model.score(X, y) > 0.5
 
 
@@ -165,7 +168,29 @@ def test_an_interrupt_before_the_first_point_is_raised(monkeypatch, cancer):
     interrupt = Interrupt(1)
     monkeypatch.setattr(LinearOracle, "evaluate", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        LinearSVC().fit(*cancer)
+        LinearSVC(solver="ocas").fit(*cancer)
+
+
+def test_an_interrupt_in_the_call_for_small_data(monkeypatch, iris):
+    """Most of a fit of small data is one compiled call per class: classes before it are kept."""
+    X, y = iris
+    whole = LinearSVC().fit(X, y)
+    compiled, interrupt = smoothed.small_newton, Interrupt(2)
+
+    def small_newton(*arguments):
+        interrupt()
+        return compiled(*arguments)
+
+    monkeypatch.setattr(smoothed, "small_newton", small_newton)
+    model = fit(LinearSVC(), X, y)
+    assert [result.status for result in model.result_] == [
+        Status.CONVERGED,
+        Status.INTERRUPTED,
+        Status.INTERRUPTED,
+    ]
+    np.testing.assert_array_equal(model.coef_[0], whole.coef_[0])
+    assert not model.coef_[1].any()
+    assert_certified(model, X, y)
 
 
 def test_a_warm_start_goes_on_after_an_interrupt(cancer):

@@ -218,7 +218,7 @@ def test_warm_start_is_no_worse(cancer, solver):
     model = LinearSVC(C=0.01, solver=solver, warm_start=True, random_state=0, max_iter=5)
     first = quiet_fit(model, X, y).certificate_
     again = quiet_fit(model, X, y).certificate_
-    assert again.primal <= first.primal
+    assert again.primal <= first.primal * (1 + 1e-14)  # both are rounded up
     assert_certified(model, X, y)
     other = quiet_fit(model, -X, y)
     assert_certified(other, -X, y, references=[first.primal])

@@ -70,8 +70,8 @@ def test_another_penalty(variant, iris, factor):
 def test_a_path_of_penalties_takes_fewer_iterations(cancer):
     X, y = cancer
     path = np.geomspace(0.01, 1.0, 12)
-    cold = sum(LinearSVC(C=C).fit(X, y).n_iter_ for C in path)
-    model = LinearSVC(warm_start=True)
+    cold = sum(LinearSVC(C=C, solver="ocas").fit(X, y).n_iter_ for C in path)
+    model = LinearSVC(solver="ocas", warm_start=True)
     warm = sum(model.set_params(C=C).fit(X, y).n_iter_ for C in path)
     assert warm < 0.8 * cold
 
@@ -246,11 +246,12 @@ def test_libsvms_dual_point_is_a_proof_by_itself(cancer, C):
     X, y = cancer
     signs = signs_of(y, 1)
     alpha = libsvm_dual(X, signs, C)
-    model = LinearSVC(C=C, tol=1e-9).fit(X, y, dual_init=alpha)
     known = libsvm(X, signs, C)
-    assert_certified(model, X, y, references=[known.upper])
-    assert model.result_.trace[0].dual >= known.lower * (1 - 1e-5)
-    assert model.n_iter_ < LinearSVC(C=C, tol=1e-9).fit(X, y).n_iter_
+    for solver in ("auto", "ocas"):
+        model = LinearSVC(C=C, tol=1e-9, solver=solver).fit(X, y, dual_init=alpha)
+        assert_certified(model, X, y, references=[known.upper])
+        assert model.result_.trace[0].dual >= known.lower * (1 - 1e-5)
+    assert model.n_iter_ < LinearSVC(C=C, tol=1e-9, solver="ocas").fit(X, y).n_iter_
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])

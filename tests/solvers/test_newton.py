@@ -123,17 +123,6 @@ def test_every_layout(solver, layout, optima):
     assert result.certificate.primal == pytest.approx(optima("hinge", "free", 10.0), rel=2e-6)
 
 
-@pytest.mark.parametrize("bias", BIASES)
-@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_conjugate_gradients(monkeypatch, layout, loss, bias, optima):
-    monkeypatch.setattr(module, "FACTOR_PASSES", 0)
-    X, y, weights = problem()
-    result = run(NewtonSolver, make_oracle(LAYOUTS[layout](X), y, weights, loss, bias), 10.0)
-    assert result.status is Status.CONVERGED
-    assert result.certificate.primal == pytest.approx(optima(loss, bias, 10.0), rel=2e-6)
-
-
 @pytest.mark.parametrize("C", [1.0, 1e4, 1e8])
 @pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
@@ -202,12 +191,30 @@ def test_limits(solver):
     result = run(solver, make_oracle(X, y, weights), 1e4, relative=0.0, max_iter=3)
     assert result.status is Status.MAX_ITER
     assert result.n_iter == 3
-    late = run(solver, make_oracle(X, y), 1e4, time_limit=0.0).status
-    assert late is (Status.TIME_LIMIT if solver is NewtonSolver else Status.CONVERGED)  # one call
-    seen = []
-    stopped = solver(make_oracle(X, y), 1e4, StopRule(), lambda r: bool(seen.append(r)) or True)
-    assert stopped.run().status is Status.STOPPED
-    assert seen[0].number == 1
+    late = run(solver, make_oracle(X, y), 1e4, time_limit=0.0)
+    assert (late.status, late.n_iter) == (Status.TIME_LIMIT, 1)
+
+
+@pytest.mark.parametrize("last", [1, 4])
+@pytest.mark.parametrize("solver", [NewtonSolver, SmallNewtonSolver])
+def test_a_stop_is_the_same_as_a_limit(solver, last):
+    """The observer may look at every step, so that it is made by itself, to the same bits."""
+    X, y, weights = problem()
+    oracle = make_oracle(X, y, weights)
+    limited = run(solver, oracle, 1e4, relative=1e-9, max_iter=last)
+    rule = StopRule(relative=1e-9)
+    stopped = solver(oracle, 1e4, rule, lambda record: record.number == last).run()
+    assert (stopped.status, stopped.n_iter) == (Status.STOPPED, last)
+
+    def interrupt(record):
+        if record.number == last:
+            raise KeyboardInterrupt
+
+    interrupted = solver(oracle, 1e4, rule, interrupt).run()
+    assert (interrupted.status, interrupted.n_iter) == (Status.INTERRUPTED, last)
+    for result in (stopped, interrupted):
+        assert result.w.tobytes() == limited.w.tobytes()
+        assert result.certificate == limited.certificate
 
 
 @pytest.mark.parametrize("solver", [NewtonSolver, SmallNewtonSolver])

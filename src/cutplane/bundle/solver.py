@@ -137,6 +137,9 @@ class IterativeSolver(ABC):
     ----------
     start_point : Point or None
         The start with its scores and its risk, if they are known, and if it is better than 0.
+    watched : bool
+        Whether the observer may look at the best point, or stop the run, after every iteration.
+        If not, several iterations may be one call.
     """
 
     def __init__(
@@ -146,6 +149,7 @@ class IterativeSolver(ABC):
         self.C = C
         self.stop = stop
         self.observer = observer
+        self.watched = observer is not None
         self.line_tolerance = LINE_TOLERANCE
         self.watch = Stopwatch()
         self.trace: list[Iteration] = []

@@ -159,6 +159,11 @@ class LinearModel(CallbackSupportMixin, WithExecutor, BaseEstimator):
             )
 
             def solve(k: int) -> None:
+                def show(w: np.ndarray, bias: float) -> bool:
+                    return tasks.iteration(
+                        lambda: self._partial_attributes(form, session.results[:k], w, bias)
+                    )
+
                 problem = problem_of(k)
                 tasks.begin_problem(problem.label)
                 session.solve(
@@ -166,9 +171,7 @@ class LinearModel(CallbackSupportMixin, WithExecutor, BaseEstimator):
                     start=form.point(*start, k) if start is not None else None,
                     memory=memories.get(k),
                     dual_point=dual_points[k] if dual_points is not None else None,
-                    on_iteration=lambda w, bias: tasks.iteration(
-                        lambda: self._partial_attributes(form, session.results[:k], w, bias)
-                    ),
+                    on_iteration=show if tasks.active else None,
                     last=k == form.problems - 1,
                 )
                 tasks.end_problem()

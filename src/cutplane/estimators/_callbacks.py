@@ -53,16 +53,16 @@ class FitTasks:
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any, problems: int) -> None:
-        self._active = bool(getattr(estimator, "_skl_callbacks", None))
+        self.active = bool(getattr(estimator, "_skl_callbacks", None))
         self._estimator = estimator
         self._data = {"X": X, "y": y}
-        if self._active:
+        if self.active:
             self._root = estimator._init_callback_context(max_subtasks=problems)
             self._root.call_on_fit_task_begin(estimator=estimator, **self._data)
 
     def begin_problem(self, label: str) -> None:
         """A problem starts; its iterations follow."""
-        if self._active:
+        if self.active:
             self._problem = self._root.subcontext(task_name=label, max_subtasks=None)
             self._problem.call_on_fit_task_begin(estimator=self._estimator, **self._data)
 
@@ -71,7 +71,7 @@ class FitTasks:
 
         Returns whether a callback asks to stop.
         """
-        if not self._active:
+        if not self.active:
             return False
         task = self._problem.subcontext(task_name="iteration")
         task.call_on_fit_task_begin(estimator=self._estimator, **self._data)
@@ -81,12 +81,12 @@ class FitTasks:
 
     def end_problem(self) -> None:
         """A problem is solved."""
-        if self._active:
+        if self.active:
             self._problem.call_on_fit_task_end(estimator=self._estimator, **self._data)
 
     def end(self) -> None:
         """The fit is done."""
-        if self._active:
+        if self.active:
             self._root.call_on_fit_task_end(
                 estimator=self._estimator, reconstruction_attributes={}, **self._data
             )

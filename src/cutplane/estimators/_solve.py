@@ -244,6 +244,7 @@ class Session:
                     assert isinstance(problem, RowProblem)
                     dual_point = problem.carried(memory.dual_point, memory.C / C)
             solver = self._make_solver(oracle, C * problem.total, stop, observe, dual_point)
+            solver.watched = self._callback is not None or on_iteration is not None
             self._connect(solver, known)
             start = start if known.start is None else known.start
             if start is not None and not (

@@ -60,13 +60,13 @@ class LinearSVC(ClassifierMixin, LinearModel):
     penalty : {'l2'}, default='l2'
         The regulariser, ½|w|². For code that sets it: there is no other.
     solver : {'auto', 'ocas', 'cpa', 'dcd', 'sgd', 'pegasos'}, default='auto'
-        ``auto`` takes ``ocas``, Newton's method on large data with few features,
-        or, on large data with short columns or small C, begins with ``dcd`` and goes on
-        with one of these if that is slow. ``ocas`` is the optimised cutting
-        plane algorithm, ``cpa`` the plain one of SVM-perf and BMRM. ``dcd`` is dual coordinate
-        descent, the faster one for sparse data with many features, such as text, and for
-        small C; for hinge and squared hinge. ``sgd`` (Bottou) and ``pegasos`` are stochastic:
-        quick, rough, and measured by the same certificate.
+        ``auto`` chooses by the shape of the data: small data are one compiled call of Newton's
+        method, which is also the choice where features are few; otherwise it begins with ``dcd``,
+        and goes on with Newton's method if that will be done before. On disk without few features,
+        on clusters and for ``multi_class='crammer_singer'`` it takes ``ocas``, the optimised
+        cutting plane algorithm. ``cpa`` is the plain one of SVM-perf and BMRM. ``dcd`` is dual
+        coordinate descent, for data in memory. These take every loss. ``sgd`` (Bottou) and
+        ``pegasos`` are stochastic: quick, rough, and measured by the same certificate.
     dual : bool or 'auto', default='auto'
         Not used: every solver here bounds the dual, and the optimum is the same. For code that
         sets it.
@@ -85,9 +85,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
     multi_class : {'ovr', 'crammer_singer'}, default='ovr'
         For more than two classes: one problem per class, or one joint problem.
     max_iter : int or None, default=None
-        Most iterations per problem, or epochs of the stochastic solvers. None for no
-        limit, for the stochastic solvers' own number of epochs, or for 200 iterations of five
-        passes of ``dcd``.
+        Most iterations per problem, or epochs of the stochastic solvers. An iteration is a cut,
+        a step of Newton's method, or some passes of ``dcd`` and a certificate; those of all
+        solvers that ``auto`` takes count together. None for no limit, for the stochastic solvers'
+        own number of epochs, or for the work of 5000 passes of ``dcd``.
     time_limit : float or None, default=None
         Seconds per fit.
     n_jobs : int or None, default=None

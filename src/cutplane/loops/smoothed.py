@@ -271,14 +271,15 @@ def small_newton(
 ):  # fmt: skip
     """Newton's method on dense rows; see ``solvers.newton`` for the method.
 
-    Goes on from where it was, until the gap is small enough or ``most`` steps are done.
+    Goes on from where it was, to the same bits as without a break, until the gap is small enough or
+    ``most`` steps are done.
 
     Parameters
     ----------
     weights : ndarray
         The costs C_i.
     state : ndarray
-        width, bias, primal, bias of the best point, dual.
+        width, bias, primal, bias of the best point, dual, whether the width is a new one.
     w, scores, shift : ndarray
         Where it is; scores are without the bias.
     best_w, best_coef : ndarray
@@ -297,11 +298,12 @@ def small_newton(
     rows, matrix = np.empty((4, size)), np.empty((size, size))
     width, bias, step = state[0], state[1], 0.0
     steps = 0
-    narrowed = False
+    narrowed = state[5] != 0.0
+    moved = state[2] == math.inf  # since the bias was the best one
     while True:
         # The smoothed loss, its slopes as a dual point, and the certificate.
         bias = _settle(
-            loss, width, scores, bias, free, labels, weights, shift, coef, bends, sums
+            loss, width, scores, bias, free and moved, labels, weights, shift, coef, bends, sums
         )  # fmt: skip
         _dual_w(x, coef, v)
         squared = 0.0
@@ -320,15 +322,17 @@ def small_newton(
             state[4] = dual
             for i in range(n):
                 best_coef[i] = coef[i]
-        if not narrowed and steps > 0:
+        if steps > 0:
             history[steps - 1, 0] = state[2]
             history[steps - 1, 1] = state[4]
             history[steps - 1, 2] = objective
             history[steps - 1, 3] = step
         state[0] = width
         state[1] = bias
-        if steps >= most or state[2] - state[4] <= max(relative * state[2], absolute):
+        state[5] = narrowed
+        if state[2] - state[4] <= max(relative * state[2], absolute):
             return steps
+        moved = True
         if apart <= sums[1] and not narrowed:
             width *= narrower
             for i in range(n):
@@ -336,6 +340,8 @@ def small_newton(
                 shift[i] = u if weights[i] > 0.0 else shift[i]
             narrowed = True
             continue
+        if steps >= most:
+            return steps
         # A step.
         narrowed = False
         steps += 1

@@ -2,20 +2,24 @@
 
 The choice compares costs in products, one multiplication and addition each, which the shape of
 the data alone tells; never the clock, so the result is the same on any machine. With N stored
-numbers, d features and rows of L numbers, a pass of descent costs 2N, and Newton's method about
+numbers, d features and rows of L numbers, a pass of descent reads each number and changes w by it,
+which takes 2N. Newton's method takes about
 
-    newton = STEPS·(3N + ½·rows·L² + d³/3),   rows = at most SAMPLE·max(d, N/L²) of them,
+    STEPS·(3N + ½·sample·L² + d³/3),    sample = SAMPLE·max(d, rows/L) rows, or all if that is less:
 
-where a product of dense matrices counts an eighth, because it runs that much faster.
+in a step three passes, for scores, a line and a cut, the sum of the matrix over a sample of rows,
+and its factor. A product of dense matrices counts an eighth, because it runs that much faster.
+``newton_cost`` is the quotient of both: what Newton's method costs in passes of descent.
 
 - Small data: Newton's method in one compiled call.
-- Newton's method at once where it costs no more than a few passes.
+- Newton's method at once where it costs no more than FEW_PASSES.
 - Otherwise descent. A gap that was P, the objective, and is now G after the work W will have come
   down to the tolerance after about W·log(1/tol)/log(P/G). If what is left of that is more than
   Newton's method costs, that begins, cold: a start from descent does not speed it up. The first
   passes tell little, so that this is believed only after a part of what Newton's method costs.
-- Cutting planes where the risk is no sum of losses of a score, on disk unless Newton's method is
-  cheap, and as the last resort where rounding has stopped Newton's method.
+- Cutting planes where the risk is no sum of losses of a score, on disk unless Newton's method costs
+  no more than FEW_PASSES, and as the last resort where rounding has stopped Newton's method or
+  descent has used up its passes.
 
 All have the same certificate, so that a run keeps its best point and its bound when it changes
 from one to the other.
@@ -41,8 +45,8 @@ from .small import SmallNewtonSolver
 SMALL, SMALL_STEP = 1 << 17, 1 << 25
 # Newton's steps that are expected.
 STEPS = 15
-# Passes of descent that Newton's method is always worth: what it costs where its matrix costs no
-# more than the products around it.
+# Passes of descent that Newton's method is always worth: about 1.5·STEPS for its own three per step
+# and a little more for matrix and factor.
 FEW_PASSES = 55.0
 # The part of Newton's cost that descent may take before its pace is believed.
 BELIEVED = 0.125
@@ -78,7 +82,7 @@ class AutoSolver(IterativeSolver):
         self._stage: IterativeSolver | None = None
         self._before: Best | None = None  # of the stages before
         self._gave_up = False
-        self._newton_cost = math.inf  # in passes of descent
+        self._newton_cost = math.inf
 
     def active_cuts(self) -> tuple[Cut, ...]:
         return () if self._stage is None else self._stage.active_cuts()
@@ -99,8 +103,9 @@ class AutoSolver(IterativeSolver):
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
         for stage in self._stages():
             status = self._run_stage(stage, start, cuts)
-            finished = status is not Status.NUMERICALLY_LIMITED and not self._gave_up
-            if finished or isinstance(stage, BundleSolver):
+            own_limit = status is Status.MAX_ITER and self.stop.max_iter is None
+            gave_up = self._gave_up or own_limit or status is Status.NUMERICALLY_LIMITED
+            if not gave_up or isinstance(stage, BundleSolver):
                 return status
             if (limit := self._limit()) is not None:
                 return limit
@@ -112,16 +117,15 @@ class AutoSolver(IterativeSolver):
         """The solvers, in the order in which they have their turn."""
         oracle, C, warm = self.oracle, self.C, self._dual_point
         if _is_sum_of_losses(oracle):
-            matrix = oracle.matrix
-            in_memory = matrix.whole is not None
-            self._newton_cost = newton_cost(oracle) / max(1.0, 2.0 * matrix.numbers)
+            in_memory = oracle.matrix.whole is not None
+            cost = self._newton_cost = newton_cost(oracle)
             if in_memory and _is_small(oracle):
-                yield SmallNewtonSolver(oracle, C, self._stop(), self._observe)
-            if in_memory and self._newton_cost > FEW_PASSES:
+                yield SmallNewtonSolver(oracle, C, self._stop(), self._observe, warm)
+            if in_memory and cost > FEW_PASSES:
                 observe = self._observe_descent
                 yield CoordinateSolver(oracle, C, self._stop(), self._rng, observe, warm)
                 warm = None
-            if self._newton_cost < math.inf:
+            if cost <= FEW_PASSES or (in_memory and cost < math.inf):
                 yield NewtonSolver(oracle, C, self._stop(), self._observe, warm)
         yield BundleSolver(oracle, C, self._stop(), AdaptivePosition(), self._observe)
 
@@ -134,7 +138,7 @@ class AutoSolver(IterativeSolver):
     ) -> Status:
         stage.start_point = self.start_point if self._stage is None else self.best_point()
         self._before = self._best
-        stage.watch = self.watch
+        stage.watch, stage.watched = self.watch, self.watched
         stage.dual, stage.proved = self.dual, self.proved
         self._stage = stage
         try:
@@ -198,14 +202,17 @@ def _is_small(oracle: RowOracle) -> bool:
 
 
 def newton_cost(oracle: RowOracle) -> float:
-    """Products that Newton's method is expected to take; infinite where its matrix is too large."""
+    """What Newton's method is expected to take, in passes of descent over all rows.
+
+    Infinite where its matrix would take more than MATRIX_BYTES.
+    """
     matrix = oracle.matrix
     rows, features = matrix.shape
     size = features + 1
     if 8 * size * size > MATRIX_BYTES:
         return math.inf
     length = row_length(oracle)
-    sparse = isinstance(matrix.blocks[0], CSRBlock)
-    sampled = min(rows, SAMPLE * max(size, rows / max(1.0, length)))
-    squares = 0.5 * sampled * length**2 / (1.0 if sparse else 8.0)
-    return STEPS * (3.0 * matrix.numbers + squares + size**3 / 24.0)
+    faster = 1.0 if isinstance(matrix.blocks[0], CSRBlock) else 8.0
+    sample = min(rows, SAMPLE * max(size, rows / max(1.0, length)))
+    step = 3.0 * matrix.numbers + 0.5 * sample * length**2 / faster + size**3 / 3.0 / 8.0
+    return STEPS * step / max(1.0, 2.0 * matrix.numbers)

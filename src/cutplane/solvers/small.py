@@ -30,9 +30,10 @@ class SmallNewtonSolver(IterativeSolver):
     oracle : RowOracle
         With the risk of a loss, and data in memory of which a dense copy may be made.
     C, stop, observer
-        As for every solver. The observer learns of steps once they have been made.
+        As for every solver. Unless the run is ``watched``, the observer learns of all steps of a
+        call after it.
     dual_point : ndarray, optional
-        Not used: to begin anew takes no longer.
+        As ``dual_point()`` of a solver gives it, for a bound only: to begin anew takes no longer.
     """
 
     oracle: RowOracle
@@ -47,7 +48,10 @@ class SmallNewtonSolver(IterativeSolver):
     ) -> None:
         super().__init__(oracle, C, stop, observer)
         self._loss = oracle.risk.loss
+        self._x = _dense(oracle)
         self._coef = np.zeros(len(oracle.matrix))
+        if dual_point is not None:
+            self._coef[:] = -dual_point * oracle.targets.labels
         self._cut: Cut | None = None
         self._supported = False  # whether the bound of the dual point has been proved
 
@@ -58,58 +62,85 @@ class SmallNewtonSolver(IterativeSolver):
         return () if self._cut is None else (self._cut,)
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
-        oracle, targets = self.oracle, self.oracle.targets
-        x = _dense(oracle)
-        rows, features = x.shape
-        weights = self.C / targets.total * targets.weights
-        state = np.array([WIDTH, 0.0, np.inf, 0.0, 0.0])
-        w, best_w = np.zeros(features), np.zeros(features)
-        scores, shift, coef = np.zeros(rows), np.zeros(rows), np.zeros(rows)
-        absolute = max(self.stop.absolute, self.stop.epsilon * self.C)
+        status = self._look(start, cuts)
+        self._begin()
+        # Beyond the time limit there is one step, as of every solver.
+        one_by_one = self.watched or self._limit() is not None
+        most = 1 if one_by_one else len(self._history)
         limit = self.stop.max_iter or MOST_STEPS
-        work = (rows + features) * (features + 1) ** 2
-        history = np.zeros((min(limit, MOST_STEPS, max(1, CALL_WORK // work)), 4))
-        status: Status | None = None
         while status is None:
-            with self.watch.phase("newton"):
-                steps = loops.small_newton(
-                    self._loss,
-                    x,
-                    targets.labels,
-                    weights,
-                    oracle.free_bias,
-                    self.stop.relative,
-                    absolute,
-                    NARROWER,
-                    min(len(history), limit - len(self.trace)),
-                    state,
-                    w,
-                    scores,
-                    shift,
-                    best_w,
-                    coef,
-                    history,
-                )
-            np.divide(coef, self.C / targets.total, out=self._coef)
-            self._supported = False
-            if steps == 0:  # the start is good enough
-                history[0] = state[2], state[4], state[2], 0.0
-            for primal, dual, trial, step in history[: max(1, steps)].tolist():
-                self._best = Best(best_w, float(state[3]), primal)
-                self.dual = max(self.dual, dual)
-                status = self._end_iteration(trial, step, 1)
-                if status is Status.STOPPED:
-                    break
-            if status is None and len(self.trace) >= MOST_STEPS:
+            before = len(self.trace)
+            steps = self._call(min(most, limit - before))
+            status = self._tell(max(1, steps))
+            if status is None and len(self.trace) >= limit:
                 status = Status.NUMERICALLY_LIMITED
+        return status
+
+    def _look(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status | None:
+        """Find the best point before the first step; that is the end if it is good enough."""
+        if start is None and not cuts and self.start_point is None:
+            self._first = self._best = Best(np.zeros(self.oracle.dimension), 0.0, np.inf)
+            return None
+        self._begin_at(start, self.oracle.new_point(), self.oracle.new_point())
         for cut in cuts:
             self._bound(cut)
-        if start is not None:
-            other = oracle.new_point()
-            oracle.evaluate(start.copy(), other)
-            if self._objective(other) < self.best.primal:
-                self._keep(other)
+        self._first = self.best
+        if not self.stop.converged(self.best.primal, self.dual, self.C):
+            return None
+        return self._end_iteration(self.best.primal, 0.0, 1)
+
+    def _begin(self) -> None:
+        """Be at w = 0."""
+        x = self._x
+        rows, features = x.shape
+        work = (rows + features) * (features + 1) ** 2
+        most = min(self.stop.max_iter or MOST_STEPS, MOST_STEPS, max(1, CALL_WORK // work))
+        self._history = np.zeros((most, 4))
+        self._state = np.array([WIDTH, 0.0, np.inf, 0.0, 0.0, 0.0])
+        w, best_w = np.zeros(features), np.zeros(features)
+        scores, shift, coef = np.zeros(rows), np.zeros(rows), np.zeros(rows)
+        self._points = w, scores, shift, best_w, coef
+
+    def _call(self, most: int) -> int:
+        """Make steps, of which the history tells; returns how many."""
+        targets = self.oracle.targets
+        unit = self.C / targets.total
+        with self.watch.phase("newton"):
+            steps: int = loops.small_newton(
+                self._loss,
+                self._x,
+                targets.labels,
+                unit * targets.weights,
+                self.oracle.free_bias,
+                self.stop.relative,
+                max(self.stop.absolute, self.stop.epsilon * self.C),
+                NARROWER,
+                most,
+                self._state,
+                *self._points,
+                self._history,
+            )
+        np.divide(self._points[-1], unit, out=self._coef)
+        self._supported = False
+        if steps == 0:  # the start is good enough
+            self._history[0] = self._state[2], self._state[4], self._state[2], 0.0
+        return steps
+
+    def _tell(self, steps: int) -> Status | None:
+        """End the iterations of the last call."""
+        status = None
+        for primal, dual, trial, step in self._history[:steps].tolist():
+            self._best = self._better(primal)
+            self.dual = max(self.dual, dual)
+            status = self._end_iteration(trial, step, 1)
+            if status is Status.STOPPED:
+                break
         return status
+
+    def _better(self, primal: float) -> Best:
+        """The point of the calls, or the first one."""
+        own = Best(self._points[3], float(self._state[3]), primal)
+        return own if primal < self._first.primal else self._first
 
     def _support(self) -> None:
         """Prove the bound of the dual point of the last call."""
