@@ -25,6 +25,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import jit
+from .bounded import ABOVE, FEW, ROUNDING, add_product
 
 _ONE = np.uint64(1)
 
@@ -368,14 +369,13 @@ def subtrees(
 
 
 @jit
-def worst_error(scores, errors, rows, levels, starts):
-    """The largest error of a score that may be in a violated pair.
+def find_exposed(scores, errors, rows, levels, starts, exposed):
+    """Mark the rows that may be in a violated pair.
 
     That is one which is not 1 above all lower ones of its query, or not 1 below all higher ones,
     if all scores are moved by their errors. ``levels`` are the places where rows of another target
     begin, and the end.
     """
-    worst = 0.0
     level = 0
     for query in range(starts.shape[0] - 1):
         first = level
@@ -383,8 +383,7 @@ def worst_error(scores, errors, rows, levels, starts):
         while levels[level] < starts[query + 1]:
             for place in range(levels[level], levels[level + 1]):
                 i = rows[place]
-                if not scores[i] - 2.0 * errors[i] - 1.0 > highest and not errors[i] <= worst:
-                    worst = errors[i]
+                exposed[i] = not scores[i] - 2.0 * errors[i] - 1.0 > highest
             for place in range(levels[level], levels[level + 1]):
                 i = rows[place]
                 highest = max(highest, scores[i] + 2.0 * errors[i])
@@ -393,9 +392,59 @@ def worst_error(scores, errors, rows, levels, starts):
         for above in range(level - 1, first - 1, -1):
             for place in range(levels[above], levels[above + 1]):
                 i = rows[place]
-                if not scores[i] + 2.0 * errors[i] < lowest - 1.0 and not errors[i] <= worst:
-                    worst = errors[i]
+                if not scores[i] + 2.0 * errors[i] < lowest - 1.0:
+                    exposed[i] = True
             for place in range(levels[above], levels[above + 1]):
                 i = rows[place]
                 lowest = min(lowest, scores[i] - 2.0 * errors[i])
-    return worst
+
+
+@jit
+def plane_values(
+    high, low, errors, rows, weights, weighted, levels, starts, exposed, slopes, pluses, values
+):
+    """At least Σ w(c⁻ − c⁺)·s + Σ w·c⁺ of each query, at scores s = high + low ± errors.
+
+    ``slopes`` are w(c⁻ − c⁺) as counted, ``pluses`` Σ w·c⁺. Without weights both are whole numbers,
+    the slopes of a query add up to 0, and the sum is taken to all digits. Sums of weights
+    are off by some roundings per row: relative to w(c⁻ + c⁺), which with two levels is the size of
+    the slope and otherwise is at most w times the weight of the query.
+    """
+    level = 0
+    for query in range(starts.shape[0] - 1):
+        start = starts[query]
+        stop = starts[query + 1]
+        first = level
+        while levels[level] < stop:
+            level += 1
+        count = np.float64(stop - start) + FEW
+        reference = 0.0
+        all_weights = 0.0
+        if weighted:
+            found = False
+            for place in range(start, stop):
+                all_weights += weights[place]
+                if exposed[rows[place]] and not found:
+                    reference = high[rows[place]]
+                    found = True
+        total = pluses[query]
+        rest = 0.0
+        size = 0.0
+        error = 2.0 * count * ROUNDING * total if weighted else 0.0
+        for place in range(start, stop):
+            i = rows[place]
+            if not exposed[i]:
+                continue
+            slope = slopes[i]
+            score = high[i] - reference
+            total, rest, part = add_product(total, rest, slope, score)
+            rest += slope * low[i]
+            size += part
+            error += abs(slope) * errors[i]
+            if weighted:
+                mass = abs(slope) if level - first == 2 else weights[place] * all_weights
+                error += 2.0 * count * ROUNDING * mass * (abs(score) + abs(low[i]))
+        value = total + rest
+        lost = 2.0 * count * ROUNDING
+        size += pluses[query]
+        values[query] = value + FEW * ROUNDING * abs(value) + ABOVE * (error + lost * lost * size)
