@@ -149,9 +149,11 @@ def exact_case(name, rng, rows):
     labels = np.where(np.arange(rows) % 3 == 0, 1.0, -1.0)
     ones, weights = np.ones(rows), rng.uniform(0.1, 3.0, rows)
     levels = rng.permutation(np.arange(rows) % 4).astype(float)
+    heavy = np.where(levels == 3.0, 1e6 * weights, weights)
     return {
         "pairs": lambda: (PairRisk(levels), levels, ones),
         "weighted pairs": lambda: (PairRisk(levels, weights=weights), levels, weights),
+        "a heavy level": lambda: (PairRisk(levels, weights=heavy), levels, heavy),
         "weighted classes": lambda: (PairRisk(labels, weights=weights), labels, weights),
         "f1": lambda: (F1Risk(labels), labels, ones),
         "precision, few": lambda: (TopRisk(labels, 3), labels, ones),
@@ -167,6 +169,7 @@ def exact_case(name, rng, rows):
     [
         "pairs",
         "weighted pairs",
+        "a heavy level",
         "weighted classes",
         "f1",
         "precision, few",
@@ -205,6 +208,6 @@ def test_risks_of_all_scores_are_above_exact_arithmetic_and_near(name, shape):
         # A pair that is at the margin may count, or not, and a weight is rounded.
         largest = 4e9 if shape == "one far away" else 100.0
         kinks = largest * 2e-16 if isinstance(risk, PairRisk) and shape != "spread" else 0.0
-        sums = 1e-14 * largest if "weighted" in name else 0.0
+        sums = 0.0 if (weights == 1.0).all() else 1e-14 * largest
         rounding = Fraction(1e-27 * largest + kinks + sums)
         assert exact <= upper <= exact * (1 + Fraction(2e-14)) + rounding

@@ -400,51 +400,37 @@ def find_exposed(scores, errors, rows, levels, starts, exposed):
 
 
 @jit
-def plane_values(
-    high, low, errors, rows, weights, weighted, levels, starts, exposed, slopes, pluses, values
-):
+def plane_values(high, low, errors, rows, weighted, starts, slopes, masses, pluses, values):
     """At least Σ w(c⁻ − c⁺)·s + Σ w·c⁺ of each query, at scores s = high + low ± errors.
 
-    ``slopes`` are w(c⁻ − c⁺) as counted, ``pluses`` Σ w·c⁺. Without weights both are whole numbers,
-    the slopes of a query add up to 0, and the sum is taken to all digits. Sums of weights
-    are off by some roundings per row: relative to w(c⁻ + c⁺), which with two levels is the size of
-    the slope and otherwise is at most w times the weight of the query.
+    As counted, ``slopes`` are w(c⁻ − c⁺), ``masses`` w(c⁻ + c⁺), by place, and ``pluses`` Σ w·c⁺.
+    Without weights all are whole numbers, the slopes of a query add up to 0, and the sum is taken
+    to all digits. Sums of weights are off by some roundings per row, relative to the masses.
     """
-    level = 0
     for query in range(starts.shape[0] - 1):
         start = starts[query]
         stop = starts[query + 1]
-        first = level
-        while levels[level] < stop:
-            level += 1
-        count = np.float64(stop - start) + FEW
+        lost = 2.0 * ROUNDING * (np.float64(stop - start) + FEW)
         reference = 0.0
-        all_weights = 0.0
         if weighted:
-            found = False
             for place in range(start, stop):
-                all_weights += weights[place]
-                if exposed[rows[place]] and not found:
+                if masses[place] > 0.0:
                     reference = high[rows[place]]
-                    found = True
+                    break
         total = pluses[query]
         rest = 0.0
-        size = 0.0
-        error = 2.0 * count * ROUNDING * total if weighted else 0.0
+        size = total
+        error = lost * total if weighted else 0.0
         for place in range(start, stop):
-            i = rows[place]
-            if not exposed[i]:
+            if masses[place] == 0.0:
                 continue
-            slope = slopes[i]
+            i = rows[place]
             score = high[i] - reference
-            total, rest, part = add_product(total, rest, slope, score)
-            rest += slope * low[i]
+            total, rest, part = add_product(total, rest, slopes[i], score)
+            rest += slopes[i] * low[i]
             size += part
-            error += abs(slope) * errors[i]
+            error += abs(slopes[i]) * errors[i]
             if weighted:
-                mass = abs(slope) if level - first == 2 else weights[place] * all_weights
-                error += 2.0 * count * ROUNDING * mass * (abs(score) + abs(low[i]))
+                error += lost * masses[place] * (abs(score) + abs(low[i]))
         value = total + rest
-        lost = 2.0 * count * ROUNDING
-        size += pluses[query]
         values[query] = value + FEW * ROUNDING * abs(value) + ABOVE * (error + lost * lost * size)

@@ -145,12 +145,10 @@ class PairRisk(WholeRisk):
             low,
             errors,
             layout.rows,
-            layout.weights,
             layout.weighted,
-            layout.levels,
             layout.starts,
-            exposed,
             slopes,
+            self._counter.masses(slopes),
             pluses,
             values,
         )
