@@ -78,12 +78,14 @@ class Case:
     name: str
     make: Callable[..., Any]
     target: str
-    by_query: bool = False
+    by_query: bool | None = False  # None for one query, given as such
 
     def y(self, data: Data) -> np.ndarray:
         return getattr(data, self.target)
 
     def extra(self, data: Data) -> dict[str, np.ndarray]:
+        if self.by_query is None:
+            return {"qid": np.zeros(len(data.qid), int)}
         return {"qid": data.qid} if self.by_query else {}
 
     def fit(self, data: Data, X: Any = None, **parameters: Any) -> Any:
@@ -102,7 +104,7 @@ MEASURE_CASES = [Case(name, functools.partial(MeasureSVC, name), "labels") for n
 RANK_CASES = [
     Case("rank", RankSVM, "levels", by_query=True),
     Case("rank by query", functools.partial(RankSVM, weighting="queries"), "levels", by_query=True),
-    Case("rank real", RankSVM, "values"),
+    Case("rank real", RankSVM, "values", by_query=None),
 ]
 ORDINAL_CASES = [
     Case("ordinal", OrdinalSVC, "levels"),

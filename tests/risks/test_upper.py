@@ -96,8 +96,8 @@ def test_risks_of_all_scores_move_no_faster(name, scale):
     }[name]()
     scores, error = scale * rng.normal(size=rows), 1e-3 * scale
     coef = np.empty(rows)
-    here, offset = risk.evaluate(scores, coef, SerialExecutor())
-    above = risk.upper(scores, coef, here, offset, np.full(rows, error))
+    here, _ = risk.evaluate(scores, coef, SerialExecutor())
+    above = risk.upper(scores, None, np.full(rows, error), SerialExecutor())
     assert above <= here + 2.1 * error
     sign = np.where(coef > 0.0, 1.0, -1.0)
     for way in (sign, rng.choice([-1.0, 1.0], rows)):
@@ -110,9 +110,104 @@ def test_rows_in_no_violated_pair_do_not_matter():
     targets = np.array([0.0, 0.0, 1.0, 2.0, 2.0])
     scores = np.array([-1e12, 0.0, 0.5, 1.2, 1e12])
     errors = np.array([1e-4, 1e-12, 1e-12, 1e-12, 1e-4])
-    risk, coef = PairRisk(targets), np.empty(5)
-    value, offset = risk.evaluate(scores, coef, SerialExecutor())
+    risk = PairRisk(targets)
     exact = (0.5 + (1.0 - (1.2 - 0.5))) / 8
-    assert exact <= risk.upper(scores, coef, value, offset, errors) <= exact + 1e-11
+    assert exact <= risk.upper(scores, None, errors, SerialExecutor()) <= exact + 1e-11
     errors[1] = 1e-3
-    assert risk.upper(scores, coef, value, offset, errors) >= exact + 1e-3
+    assert risk.upper(scores, None, errors, SerialExecutor()) >= exact + 1e-3 / 8  # one pair of 8
+
+
+def exact_risk(risk, s: list[Fraction], labels, weights) -> Fraction:
+    """By all pairs, or all tables of predicted rows, in fractions."""
+    if isinstance(risk, PairRisk):
+        pairs = [(i, j) for i in range(len(s)) for j in range(len(s)) if labels[i] > labels[j]]
+        w = [Fraction(v) for v in weights]
+        total = sum(w[i] * w[j] for i, j in pairs)
+        return sum(w[i] * w[j] * max(0, 1 - s[i] + s[j]) for i, j in pairs) / total
+    ups = sorted((v for v, y in zip(s, labels, strict=True) if y > 0), reverse=True)
+    downs = sorted((v for v, y in zip(s, labels, strict=True) if y < 0), reverse=True)
+    p, m = len(ups), len(s)
+    best = Fraction(0)
+    for a in range(p + 1):
+        for b in range(len(downs) + 1):
+            if isinstance(risk, F1Risk):
+                rate, loss = Fraction(1, m), 1 - Fraction(2 * a, p + a + b)
+                change = rate * (sum(downs[:b]) - sum(ups[a:]))
+            else:
+                if a + b != risk.k or a > min(risk.k, p):
+                    continue
+                e = min(risk.k, p) - a
+                loss = 1 - Fraction(a, p if risk.recall else risk.k)
+                change = Fraction(0)
+                if e:
+                    change = Fraction(e, m) * (sum(downs[:b]) / b - sum(ups[a:]) / (p - a))
+            best = max(best, loss + change)
+    return best
+
+
+def exact_case(name, rng, rows):
+    labels = np.where(np.arange(rows) % 3 == 0, 1.0, -1.0)
+    ones, weights = np.ones(rows), rng.uniform(0.1, 3.0, rows)
+    levels = rng.permutation(np.arange(rows) % 4).astype(float)
+    heavy = np.where(levels == 3.0, 1e6 * weights, weights)
+    return {
+        "pairs": lambda: (PairRisk(levels), levels, ones),
+        "weighted pairs": lambda: (PairRisk(levels, weights=weights), levels, weights),
+        "a heavy level": lambda: (PairRisk(levels, weights=heavy), levels, heavy),
+        "weighted classes": lambda: (PairRisk(labels, weights=weights), labels, weights),
+        "f1": lambda: (F1Risk(labels), labels, ones),
+        "precision, few": lambda: (TopRisk(labels, 3), labels, ones),
+        "precision, many": lambda: (TopRisk(labels, 14), labels, ones),
+        "recall, all": lambda: (TopRisk(labels, rows, recall=True), labels, ones),
+        "break even": lambda: (TopRisk(labels), labels, ones),
+    }[name]()
+
+
+@pytest.mark.parametrize("shape", ["spread", "at the margin", "nearly right", "one far away"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pairs",
+        "weighted pairs",
+        "a heavy level",
+        "weighted classes",
+        "f1",
+        "precision, few",
+        "precision, many",
+        "recall, all",
+        "break even",
+    ],
+)
+def test_risks_of_all_scores_are_above_exact_arithmetic_and_near(name, shape):
+    """In one number and in two; the second adds no more than a few roundings of the risk."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows = 20
+        risk, labels, weights = exact_case(name, rng, rows)
+        high = 10.0 * rng.normal(size=rows)
+        if shape == "at the margin":
+            high = rng.integers(-2, 3, rows) + 0.1
+        elif shape == "nearly right":
+            size = 1.0 if isinstance(risk, PairRisk) else 30.0
+            high = size * labels * (1.0 + 1e-9 * rng.normal(size=rows))
+        elif shape == "one far away":
+            high[rng.integers(rows)] = 1e9
+        low = 2.0**-54 * np.abs(high) * rng.uniform(-1, 1, rows)
+        errors = 1e-14 * np.abs(high) * rng.random(rows)
+        exact = exact_risk(risk, [Fraction(v) for v in high], labels, weights)
+        assert Fraction(risk.upper(high, None, 0.0 * errors, SerialExecutor())) >= exact
+        moved = [
+            Fraction(v) + Fraction(d) * int(sign)
+            for v, d, sign in zip(high, errors, rng.choice([-1, 1], rows), strict=True)
+        ]
+        worst = exact_risk(risk, moved, labels, weights)
+        assert Fraction(risk.upper(high, None, errors, SerialExecutor())) >= worst
+        both = [Fraction(v) + Fraction(d) for v, d in zip(high, low, strict=True)]
+        exact = exact_risk(risk, both, labels, weights)
+        upper = Fraction(risk.upper(high, low, 0.0 * errors, SerialExecutor()))
+        # A pair that is at the margin may count, or not, and a weight is rounded.
+        largest = 4e9 if shape == "one far away" else 100.0
+        kinks = largest * 2e-16 if isinstance(risk, PairRisk) and shape != "spread" else 0.0
+        sums = 0.0 if (weights == 1.0).all() else 1e-14 * largest
+        rounding = Fraction(1e-27 * largest + kinks + sums)
+        assert exact <= upper <= exact * (1 + Fraction(2e-14)) + rounding

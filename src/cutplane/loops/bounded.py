@@ -80,7 +80,7 @@ def column_scores(xt, first, w, start, scores, errors):
 
 
 @jit
-def _add_product(high, low, x, w):
+def add_product(high, low, x, w):
     """high + low + x·w, exactly but for the last sum, of what is small."""
     product = x * w
     t = SPLITTER * x
@@ -117,7 +117,7 @@ def precise_csr_scores(values, indices, starts, w, start, high, low, errors):
             lost = 0.0
             size = abs(total)
             for p in range(first, last):
-                total, lost, part = _add_product(
+                total, lost, part = add_product(
                     total, lost, np.float64(values[p]), w[indices[p], c]
                 )
                 size += part
@@ -134,7 +134,7 @@ def precise_dense_scores(x, w, start, high, low, errors):
             lost = 0.0
             size = abs(total)
             for j in range(x.shape[1]):
-                total, lost, part = _add_product(total, lost, np.float64(x[i, j]), w[j, c])
+                total, lost, part = add_product(total, lost, np.float64(x[i, j]), w[j, c])
                 size += part
             high[i, c], low[i, c], errors[i, c] = _finish(total, lost, size, terms)
 
@@ -151,7 +151,7 @@ def precise_column_scores(xt, first, w, start, high, low, errors):
         for j in range(xt.shape[0]):
             weight = w[j, c]
             for i in range(high.shape[0]):
-                high[i, c], low[i, c], part = _add_product(
+                high[i, c], low[i, c], part = add_product(
                     high[i, c], low[i, c], np.float64(xt[j, first + i]), weight
                 )
                 errors[i, c] += part

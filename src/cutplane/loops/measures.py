@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import jit
+from .bounded import add_product
 
 
 @jit
@@ -111,6 +112,80 @@ def worst_top_table(positives, negatives, k, loss_per_miss):
             best = value
             best_a = a
     return best_a
+
+
+@jit
+def f1_maximum(positives, positives_low, negatives, negatives_low):
+    """The largest 1 − 2a/(p + a + b) + (1/m)(Σ false positives − Σ false negatives), to all digits.
+
+    The walk of ``worst_f1_table`` over scores that are two numbers, of which the products and
+    sums are two numbers as well.
+    """
+    p = positives.shape[0]
+    n = negatives.shape[0]
+    m = float(p + n)
+    high = 0.0
+    low = 0.0
+    for i in range(p):
+        high, low = _add(high, low, -positives[i])
+        low -= positives_low[i]
+    b = 0
+    best = 0.0
+    for a in range(p + 1):
+        if a > 0:
+            high, low = _add(high, low, positives[a - 1])
+            low += positives_low[a - 1]
+        c = float(p + a + b)
+        while b < n:
+            steps = c * (c + 1.0)
+            gain, rest, _ = add_product(2.0 * a * m, negatives_low[b] * steps, negatives[b], steps)
+            if not gain + rest > 0.0:
+                break
+            high, low = _add(high, low, negatives[b])
+            low += negatives_low[b]
+            b += 1
+            c += 1.0
+        value, rest, _ = add_product(m * (c - 2.0 * a), c * low, c, high)
+        best = max(best, (value + rest) / (m * c))
+    return best
+
+
+@jit
+def top_maximum(positives, positives_low, negatives, negatives_low, k, size):
+    """The largest e/size + (e/m)(mean of the false positives − mean of the false negatives).
+
+    To all digits; see ``worst_top_table``. With b and f false positives and negatives it is
+
+        e/(m·b·f·size)·(m·b·f + size·(f·Σ false positives − b·Σ false negatives)).
+    """
+    p = positives.shape[0]
+    n = negatives.shape[0]
+    m = float(p + n)
+    most = min(k, p)
+    alarms = 0.0
+    alarms_low = 0.0
+    for j in range(k - most):
+        alarms, alarms_low = _add(alarms, alarms_low, negatives[j])
+        alarms_low += negatives_low[j]
+    misses = 0.0
+    misses_low = 0.0
+    for i in range(most, p):
+        misses, misses_low = _add(misses, misses_low, positives[i])
+        misses_low += positives_low[i]
+    best = 0.0
+    for a in range(most - 1, max(0, k - n) - 1, -1):
+        alarms, alarms_low = _add(alarms, alarms_low, negatives[k - a - 1])
+        alarms_low += negatives_low[k - a - 1]
+        misses, misses_low = _add(misses, misses_low, positives[a])
+        misses_low += positives_low[a]
+        b = float(k - a)
+        f = float(p - a)
+        apart, rest, _ = add_product(0.0, f * alarms_low - b * misses_low, f, alarms)
+        apart, rest, _ = add_product(apart, rest, -b, misses)
+        value, rest, _ = add_product(0.0, size * rest, size, apart)
+        value, rest, _ = add_product(value, rest, m * b, f)
+        best = max(best, (value + rest) * ((most - a) / (m * b * f * size)))
+    return best
 
 
 @jit

@@ -25,6 +25,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import jit
+from .bounded import ABOVE, FEW, ROUNDING, add_product
 
 _ONE = np.uint64(1)
 
@@ -368,14 +369,13 @@ def subtrees(
 
 
 @jit
-def worst_error(scores, errors, rows, levels, starts):
-    """The largest error of a score that may be in a violated pair.
+def find_exposed(scores, errors, rows, levels, starts, exposed):
+    """Mark the rows that may be in a violated pair.
 
     That is one which is not 1 above all lower ones of its query, or not 1 below all higher ones,
     if all scores are moved by their errors. ``levels`` are the places where rows of another target
     begin, and the end.
     """
-    worst = 0.0
     level = 0
     for query in range(starts.shape[0] - 1):
         first = level
@@ -383,8 +383,7 @@ def worst_error(scores, errors, rows, levels, starts):
         while levels[level] < starts[query + 1]:
             for place in range(levels[level], levels[level + 1]):
                 i = rows[place]
-                if not scores[i] - 2.0 * errors[i] - 1.0 > highest and not errors[i] <= worst:
-                    worst = errors[i]
+                exposed[i] = not scores[i] - 2.0 * errors[i] - 1.0 > highest
             for place in range(levels[level], levels[level + 1]):
                 i = rows[place]
                 highest = max(highest, scores[i] + 2.0 * errors[i])
@@ -393,9 +392,45 @@ def worst_error(scores, errors, rows, levels, starts):
         for above in range(level - 1, first - 1, -1):
             for place in range(levels[above], levels[above + 1]):
                 i = rows[place]
-                if not scores[i] + 2.0 * errors[i] < lowest - 1.0 and not errors[i] <= worst:
-                    worst = errors[i]
+                if not scores[i] + 2.0 * errors[i] < lowest - 1.0:
+                    exposed[i] = True
             for place in range(levels[above], levels[above + 1]):
                 i = rows[place]
                 lowest = min(lowest, scores[i] - 2.0 * errors[i])
-    return worst
+
+
+@jit
+def plane_values(high, low, errors, rows, weighted, starts, slopes, masses, pluses, values):
+    """At least Σ w(c⁻ − c⁺)·s + Σ w·c⁺ of each query, at scores s = high + low ± errors.
+
+    As counted, ``slopes`` are w(c⁻ − c⁺), ``masses`` w(c⁻ + c⁺), by place, and ``pluses`` Σ w·c⁺.
+    Without weights all are whole numbers, the slopes of a query add up to 0, and the sum is taken
+    to all digits. Sums of weights are off by some roundings per row, relative to the masses.
+    """
+    for query in range(starts.shape[0] - 1):
+        start = starts[query]
+        stop = starts[query + 1]
+        lost = 2.0 * ROUNDING * (np.float64(stop - start) + FEW)
+        reference = 0.0
+        if weighted:
+            for place in range(start, stop):
+                if masses[place] > 0.0:
+                    reference = high[rows[place]]
+                    break
+        total = pluses[query]
+        rest = 0.0
+        size = total
+        error = lost * total if weighted else 0.0
+        for place in range(start, stop):
+            if masses[place] == 0.0:
+                continue
+            i = rows[place]
+            score = high[i] - reference
+            total, rest, part = add_product(total, rest, slopes[i], score)
+            rest += slopes[i] * low[i]
+            size += part
+            error += abs(slopes[i]) * errors[i]
+            if weighted:
+                error += lost * masses[place] * (abs(score) + abs(low[i]))
+        value = total + rest
+        values[query] = value + FEW * ROUNDING * abs(value) + ABOVE * (error + lost * lost * size)

@@ -106,10 +106,7 @@ class WholeSurface(PlaneSurface):
         point.risk, point.offset = self.risk.evaluate(point.scores, point.coef, self.executor)
 
     def upper(self, point: Point, low: np.ndarray | None, errors: np.ndarray) -> float:
-        if low is not None:
-            self.settle(point)
-            errors = errors + np.abs(low)
-        return self.risk.upper(point.scores, point.coef, point.risk, point.offset, errors)
+        return self.risk.upper(point.scores, low, errors, self.executor)
 
     def slopes(self, line: Line) -> Callable[[Point], float]:
         way = line.end.scores - line.start.scores

@@ -208,8 +208,7 @@ class LossRisk(Risk):
 class WholeRisk(ABC):
     """A convex risk of all scores at once, piecewise linear and ≥ 0, with its own targets.
 
-    It does not depend on how the work is divided, to the last bit. If no score changes by more
-    than e, it changes by 2e at most: it is a mean over pairs of rows, or less than that.
+    It does not depend on how the work is divided, to the last bit.
     """
 
     #: Number of scores.
@@ -235,17 +234,15 @@ class WholeRisk(ABC):
         value, offset : float
         """
 
+    @abstractmethod
     def upper(
-        self, scores: np.ndarray, coef: np.ndarray, value: float, offset: float, errors: np.ndarray
+        self, high: np.ndarray, low: np.ndarray | None, errors: np.ndarray, executor: Executor
     ) -> float:
-        """At least the risk of scores that are ``errors`` away, in exact arithmetic.
+        """At least the risk at scores that are high + low, off by ``errors`` at most.
 
-        ``coef``, ``value`` and ``offset`` are what ``evaluate`` has found. Here the offset is in
-        [0, 1] and Σ |coef| ≤ 2.
+        Whatever floating point does to the risk is part of it. If ``low`` is given, ``high`` is
+        the nearest number to the sum, and the answer is as good as that has digits.
         """
-        size = 1.0 + 2.0 * float(np.max(np.abs(scores), initial=0.0))
-        rounding = (self.rows + MANY) * ROUNDING * size
-        return value + 2.0 * float(np.max(errors, initial=0.0)) + rounding
 
     @abstractmethod
     def digest(self) -> bytes:

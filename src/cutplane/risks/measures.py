@@ -48,8 +48,12 @@ import numpy as np
 
 from ..exec import Executor
 from ..loops import measures as loops
+from ..loops.bounded import FEW, MANY, ROUNDING
 from .base import WholeRisk
 from .order import ScoreOrder
+
+# From so many rows on a product of two counts may not be exact.
+_EXACT_PRODUCTS = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,34 @@ class MeasureRisk(WholeRisk):
         offset = self.loss(table)
         return max(0.0, offset + change), offset  # below 0 by rounding only
 
+    @abstractmethod
+    def maximum(
+        self,
+        positives: np.ndarray,
+        positives_low: np.ndarray,
+        negatives: np.ndarray,
+        negatives_low: np.ndarray,
+    ) -> float:
+        """The risk from the sorted scores of each class, in two numbers, to all digits."""
+
+    def upper(
+        self, high: np.ndarray, low: np.ndarray | None, errors: np.ndarray, executor: Executor
+    ) -> float:
+        """As for every risk. No coefficient of a plane is larger than 1/m."""
+        low = np.zeros(self.rows) if low is None else low
+        copies = np.abs(self._copies) / self.total
+        order = np.lexsort((low, high))[::-1]
+        ranked = np.repeat(order, np.abs(self._copies[order]))
+        positive = self._copies[ranked] > 0
+        ranks = ranked[positive], ranked[~positive]
+        value = self.maximum(*(part[rank] for rank in ranks for part in (high, low)))
+        # Sums of m numbers and of their rounding errors: only the rounding of those is lost.
+        lost = FEW * (2.0 * self.total * ROUNDING) ** 2
+        value += float(np.sum(copies * (errors + lost * np.abs(high))))
+        if self.total >= _EXACT_PRODUCTS:
+            value += FEW * ROUNDING
+        return value * (1.0 + MANY * ROUNDING)
+
     def digest(self) -> bytes:
         digest = hashlib.blake2b(repr(self._name()).encode(), digest_size=16)
         digest.update(self._copies.data)
@@ -156,6 +188,15 @@ class F1Risk(MeasureRisk):
 
     def worst_table(self, positives: np.ndarray, negatives: np.ndarray) -> Table:
         return Table(*loops.worst_f1_table(positives, negatives))
+
+    def maximum(
+        self,
+        positives: np.ndarray,
+        positives_low: np.ndarray,
+        negatives: np.ndarray,
+        negatives_low: np.ndarray,
+    ) -> float:
+        return loops.f1_maximum(positives, positives_low, negatives, negatives_low)
 
 
 class TopRisk(MeasureRisk):
@@ -197,6 +238,18 @@ class TopRisk(MeasureRisk):
     def worst_table(self, positives: np.ndarray, negatives: np.ndarray) -> Table:
         a = loops.worst_top_table(positives, negatives, self.k, 1.0 / self._size)
         return Table(a, self.k - a)
+
+    def maximum(
+        self,
+        positives: np.ndarray,
+        positives_low: np.ndarray,
+        negatives: np.ndarray,
+        negatives_low: np.ndarray,
+    ) -> float:
+        size = self._size
+        scores = (positives, positives_low, negatives, negatives_low)
+        least = (size - min(self.k, self.positives)) / size
+        return least + loops.top_maximum(*scores, self.k, float(size))
 
     def rates(self, table: Table) -> Rates:
         missed = self.positives - table.true_positives

@@ -195,6 +195,11 @@ class PairCounter:
             self._finish_large(factors, coef, sums, executor)
         return sums[0], sums[1]
 
+    def masses(self, slopes: np.ndarray) -> np.ndarray:
+        """w(c⁻ + c⁺) by place, of the last count, whose coefficients for factors of 1 are given."""
+        down, up = self._counts.reshape(2, -1)
+        return self.layout.weights * (down + up)
+
     def _sort(self, scores: np.ndarray, margin: float, executor: Executor) -> None:
         """Fill line 0 of keys and ids: the rows of each large query by score."""
         layout, base = self.layout, self._base

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..exec import Executor, SerialExecutor
 from ..loops import pairs
-from ..loops.bounded import MANY, ROUNDING
+from ..loops.bounded import ABOVE, FEW, MANY, ROUNDING
 from .base import WholeRisk
 from .pair_counter import PairCounter, PairLayout
 from .uneven_pairs import UnevenPairs
@@ -111,18 +111,50 @@ class PairRisk(WholeRisk):
         return value, float(np.sum(self._factors * pluses))
 
     def upper(
-        self, scores: np.ndarray, coef: np.ndarray, value: float, offset: float, errors: np.ndarray
+        self, high: np.ndarray, low: np.ndarray | None, errors: np.ndarray, executor: Executor
     ) -> float:
-        """As for every risk; rows that are in no violated pair, however large, do not matter."""
+        """As for every risk; rows that are in no violated pair, however large, do not matter.
+
+        The plane that touches at ``high`` is evaluated at the scores. It leaves out pairs, or has
+        too many, only where the margin is missed by no more than the scores move: each of those
+        adds at most that.
+        """
+        low = np.zeros(self.rows) if low is None else low
         layout = self._counter.layout
-        worst = pairs.worst_error(scores, errors, layout.rows, layout.levels, layout.starts)
-        violated = np.flatnonzero(coef)
-        middle = float(np.median(scores[violated])) if len(violated) else 0.0
-        terms = coef[violated] * (scores[violated] - middle)  # Σ coef = 0, but for rounding
-        # Pairs are counted exactly; their weights are summed up over the rows.
-        rounding = MANY * ROUNDING * (offset + float(np.sum(np.abs(terms))))
-        rounding += len(layout.rows) * ROUNDING * offset if layout.weighted else 0.0
-        return max(0.0, offset + float(np.sum(terms))) + 2.0 * worst + rounding
+        ordered = (layout.rows, layout.levels, layout.starts)
+        # What a score is moved by, and what rounding does to s − 1, which is compared.
+        reach = high - 1.0
+        back = reach - high
+        moves = errors + np.abs(low) + np.abs((high - (reach - back)) - (1.0 + back))
+        # Enough to find every pair that this can make right or wrong, itself by comparisons.
+        wide = moves + FEW * ROUNDING * (1.0 + np.abs(high))
+        exposed = np.zeros(self.rows, np.bool_)
+        pairs.find_exposed(high, wide, *ordered, exposed)
+        move, window = (
+            2.0 * ABOVE * float(np.max(part, initial=0.0, where=exposed)) for part in (moves, wide)
+        )
+        if not np.isfinite(window):
+            return float("inf")
+        ones, slopes = np.ones(len(self._factors)), np.zeros(self.rows)
+        most = self._counter.count(high, 1.0 + window, ones, slopes, executor)[1]
+        least = self._counter.count(high, 1.0 - window, ones, slopes, executor)[1]
+        pluses = self._counter.count(high, 1.0, ones, slopes, executor)[1]
+        values = np.empty(len(self._factors))
+        pairs.plane_values(
+            high,
+            low,
+            errors,
+            layout.rows,
+            layout.weighted,
+            layout.starts,
+            slopes,
+            self._counter.masses(slopes),
+            pluses,
+            values,
+        )
+        rounding = ((len(layout.rows) if layout.weighted else 0) + MANY) * ROUNDING
+        values += move * (most - least + rounding * most)
+        return float(np.sum(self._factors * np.maximum(0.0, values))) * (1.0 + 2.0 * rounding)
 
     def digest(self) -> bytes:
         layout = self._counter.layout

@@ -96,3 +96,7 @@ class UnevenPairs:
         mass, product = loops.spread_few(scores, *given, few_sign, reference, factors[0], coef)
         pluses = mass if self._few_are_high else float(many[0])
         return np.array([product + float(many[1])]), np.array([pluses])
+
+    def masses(self, slopes: np.ndarray) -> np.ndarray:
+        """As ``PairCounter.masses``: of two levels a row has pairs above it or below it only."""
+        return np.abs(slopes[self.layout.rows])
