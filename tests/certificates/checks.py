@@ -56,7 +56,7 @@ def _of_problem(case: Case, objective: Objective, problem: dict[str, Any]) -> It
     if objective.space.indefinite and exact:
         yield Violation("kind", "'exact', but the kernel is indefinite")
         return
-    if np.isnan(primal) or np.isnan(dual) or (exact and not np.isfinite([primal, dual]).all()):
+    if not np.isfinite(primal) or np.isnan(dual) or (exact and not np.isfinite(dual)):
         if problem["status"] != "numerically_limited":
             yield Violation("not finite", f"{_text(problem)}")
         return

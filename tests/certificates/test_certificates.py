@@ -25,15 +25,24 @@ from problems import TABLE, case_of
 
 EACH = 20
 QUICK = [kind for kind in TABLE if kind != "LargeLinearSVC"]  # whose checks take seconds
-DEFAULT = [f"{kind}-{number}" for kind in QUICK for number in range(EACH)]
+# Cases beyond these that were wrong once.
+ONCE_WRONG = [
+    "LinearSVC-73",
+    "LinearSVC-178",
+    "linear_svc_path-27",
+    "ChainTagger-49",
+    "StructuredSVM-42",
+    "KernelChainTagger-53",
+    "KernelChainTagger-57",
+    "KernelChainTagger-79",
+    "KernelStructuredSVM-75",
+    "SampledCutSVC-1011",
+]
+DEFAULT = [f"{kind}-{number}" for kind in QUICK for number in range(EACH)] + ONCE_WRONG
 CHUNK = 70
 MANY = 10_000 // len(QUICK) // CHUNK + 1  # chunks of each estimator
 CHUNKS = [(kind, chunk) for kind in QUICK for chunk in range(MANY)] + [("LargeLinearSVC", 0)]
 
-MACHINES = ("SVC", "SVR", "OneClassSVM")
-KERNEL = (*MACHINES, "SampledCutSVC", "KernelChainTagger", "KernelStructuredSVM")
-LINEAR = ("LinearSVC", "LargeLinearSVC", "CrammerSinger", "LinearSVCCV", "linear_svc_path")
-BUNDLE = (*LINEAR, "MeasureSVC", "RankSVM", "OrdinalSVC", "ChainTagger", "StructuredSVM")
 # What does not hold yet: estimators and check, and why. To be emptied.
 KNOWN: dict[tuple[tuple[str, ...], str], str] = {}
 # Cases of the default run that never end yet: not run. To be emptied.
