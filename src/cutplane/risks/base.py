@@ -244,7 +244,7 @@ class WholeRisk(ABC):
         [0, 1] and Σ |coef| ≤ 2.
         """
         size = 1.0 + 2.0 * float(np.max(np.abs(scores), initial=0.0))
-        rounding = (self.rows + MANY) * ROUNDING * size
+        rounding = (self.rows + FEW) * ROUNDING * size
         return value + 2.0 * float(np.max(errors, initial=0.0)) + rounding
 
     @abstractmethod

@@ -323,6 +323,8 @@ class ProblemSurface(PartsSurface):
 
         More is not known of a user's problem.
         """
+        if not np.any(point.scores):  # losses alone are exact
+            return super().upper(point, low, errors)
         group, model = self.group, self.model
         largest = max(1.0, float(model.largest[0]))
         w, plain = np.abs(self.plain_of(point.scores)), np.abs(self.plain_of(point.coef))
