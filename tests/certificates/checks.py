@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import optimum
-from objectives import FLOOR, Objective, Point
+from objectives import DOUBLE_EPS, FLOOR, LONG, Objective, Point
 from problems import TABLE, Case
 
 # A primal may carry a bound of its own rounding: at most so many times what rounding can do.
 ROUNDING = 16.0
+# What rounding does to the checks themselves, as a part of what it does in double precision.
+OWN_ROUNDING = float(np.finfo(LONG).eps) / DOUBLE_EPS
 # Seconds past a time limit: what a loaded machine takes for one iteration.
 LATE = 2.0
 
@@ -56,7 +58,7 @@ def _of_problem(case: Case, objective: Objective, problem: dict[str, Any]) -> It
     if objective.space.indefinite and exact:
         yield Violation("kind", "'exact', but the kernel is indefinite")
         return
-    if np.isnan(primal) or np.isnan(dual) or (exact and not np.isfinite([primal, dual]).all()):
+    if not np.isfinite(primal) or np.isnan(dual) or (exact and not np.isfinite(dual)):
         if problem["status"] != "numerically_limited":
             yield Violation("not finite", f"{_text(problem)}")
         return
@@ -64,7 +66,7 @@ def _of_problem(case: Case, objective: Objective, problem: dict[str, Any]) -> It
     if not np.isfinite(float(value)):
         yield Violation("not finite", f"the model's objective is {value}; {_text(problem)}")
         return
-    floor = float(FLOOR * size)
+    floor = float(FLOOR * size + rounding * OWN_ROUNDING)
     border = objective.border * float(size)
     if primal < value - floor - border:
         # Of sums in double precision nobody can expect more, of a certificate one can.

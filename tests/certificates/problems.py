@@ -495,11 +495,19 @@ def _svc_objectives(case: Case, C: float | None = None) -> list[Objective]:
     return found
 
 
+def _all_coefficients(case: Case, model: Any) -> np.ndarray:
+    """Those of all rows; fitted to sparse rows, kernel machines keep sparse coefficients."""
+    kept = model.dual_coef_
+    kept = kept.toarray() if scipy.sparse.issparse(kept) else kept
+    whole = np.zeros((len(kept), len(case.rows)))
+    whole[:, model.support_] = kept
+    return whole
+
+
 def _svc_points(case: Case, model: Any) -> list[Point]:
     """Coefficients of all rows, from scikit-learn's layout of them."""
     points = []
-    whole = np.zeros((len(model.dual_coef_), len(case.y)))
-    whole[:, model.support_] = model.dual_coef_
+    whole = _all_coefficients(case, model)
     for k, (positive, negative) in enumerate(_svc_problems(case)):
         if negative < 0:
             beta = whole[k]
@@ -532,9 +540,7 @@ def _svr_objectives(case: Case, C: float | None = None) -> list[Objective]:
 
 
 def _one_point(case: Case, model: Any) -> list[Point]:
-    beta = np.zeros(len(case.rows))
-    beta[model.support_] = model.dual_coef_[0]
-    return [Point(beta, model.intercept_)]
+    return [Point(_all_coefficients(case, model)[0], model.intercept_)]
 
 
 def _draw_one_class(rng: Generator) -> dict[str, Any]:
@@ -590,8 +596,7 @@ def _sampled_objectives(case: Case, C: float | None = None) -> list[Objective]:
 
 
 def _sampled_points(case: Case, model: Any) -> list[Point]:
-    whole = np.zeros((len(model.dual_coef_), len(case.y)))
-    whole[:, model.support_] = model.dual_coef_
+    whole = _all_coefficients(case, model)
     if _sampled_joint(case):
         return [Point(whole.ravel(), np.zeros(0))]
     return [Point(beta, np.zeros(0)) for beta in whole]
@@ -689,8 +694,7 @@ def _kernel_chain_objectives(case: Case, C: float | None = None) -> list[Objecti
 
 
 def _kernel_chain_points(case: Case, model: Any) -> list[Point]:
-    whole = np.zeros((len(model.classes_), len(case.rows)))
-    whole[:, model.support_] = model.dual_coef_
+    whole = _all_coefficients(case, model)
     triples = getattr(model, "second_transitions_", np.zeros((len(whole),) * 3))
     parts = (whole, model.transitions_, model.begin_, model.finish_, triples)
     return [Point(np.concatenate([part.ravel() for part in parts]), np.zeros(0))]
@@ -767,9 +771,7 @@ def _kernel_structured_objectives(case: Case, C: float | None = None) -> list[Ob
 
 
 def _kernel_structured_points(case: Case, model: Any) -> list[Point]:
-    whole = np.zeros((3, len(case.y)))
-    whole[:, model.support_] = model.dual_coef_
-    return [Point(whole.ravel(), np.zeros(0))]
+    return [Point(_all_coefficients(case, model).ravel(), np.zeros(0))]
 
 
 # -- the table ------------------------------------------------------------------------

@@ -31,11 +31,11 @@ STAGES = {
     (SMALL,): {},
     (NEWTON,): {"SMALL": 0, "FEW_PASSES": math.inf},
     (DESCENT,): {"SMALL": 0, "FEW_PASSES": 0.0, "MATRIX_BYTES": 0},
-    (DESCENT, NEWTON): {"SMALL": 0, "FEW_PASSES": 0.0, "KNOWN_PASSES": 0.0, "STEPS": 1e-9},
+    (DESCENT, NEWTON): {"SMALL": 0, "FEW_PASSES": 0.0, "BELIEVED": 0.0, "STEPS": 1e-9},
     (DESCENT, NEWTON, PLANES): {
         "SMALL": 0,
         "FEW_PASSES": 0.0,
-        "KNOWN_PASSES": 0.0,
+        "BELIEVED": 0.0,
         "STEPS": 1e-9,
         "PATIENCE": 1,
     },

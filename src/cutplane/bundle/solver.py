@@ -255,12 +255,16 @@ class IterativeSolver(ABC):
 
     def _result(self, status: Status) -> SolveResult:
         best = self.best
+        # Rounding may lift the bound above the objective when both are equal.
+        certificate = Certificate(best.primal, min(self.dual, best.primal))
+        if not np.isfinite([certificate.primal, certificate.dual]).all():
+            certificate = Certificate(best.primal, -np.inf, "withheld")
+            status = Status.NUMERICALLY_LIMITED
         return SolveResult(
             w=best.w,
             bias=best.bias,
             status=status,
-            # Rounding may lift the bound above the objective when both are equal.
-            certificate=Certificate(best.primal, min(self.dual, best.primal)),
+            certificate=certificate,
             n_iter=len(self.trace),
             trace=tuple(self.trace),
             timings={**self.watch.seconds, "total": self.watch.elapsed()},

@@ -45,6 +45,7 @@ logger = logging.getLogger("cutplane")
 LARGE_SET = 512  # a working set worth a product of matrices
 MIDDLE_SET = 256  # where all rows fit in the cache anyway, and few steps are wanted on each
 MIDDLE = 2500  # up to so many variables rows are cheap
+SET_STEPS = 500  # what an iteration costs besides its steps of pairs, in such steps
 EXACT_SET = 64  # working sets up to this size are solved (almost) exactly
 CHUNK = 4096  # columns of s that a thread updates at a time
 PART = 0.1  # of the violation: how far the others are solved
@@ -358,7 +359,7 @@ class DualSolver:
         begin = time.perf_counter()
         point, slope = beta[chosen], g[chosen]
         seen = np.empty(2)
-        self._pace.steps += loops.pairwise_steps(
+        steps = loops.pairwise_steps(
             self._cache.slots,
             slots[place],
             columns,
@@ -371,6 +372,7 @@ class DualSolver:
             STEPS_PER_VARIABLE * max(len(chosen), EXACT_SET) if len(chosen) > 2 else 1,
             seen,
         )
+        self._pace.steps += max(steps, SET_STEPS) if len(chosen) > 2 else steps
         self._least_curvature = min(self._least_curvature, seen[1])
         middle = time.perf_counter()
         self._seconds["inner"] += middle - begin

@@ -163,7 +163,7 @@ def verify(
             error *= UNIT
         else:
             error = computed.error.copy()
-        error += lift * sizes + offset.error
+        error += offset.error
         if offset.value != 0.0:
             error += UNIT * abs(bias - offset.value)
         mine = error if problem.row_of is None else error[problem.row_of]
@@ -184,6 +184,8 @@ def verify(
         longest = math.sqrt(2.02 * max(0.0, primal if total == 0.0 else half + half_error))
         farthest = float(np.max(np.abs(linear), initial=0.0))
         farthest += longest * float(np.max(root, initial=0.0))
+        # The dual of K + lift·I is below that of K, and a bound even if K needs the lift.
+        half_error += 0.5 * lift * float(sizes @ sizes) * (1.0 + count)
         dual = -half - slope - half_error - slope_error - lack * farthest
         dual -= 4.0 * UNIT * (abs(half) + abs(slope))
     slack = max(0.0, primal - dual - gap)

@@ -54,6 +54,7 @@ class Point:
     them empty, because theirs is as cheap to compute as to keep. A ``coef`` of integers is a
     labelling of the rows, by columns of the scores. ``tolerance`` is how far above the
     minimum over a free bias the risk may be, and ``bracket`` where the bias was found.
+    ``error`` is what rounding may have taken off the risk, where inference says so.
     """
 
     w: np.ndarray
@@ -64,6 +65,7 @@ class Point:
     offset: float = 0.0
     tolerance: float = 0.0
     bracket: Bracket | None = None
+    error: float = 0.0
 
     def view(self) -> Scores:
         """The scores with the bias."""
@@ -74,14 +76,14 @@ class Point:
         self.scores[...] = other.scores
         self.coef[...] = other.coef
         self.w, self.bias, self.risk = other.w, other.bias, other.risk
-        self.offset, self.bracket = other.offset, other.bracket
+        self.offset, self.bracket, self.error = other.offset, other.bracket, other.error
 
     def take(self, other: Point) -> None:
         """Become the other point, which gets this one's buffers and becomes useless."""
         self.scores, other.scores = other.scores, self.scores
         self.coef, other.coef = other.coef, self.coef
         self.w, self.bias, self.risk = other.w, other.bias, other.risk
-        self.offset, self.bracket = other.offset, other.bracket
+        self.offset, self.bracket, self.error = other.offset, other.bracket, other.error
 
 
 @dataclass(frozen=True)

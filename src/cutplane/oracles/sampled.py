@@ -292,7 +292,8 @@ class SurfaceOracle(WholeOracle):
         """Move ``into`` to w, from kernel values of its own unless cuts are sampled.
 
         Those are as many as for one exact cut. With samples they would be as many as for all cuts
-        together, and the lower bound is an estimate anyway.
+        together, and the lower bound is an estimate anyway. Scores are taken to be off by as much
+        as rounding can make them (see ``dual.verify``).
         """
         if not self.exact:
             return super().prove(w, into, tolerance)
@@ -302,9 +303,20 @@ class SurfaceOracle(WholeOracle):
         if len(expansion.rows):
             into.scores[...] = self.scores_of(expansion)
         self.surface.settle(into)
-        squared = max(0.0, product(expansion.coef, into.scores[expansion.rows]))
-        above = 1.0 + MANY * ROUNDING
-        return Proof(into.risk * above, squared * above)
+        errors = self._errors(expansion)
+        own, sizes = into.scores[expansion.rows], np.abs(expansion.coef)
+        squared = max(0.0, product(expansion.coef, own)) + product(sizes, errors[expansion.rows])
+        squared += (sizes.size + MANY) * ROUNDING * product(sizes, np.abs(own))
+        return Proof(self.surface.upper(into, None, errors), squared * (1.0 + MANY * ROUNDING))
+
+    def _errors(self, expansion: Expansion) -> np.ndarray:
+        """How far scores of an expansion may be off; those of free rows are numbers of its own."""
+        matrix, count = self.matrix, len(expansion.rows)
+        root = np.sqrt(np.abs(matrix.diagonal))
+        root[self._free :] = 0.0
+        sizes = root[expansion.rows] @ np.abs(expansion.coef)
+        errors: np.ndarray = np.multiply.outer(root, sizes)
+        return ROUNDING * (count + 8.0 + matrix.amplification) * errors
 
     def cut(
         self, start: Point, end: Point | None = None, k: float = 0.0, level: Level | None = None

@@ -77,6 +77,13 @@ class JointModel(Inferring, Protocol):
         """The vector a of the plane at a point."""
         ...
 
+    def upper(self, point: Point, executor: Executor) -> float:
+        """At least the risk at a point, whose scores have just been computed from its w.
+
+        Scores, and sums of them, are taken to be off by as much as rounding can make them.
+        """
+        ...
+
     def cheap_cut(self, w: np.ndarray) -> Cut | None:
         """The highest cut at w from outputs of earlier passes; None if there are none."""
         ...
@@ -151,6 +158,7 @@ class JointSurface(PlaneSurface):
 
     def _copy(self, point: Point, into: Point) -> None:
         into.w, into.risk, into.offset = point.w, point.risk, point.offset
+        into.error = point.error
         if isinstance(self.model, Elsewhere):
             self.model.copy_scores(point, into)
         else:
@@ -199,12 +207,9 @@ class StructuredOracle:
         self.surface.settle(into)
 
     def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
-        """Move ``into`` to w: one pass of inference.
-
-        The risk is what the inference says: what rounding does inside of it is not bounded.
-        """
+        """Move ``into`` to w and prove upper bounds there: one pass of inference."""
         self.evaluate(w, into)
-        return Proof(self.surface.upper(into, None, None), squared_norm(into.w))
+        return Proof(self.model.upper(into, self.executor), squared_norm(into.w))
 
     @staticmethod
     def _has_scores(point: Point) -> bool:

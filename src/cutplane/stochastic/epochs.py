@@ -83,7 +83,10 @@ class Epochs:
         """
         with np.errstate(over="ignore", invalid="ignore"):  # steps that are far too long
             values = np.nan_to_num([self._try(step) for step in FIRST_STEPS], nan=np.inf)
-        best, start = values.min(), values[-1]  # the last hardly leaves w = 0
+        finite = np.flatnonzero(np.isfinite(values))
+        if len(finite) == 0:  # all are far too long
+            return FIRST_STEPS[-1]
+        best, start = values.min(), values[finite[-1]]  # the last hardly leaves w = 0
         good = values <= start - PROGRESS * (start - best)
         return FIRST_STEPS[int(np.flatnonzero(good)[-1])]
 

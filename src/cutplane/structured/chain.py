@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,9 @@ from ..data.blocks import Block
 from ..data.parts import SumPlan
 from ..exec import Executor
 from ..loops import viterbi, viterbi2
+from ..loops.bounded import MANY, ROUNDING
 from ..oracles import Cut, Line, Point
+from ..oracles.products import bounded_scores
 from .chain_chunks import Chunks, part_edges
 
 LOSSES = {"hamming": "most_violated", "zero_one": "most_violated_whole"}
@@ -135,6 +137,11 @@ def decode(
     return path
 
 
+def upper(risk: float, roundings: Sequence[float], weight: float) -> float:
+    """A risk with what rounding has taken off by chunk, and off the sum over sequences."""
+    return (risk + sum(roundings)) * (1.0 + (MANY + 1.0 / weight) * ROUNDING)
+
+
 class LabelledChains:
     """Sequences with their true labels: inference for all of them, from emissions and transitions.
 
@@ -211,6 +218,27 @@ class LabelledChains:
             )
 
         return executor.run(task, len(chunks.bounds))
+
+    def roundings(
+        self, scores: np.ndarray, errors: np.ndarray, weights: ChainWeights
+    ) -> list[float]:
+        """At most what rounding takes off the risk by chunk, of emissions off by ``errors``.
+
+        A labelling's loss is a sum of a few terms per token, of its own score and of the truth's:
+        each addition is off by a unit of rounding of the sum of their sizes.
+        """
+        lengths = np.diff(self.starts)
+        number = np.repeat(np.arange(len(lengths)), lengths)
+        plain = sum(float(np.max(np.abs(part))) for part in weights.scores())
+        tokens = len(number)
+        if plain == 0.0 and not np.any(scores):  # losses alone are exact
+            return [0.0] * len(self.chunks.bounds)
+        largest = np.max(np.abs(scores[:tokens]), axis=1)
+        sizes = np.bincount(number, largest, len(lengths)) + plain * (lengths + 1.0)
+        off = 2.0 * np.bincount(number, np.max(errors[:tokens], axis=1), len(lengths))
+        off += ROUNDING * (6.0 * lengths + 16.0) * (2.0 * sizes + lengths + 1.0)
+        off *= self.weight
+        return [float(off[first:last].sum()) for first, last in self.chunks.bounds]
 
     def slopes(self, line: Line, way: ChainWeights, executor: Executor) -> Callable[[Point], float]:
         """Derivatives on a line, from the emissions at both ends and the others' difference."""
@@ -342,6 +370,25 @@ class ChainExamples:
     def infer(self, point: Point, executor: Executor) -> None:
         """Viterbi's algorithm with the loss added."""
         self.chains.infer(point, self.shape.unpack(point.w), executor)
+
+    def upper(self, point: Point, executor: Executor) -> float:
+        """One more product X·W, for the errors of the emissions."""
+        return upper(
+            point.risk, self.roundings(point.w, point.scores, executor), self.chains.weight
+        )
+
+    def roundings(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> list[float]:
+        """At most what rounding takes off the risk by chunk, at w with these emissions."""
+        weights = self.shape.unpack(w)
+        own = np.ascontiguousarray(weights.emissions)
+        anew, errors = np.empty((2, *scores.shape))
+
+        def part(k: int, block: Block) -> None:
+            here = self.matrix.slice(k)
+            bounded_scores(block, own, np.zeros(self.shape.labels), (anew[here], errors[here]))
+
+        self.matrix.run(part, executor)
+        return self.chains.roundings(scores, errors, weights)
 
     def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
         """From the emissions at both ends: no product with the data."""

@@ -25,7 +25,7 @@ from ..loops import vectors
 from ..oracles import Cut, Line, Point
 from ..oracles.holder import Slot
 from ..oracles.rounds import Rounds
-from .chain import ChainExamples, ChainShape, LabelledChains
+from .chain import ChainExamples, ChainShape, LabelledChains, upper
 from .chain_chunks import Chunks
 
 
@@ -151,6 +151,10 @@ class ChainsOnWorker:
         place.stale = False
         return self._examples.chains.inferred(place.scores, weights, place.path, self._executor)
 
+    def roundings(self, w: np.ndarray, slot: Slot) -> list[float]:
+        """At most what rounding takes off the risk at w by chunk."""
+        return self._examples.roundings(w, self._place(slot).scores, self._executor)
+
     def _path(self, slot: Slot) -> np.ndarray:
         """The most violated labelling; it has to be found again on a worker that is new."""
         if self._place(slot).stale:
@@ -199,6 +203,7 @@ class ChainsOnCluster:
         self.dimension = examples.dimension
         self.numbers = examples.numbers
         self._digest = examples.digest
+        self._weight = examples.chains.weight
         edges = examples.plan.edges
         tokens = np.diff(examples.matrix.bounds[edges]).tolist()
         runs = share_parts(tokens, [worker.threads for worker in workers])
@@ -240,6 +245,10 @@ class ChainsOnCluster:
         """One round."""
         parts = self._rounds.ask("infer", point.scores)
         point.risk, point.offset = map(float, np.sum(parts, axis=0))
+
+    def upper(self, point: Point, executor: Executor) -> float:
+        """One more round, for the errors of the emissions."""
+        return upper(point.risk, self._rounds.ask("roundings", point.w, point.scores), self._weight)
 
     def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
         start, end = line.start.scores, line.end.scores

@@ -21,10 +21,11 @@ from ..data.parts import SumPlan, share_parts
 from ..exec import Executor, make_executor
 from ..exec.orders import Order, Recipe, Worker, play
 from ..exec.processes import pickled, portable
+from ..loops.bounded import ROUNDING as UNIT
 from .inference import Inference
 from .kept import Answers, KeptAnswers, Share, Stored
 from .problem import RESCALINGS, SLACK, call, count_of, features_of, losses_of, take
-from .rows import Rows, scaled
+from .rows import Rows, products, scaled
 
 # Numbers in the outputs of a pass that workers send here, so that cuts from them take no round.
 SENT_NUMBERS = 1 << 20
@@ -51,10 +52,15 @@ class Chunk:
         w = w.view()
         w.flags.writeable = False
         outputs = call(self.problem, RESCALINGS[self.rescaling], self.first, (self.X, self.Y), w)
-        return self.answers_of(outputs, len(w))
+        return self.answers_of(outputs, len(w), w)
 
-    def answers_of(self, outputs: Sequence[Any], dimension: int) -> Answers:
-        """What these outputs add to a plane."""
+    def answers_of(
+        self, outputs: Sequence[Any], dimension: int, w: np.ndarray | None = None
+    ) -> Answers:
+        """What these outputs add to a plane, and how far their losses may be off at w.
+
+        Inference compares scores of outputs, which are rounded as those of its answer are.
+        """
         if self.truth is None:
             self.truth = features_of(self.problem, self.first, self.X, self.Y, dimension)
         offsets = losses_of(self.problem, self.first, self.Y, outputs)
@@ -62,7 +68,12 @@ class Chunk:
         difference = features - self.truth
         if self.rescaling == SLACK:
             difference = scaled(difference, offsets)
-        return Answers(difference, offsets)
+        if w is None or not np.any(w):  # losses alone are exact
+            return Answers(difference, offsets)
+        sizes = sum(products(abs(some), np.abs(w)) for some in (features, self.truth))
+        if self.rescaling == SLACK:
+            sizes = np.maximum(offsets, 1.0) * sizes
+        return Answers(difference, offsets, UNIT * (dimension + 8.0) * (offsets + sizes))
 
 
 def plan_for(chunks: int, first: int = 0, last: int | None = None) -> SumPlan:

@@ -22,6 +22,8 @@ import scipy.sparse
 
 from ..data.parts import Node, add_nodes
 from ..exec import Executor
+from ..loops.bounded import MANY
+from ..loops.bounded import ROUNDING as UNIT
 from ..oracles import Cut, Line, Point
 from . import rows
 from .chunks import Chunk, ChunksHere, ChunksOnCluster, Holders, plan_for
@@ -131,8 +133,13 @@ class ProblemExamples:
         point.coef[...] = self._plane(shares) / self._examples
         point.offset = _sum([share.offsets for share in shares]) / self._examples
         point.risk = _sum([share.risks for share in shares]) / self._examples
+        point.error = _sum([share.errors for share in shares]) / self._examples
         size = sum(share.numbers for share in shares)
         self._kept = min(self._kept + keep, self._cache_size, CACHE_NUMBERS // max(1, size))
+
+    def upper(self, point: Point, executor: Executor) -> float:
+        """From what the inference there has said."""
+        return (point.risk + point.error) * (1.0 + (MANY + self._examples) * UNIT)
 
     def _plane(self, shares: Sequence[Share]) -> np.ndarray:
         planes = [plane for share in shares for plane in share.planes]

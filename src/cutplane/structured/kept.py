@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,10 +33,13 @@ class Answers:
     ----------
     rows : matrix, shape (examples, dimension)
     offsets : ndarray, shape (examples,)
+    errors : ndarray, shape (examples,), optional
+        How far the largest losses may be off at the w for which these outputs are the answer.
     """
 
     rows: rows.Rows
     offsets: np.ndarray
+    errors: np.ndarray | None = None
 
     def values(self, w: np.ndarray) -> np.ndarray:
         """Loss of every example at w."""
@@ -53,6 +56,8 @@ class Share:
         Sums of rows, one for each node of the plan.
     offsets, risks : list of float
         By chunk.
+    errors : list of float
+        By chunk, what rounding may have taken off the risk.
     below : int or None
         The first example whose new output is less violated than one known before.
     numbers : int
@@ -64,6 +69,7 @@ class Share:
     planes: list[np.ndarray]
     offsets: list[float]
     risks: list[float]
+    errors: list[float] = field(default_factory=list)
     below: int | None = None
     numbers: int = 0
     answers: list[Stored] | None = None
@@ -101,7 +107,7 @@ class KeptAnswers:
     def take(self, answers: list[Answers], w: np.ndarray, keep: bool) -> Share:
         """The highest cut at w from a new pass and the ones before; the new one is kept."""
         below: list[int] = []
-        chosen = []
+        chosen, errors = [], []
         for k, answer in enumerate(answers):
             one = _chosen([answer, *(kept[k] for kept in self._passes)], w)
             slack = ROUNDING * (1.0 + answer.offsets + rows.sizes(answer.rows) * np.linalg.norm(w))
@@ -109,10 +115,12 @@ class KeptAnswers:
             if less.any():
                 below.append(self._first[k] + int(np.argmax(less)))
             chosen.append(one)
+            errors.append(0.0 if answer.errors is None else float(answer.errors.sum()))
         if keep:
             self._passes.append(answers)
         return self._share(
             chosen,
+            errors=errors,
             below=below[0] if below else None,
             numbers=sum(rows.numbers(answer.rows) for answer in answers),
         )

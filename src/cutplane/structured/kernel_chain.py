@@ -16,7 +16,7 @@ import numpy as np
 from ..exec import Executor
 from ..loops import viterbi
 from ..oracles import Line, Point
-from .chain import ChainShape, ChainWeights, LabelledChains
+from .chain import ChainShape, ChainWeights, LabelledChains, upper
 from .parts import PartsModel, PartsSurface, Reach, parts_at
 
 
@@ -52,6 +52,11 @@ class KernelChainSurface(PartsSurface):
 
     def settle(self, point: Point) -> None:
         self.chains.infer(point, self.weights(point.scores), self.executor)
+
+    def upper(self, point: Point, low: None, errors: np.ndarray) -> float:
+        weights = self.weights(point.scores)
+        roundings = self.chains.roundings(point.scores, errors, weights)
+        return upper(point.risk, roundings, self.chains.weight)
 
     def slopes(self, line: Line) -> Callable[[Point], float]:
         way = self.explicit.unpack(

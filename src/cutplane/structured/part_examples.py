@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from ..exec import Executor
+from ..loops.bounded import MANY
+from ..loops.bounded import ROUNDING as ROUNDING_UNIT
 from ..oracles import Line, Point
 from . import rows
 from .examples import AUDITED
@@ -315,6 +317,28 @@ class ProblemSurface(PartsSurface):
         point.coef /= group.count
         point.offset, point.risk = offset / group.count, risk / group.count
         self._largest = max(self._largest, float(model.largest[1]) / group.count)
+
+    def upper(self, point: Point, low: None, errors: np.ndarray) -> float:
+        """As if coefficients of any output were as large as those of the truth and the found one.
+
+        More is not known of a user's problem.
+        """
+        if not np.any(point.scores):  # losses alone are exact
+            return super().upper(point, low, errors)
+        group, model = self.group, self.model
+        largest = max(1.0, float(model.largest[0]))
+        w, plain = np.abs(self.plain_of(point.scores)), np.abs(self.plain_of(point.coef))
+        terms = max(int(np.max(c.counts, initial=0)) for c in group.chunks) * model.outputs
+        unit = ROUNDING_UNIT * (terms + self.plain + 16.0)
+        total = unit * group.count * (largest + float(plain @ w))
+        for part, chunk in zip(group.slices, group.chunks, strict=True):
+            reach = 2.0 * np.abs(chunk.truth).sum(axis=1)
+            reach += group.count * np.abs(point.coef[part]).sum(axis=1)
+            off = errors[part] + unit * np.abs(point.scores[part])
+            total += largest * float(reach @ off.max(axis=1, initial=0.0))
+            total += 2.0 * largest * unit * float(rows.products(abs(chunk.plain_truth), w).sum())
+        above = 1.0 + (MANY + group.count) * ROUNDING_UNIT
+        return (point.risk + total / group.count) * above
 
     def slopes(self, line: Line) -> Callable[[Point], float]:
         way = line.end.scores - line.start.scores

@@ -262,6 +262,15 @@ class FeatureModel:
         """From the scores alone."""
         self._surface.settle(point)
 
+    def upper(self, point: Point, executor: Executor) -> float:
+        """One more product of all features with their weights, for the errors of the scores."""
+        weights = np.ascontiguousarray(point.w[: self._own].reshape(self._shape))
+        scores, errors = np.zeros((2, *self._surface.shape))
+        self._products.bounded(
+            weights, scores[: self._surface.parts], errors[: self._surface.parts]
+        )
+        return self._surface.upper(point, None, errors)
+
     def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
         return self._surface.slopes(line)
 

@@ -37,6 +37,11 @@ class WithUnits(KernelMatrix):
         """k with itself of every part, then of every unit."""
         return np.concatenate([self._whole.diagonal, np.ones(self._units)])
 
+    @property
+    def amplification(self) -> float:  # type: ignore[override]
+        """That of the parts."""
+        return self._whole.amplification
+
     def values_of(self, which: np.ndarray) -> int:
         if self._whole.values is not None:  # those of a stored matrix are counted once
             return 0
