@@ -44,13 +44,23 @@ sequences = [_rng.normal(size=(length, 8)) for length in _rng.integers(1, 9, 30)
 tags = [_rng.integers(0, 4, len(rows)) for rows in sequences]
 
 KINDS = {
-    "ocas": (LinearSVC, {"tol": 1e-6}, X, y),
+    "ocas": (LinearSVC, {"solver": "ocas", "tol": 1e-6}, X, y),
     "cpa": (LinearSVC, {"tol": 1e-5, "solver": "cpa"}, X, y),
-    "squared hinge, large C": (LinearSVC, {"tol": 1e-6, "loss": "squared_hinge", "C": 50}, X, y),
-    "logistic": (LinearSVC, {"tol": 1e-6, "loss": "logistic"}, X, y),
-    "constant feature": (LinearSVC, {"tol": 1e-6, "intercept_scaling": 1.0}, X, y),
-    "wide": (LinearSVC, {"tol": 1e-7, "C": 0.05}, wide, wide_y),
-    "one-vs-rest": (LinearSVC, {"tol": 1e-5}, X, three),
+    "squared hinge, large C": (
+        LinearSVC,
+        {"solver": "ocas", "tol": 1e-6, "loss": "squared_hinge", "C": 50},
+        X,
+        y,
+    ),
+    "logistic": (LinearSVC, {"solver": "ocas", "tol": 1e-6, "loss": "logistic"}, X, y),
+    "constant feature": (
+        LinearSVC,
+        {"solver": "ocas", "tol": 1e-6, "intercept_scaling": 1.0},
+        X,
+        y,
+    ),
+    "wide": (LinearSVC, {"solver": "ocas", "tol": 1e-7, "C": 0.05}, wide, wide_y),
+    "one-vs-rest": (LinearSVC, {"solver": "ocas", "tol": 1e-5}, X, three),
     "joint": (LinearSVC, {"tol": 1e-3, "multi_class": "crammer_singer"}, X, three),
     "roc area": (MeasureSVC, {"tol": 1e-5}, X, y),
     "F1": (MeasureSVC, {"tol": 1e-4, "measure": "f1"}, X, y),
@@ -126,8 +136,10 @@ def test_going_on_after_an_interrupt(kind, tmp_path):
 
 
 def test_writing_at_every_iteration_changes_nothing(tmp_path):
-    whole = LinearSVC(tol=1e-6).fit(X, y)
-    written = LinearSVC(tol=1e-6, checkpoint=Checkpoint(tmp_path / "c", every=0.0)).fit(X, y)
+    whole = LinearSVC(solver="ocas", tol=1e-6).fit(X, y)
+    written = LinearSVC(
+        solver="ocas", tol=1e-6, checkpoint=Checkpoint(tmp_path / "c", every=0.0)
+    ).fit(X, y)
     assert_same_course(written, whole)
     told = describe(tmp_path / "c")
     assert told["kind"] == "checkpoint" and told["estimator"] == "LinearSVC"
@@ -137,34 +149,36 @@ def test_writing_at_every_iteration_changes_nothing(tmp_path):
 
 
 def test_several_interrupts_and_numbers_of_threads(tmp_path):
-    whole = quiet(LinearSVC(tol=1e-7), X, y)
+    whole = quiet(LinearSVC(solver="ocas", tol=1e-7), X, y)
     path = tmp_path / "c"
     for jobs in (1, 2, 3):
-        model = LinearSVC(tol=1e-7, checkpoint=path, n_jobs=jobs, callback=Interrupt(4))
+        model = LinearSVC(
+            solver="ocas", tol=1e-7, checkpoint=path, n_jobs=jobs, callback=Interrupt(4)
+        )
         quiet(model, X, y)
     assert describe(path)["n_iter"] == 3 + 3 + 3
-    model = LinearSVC(tol=1e-7, checkpoint=path, n_jobs=2)
+    model = LinearSVC(solver="ocas", tol=1e-7, checkpoint=path, n_jobs=2)
     assert_same_course(model.fit(X, y), whole)
 
 
 def test_another_rule_may_end_the_fit(tmp_path):
     path = tmp_path / "c"
-    rough = LinearSVC(tol=1e-1, checkpoint=path).fit(X, y)
+    rough = LinearSVC(solver="ocas", tol=1e-1, checkpoint=path).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="max_iter"):
-        LinearSVC(tol=1e-9, max_iter=rough.n_iter_ + 3, checkpoint=path).fit(X, y)
+        LinearSVC(solver="ocas", tol=1e-9, max_iter=rough.n_iter_ + 3, checkpoint=path).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="time_limit"):
-        model = LinearSVC(tol=1e-9, time_limit=1e-9, checkpoint=path).fit(X, y)
+        model = LinearSVC(solver="ocas", tol=1e-9, time_limit=1e-9, checkpoint=path).fit(X, y)
     assert model.n_iter_ == rough.n_iter_ + 3  # the time limit is for what is new
-    fine = LinearSVC(tol=1e-6, checkpoint=path, time_limit=60.0).fit(X, y)
-    assert_same_course(fine, LinearSVC(tol=1e-6).fit(X, y))
+    fine = LinearSVC(solver="ocas", tol=1e-6, checkpoint=path, time_limit=60.0).fit(X, y)
+    assert_same_course(fine, LinearSVC(solver="ocas", tol=1e-6).fit(X, y))
 
 
 def test_another_rule_with_several_problems(tmp_path):
     path = tmp_path / "c"
-    LinearSVC(tol=1e-2, checkpoint=path).fit(X, three)
-    fine = LinearSVC(tol=1e-6, checkpoint=path).fit(X, three)
+    LinearSVC(solver="ocas", tol=1e-2, checkpoint=path).fit(X, three)
+    fine = LinearSVC(solver="ocas", tol=1e-6, checkpoint=path).fit(X, three)
     assert all(result.certificate.relative_gap <= 1e-6 for result in results(fine))
-    whole = LinearSVC(tol=1e-6).fit(X, three)
+    whole = LinearSVC(solver="ocas", tol=1e-6).fit(X, three)
     np.testing.assert_allclose(
         [r.certificate.primal for r in results(fine)],
         [r.certificate.primal for r in results(whole)],
@@ -174,32 +188,34 @@ def test_another_rule_with_several_problems(tmp_path):
 
 def test_problems_that_are_solved_are_not_solved_again(tmp_path):
     path = tmp_path / "c"
-    first = LinearSVC(tol=1e-5).fit(X, three).result_[0].n_iter
+    first = LinearSVC(solver="ocas", tol=1e-5).fit(X, three).result_[0].n_iter
     stop = Interrupt(first + 3)
-    stopped = quiet(LinearSVC(tol=1e-5, checkpoint=path, callback=stop), X, three)
+    stopped = quiet(LinearSVC(solver="ocas", tol=1e-5, checkpoint=path, callback=stop), X, three)
     assert describe(path)["solved"] == 1
     assert [r.n_iter for r in results(stopped)] == [first, 3, 1]
     seen = []
-    LinearSVC(tol=1e-5, checkpoint=path, callback=lambda r: seen.append(r.problem)).fit(X, three)
+    LinearSVC(
+        solver="ocas", tol=1e-5, checkpoint=path, callback=lambda r: seen.append(r.problem)
+    ).fit(X, three)
     assert set(seen) == {"class 1", "class 2"}
 
 
 def test_beginning_anew(tmp_path):
     path = tmp_path / "c"
-    whole = LinearSVC(tol=1e-6).fit(X, y)
+    whole = LinearSVC(solver="ocas", tol=1e-6).fit(X, y)
     for _ in range(2):
         count = Interrupt(-1)
         checkpoint = Checkpoint(path, resume=False)
-        model = LinearSVC(tol=1e-6, checkpoint=checkpoint, callback=count).fit(X, y)
+        model = LinearSVC(solver="ocas", tol=1e-6, checkpoint=checkpoint, callback=count).fit(X, y)
         assert count.calls == whole.n_iter_
         assert_same_course(model, whole)
 
 
 def test_a_warm_start_goes_on_from_the_checkpoint(tmp_path):
     path = tmp_path / "c"
-    model = LinearSVC(tol=1e-6, warm_start=True, checkpoint=path).fit(X, y)
+    model = LinearSVC(solver="ocas", tol=1e-6, warm_start=True, checkpoint=path).fit(X, y)
     model.fit(X, y)
-    assert_same_course(model, LinearSVC(tol=1e-6).fit(X, y))
+    assert_same_course(model, LinearSVC(solver="ocas", tol=1e-6).fit(X, y))
 
 
 # -- killed -------------------------------------------------------------------
@@ -212,7 +228,7 @@ FIT = """
     y = X[:, 0] + np.random.default_rng(1).normal(size=2000) > 0
     def tell(record):
         print(record.number, flush=True)
-    LinearSVC(tol=1e-9, C=1.0, max_iter=120, callback=tell,
+    LinearSVC(solver="ocas", tol=1e-9, C=1.0, max_iter=120, callback=tell,
               checkpoint=Checkpoint(sys.argv[1], every=0.0)).fit(X, y)
 """
 
@@ -234,8 +250,10 @@ def test_killed_at_any_moment(tmp_path):
     assert told[-1] - 1 <= describe(path)["n_iter"] <= told[-1] + 1  # no more than one interval
     data = np.random.default_rng(0).normal(size=(2000, 30))
     labels = data[:, 0] + np.random.default_rng(1).normal(size=2000) > 0
-    resumed = quiet(LinearSVC(tol=1e-9, C=1.0, max_iter=120, checkpoint=path), data, labels)
-    whole = quiet(LinearSVC(tol=1e-9, C=1.0, max_iter=120), data, labels)
+    resumed = quiet(
+        LinearSVC(solver="ocas", tol=1e-9, C=1.0, max_iter=120, checkpoint=path), data, labels
+    )
+    whole = quiet(LinearSVC(solver="ocas", tol=1e-9, C=1.0, max_iter=120), data, labels)
     assert_same_course(resumed, whole)
 
 
@@ -347,14 +365,18 @@ def test_44_a_disk_that_gets_full_does_not_end_the_fit(tmp_path, monkeypatch, ca
     assert_same_course(model, whole)
     assert "No space left" in caplog.text
     assert describe(path)["n_iter"] == 2 and len(list(tmp_path.iterdir())) == 1
-    assert_same_course(LinearSVC(tol=1e-6, checkpoint=path).fit(X, y), whole)
+    assert_same_course(LinearSVC(solver="ocas", tol=1e-6, checkpoint=path).fit(X, y), whole)
 
 
 @pytest.mark.parametrize("name", ["a b ≤ ü", "x" * 220, "c.gz"])
 def test_names(name, tmp_path):
-    quiet(LinearSVC(tol=1e-6, checkpoint=str(tmp_path / name), callback=Interrupt(3)), X, y)
-    resumed = LinearSVC(tol=1e-6, checkpoint=Path(tmp_path / name)).fit(X, y)
-    assert_same_course(resumed, LinearSVC(tol=1e-6).fit(X, y))
+    quiet(
+        LinearSVC(solver="ocas", tol=1e-6, checkpoint=str(tmp_path / name), callback=Interrupt(3)),
+        X,
+        y,
+    )
+    resumed = LinearSVC(solver="ocas", tol=1e-6, checkpoint=Path(tmp_path / name)).fit(X, y)
+    assert_same_course(resumed, LinearSVC(solver="ocas", tol=1e-6).fit(X, y))
 
 
 # -- states that were changed by somebody who signs them ----------------------

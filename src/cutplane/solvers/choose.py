@@ -119,7 +119,7 @@ class AutoSolver(IterativeSolver):
         if _is_sum_of_losses(oracle):
             in_memory = oracle.matrix.whole is not None
             cost = self._newton_cost = newton_cost(oracle)
-            if in_memory and _is_small(oracle):
+            if _is_small(oracle):
                 yield SmallNewtonSolver(oracle, C, self._stop(), self._observe, warm)
             if in_memory and cost > FEW_PASSES:
                 observe = self._observe_descent

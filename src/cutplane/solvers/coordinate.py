@@ -38,6 +38,7 @@ import numpy as np
 from ..bundle import IterativeSolver, Observer, StopRule
 from ..data import BlockedMatrix
 from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, read_only
+from ..exec import SerialExecutor
 from ..loops import dual_rows as loops
 from ..oracles import Cut, Point, RowOracle
 from ..result import Status
@@ -74,7 +75,7 @@ class CoordinateSolver(IterativeSolver):
     Parameters
     ----------
     oracle : RowOracle
-        Whose matrix lies in one piece of memory.
+        Rows that lie in several pieces, or on disk, are copied into one.
     C, observer
         As for every solver.
     stop : StopRule
@@ -98,12 +99,10 @@ class CoordinateSolver(IterativeSolver):
     ) -> None:
         super().__init__(oracle, C, stop, observer)
         matrix, targets = oracle.matrix, oracle.targets
-        if matrix.whole is None:
-            raise ValueError("coordinate descent needs all rows in one piece of memory")
         self.loss = oracle.risk.loss
         self._curvature = self.loss.conjugate_curvature
         self._rng = rng
-        self._rows = _flat_rows(matrix.whole)
+        self._rows = _flat_rows(matrix)
         self._labels = targets.labels
         self._signs = np.ones(len(matrix)) if self.loss.regression else targets.labels  # dz/ds
         self._costs = C * targets.weights / targets.total
@@ -356,7 +355,30 @@ def _dot(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.einsum("i,i->", a, b))
 
 
-def _flat_rows(block: Block) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+FlatRows = tuple[np.ndarray, np.ndarray | None, np.ndarray]
+
+
+def _flat_rows(matrix: BlockedMatrix) -> FlatRows:
+    """Values, columns and starts of all rows."""
+    if matrix.whole is not None:
+        return _flat_block(matrix.whole)
+
+    def copied(k: int, block: Block) -> FlatRows:
+        values, indices, starts = _flat_block(block)
+        return values.copy(), None if indices is None else indices.copy(), starts.copy()
+
+    parts = matrix.run(copied, SerialExecutor())
+    values, lists, starts = zip(*parts, strict=True)
+    ends = np.cumsum([0, *(len(part) for part in values)])
+    joined = [begin + part[:-1] for begin, part in zip(ends[:-1], starts, strict=True)]
+    return (
+        read_only(np.concatenate(values)),
+        None if lists[0] is None else read_only(np.concatenate(lists)),
+        np.concatenate([*joined, ends[-1:]]),
+    )
+
+
+def _flat_block(block: Block) -> FlatRows:
     """Values, columns and starts of the rows of a block; columns of data are copied."""
     if isinstance(block, CSRBlock):
         return block.values, block.indices, block.starts

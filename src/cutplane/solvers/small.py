@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse
 
 from ..bundle import Best, IterativeSolver, Observer, StopRule
-from ..data.blocks import ColumnMajorBlock, CSRBlock
+from ..data.blocks import Block, ColumnMajorBlock, CSRBlock
+from ..exec import SerialExecutor
 from ..loops import smoothed as loops
 from ..oracles import Cut, RowOracle
 from ..result import Status
@@ -159,13 +160,20 @@ class SmallNewtonSolver(IterativeSolver):
 
 def _dense(oracle: RowOracle) -> np.ndarray:
     """The rows in float64, with the constant feature behind a regularised bias."""
-    block, (rows, features) = oracle.matrix.whole, oracle.matrix.shape
+    matrix, (rows, features) = oracle.matrix, oracle.matrix.shape
     x = np.empty((rows, features + (oracle.constant != 0.0)))
-    if isinstance(block, CSRBlock):
-        csr = (block.values, block.indices.astype(np.int32), block.starts)
-        x[:, :features] = scipy.sparse.csr_array(csr, shape=(rows, features)).toarray()
-    else:
-        x[:, :features] = block.xt.T if isinstance(block, ColumnMajorBlock) else block.x
+
+    def copy(k: int, block: Block) -> None:
+        out = x[matrix.slice(k), :features]
+        if isinstance(block, CSRBlock):
+            csr = (block.values, block.indices.astype(np.int32), block.starts)
+            out[...] = scipy.sparse.csr_array(csr, shape=out.shape).toarray()
+        elif isinstance(block, ColumnMajorBlock):
+            out[...] = block.xt[:, block.first : block.first + block.rows].T
+        else:
+            out[...] = block.x
+
+    matrix.run(copy, SerialExecutor())
     if oracle.constant:
         x[:, features] = oracle.constant
     return x
