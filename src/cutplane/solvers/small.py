@@ -85,6 +85,11 @@ class SmallNewtonSolver(IterativeSolver):
         self._begin_at(start, self.oracle.new_point(), self.oracle.new_point())
         for cut in cuts:
             self._bound(cut)
+        if self._cut is not None:  # of a good dual point, w = −C·a is a good one as well
+            other = self.oracle.new_point()
+            self.oracle.evaluate(-self.C * self._cut.a, other)
+            if self._objective(other) < self.best.primal:
+                self._keep(other)
         self._first = self.best
         if not self.stop.converged(self.best.primal, self.dual, self.C):
             return None
