@@ -359,9 +359,10 @@ def test_44_a_disk_that_gets_full_does_not_end_the_fit(tmp_path, monkeypatch, ca
         caplog.at_level(logging.WARNING, "cutplane"),
         pytest.warns(UserWarning, match="could not be written, the last one stays.*No space"),
     ):
-        model = LinearSVC(tol=1e-6, checkpoint=Checkpoint(path, every=0.0)).fit(X, y)
+        checkpoint = Checkpoint(path, every=0.0)
+        model = LinearSVC(solver="ocas", tol=1e-6, checkpoint=checkpoint).fit(X, y)
     monkeypatch.undo()
-    whole = LinearSVC(tol=1e-6).fit(X, y)
+    whole = LinearSVC(solver="ocas", tol=1e-6).fit(X, y)
     assert_same_course(model, whole)
     assert "No space left" in caplog.text
     assert describe(path)["n_iter"] == 2 and len(list(tmp_path.iterdir())) == 1
