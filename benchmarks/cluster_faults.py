@@ -237,7 +237,7 @@ def killed_in_the_line_search(cluster: ProcessCluster, problem: Problem, number:
     """A worker is killed in the middle of a line search; half of the runs with a smooth loss."""
     name, pid = _one_of(cluster, number)
     smooth = number % 2
-    method, kind = ("line_and_bias", "logistic") if smooth else ("line_profiles", "hinge")
+    method, kind = "line_slopes", "logistic" if smooth else "hinge"
     lay(cluster, name, method, 3, {pid: signal.SIGKILL})
     return _survive(cluster, problem, "line search", kind)
 

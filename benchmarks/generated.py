@@ -120,6 +120,8 @@ GENERATORS: dict[str, Callable[[int, np.random.Generator], Rows]] = {
     "a9a": _generated_binary,
     "w8a": _generated_rare,
     "ijcnn1": _generated_rare,
+    "codrna": _generated_covtype,
+    **{f"news20-{k}": _generated_text for k in (0, 3, 15)},
     "abalone": _generated_ranks(12),
     "california": generated_targets,
     "california10": _generated_ranks(10),

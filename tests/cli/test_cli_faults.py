@@ -55,8 +55,8 @@ def test_stopped_early_a_usable_model_and_its_gap(files, tmp_path, capsys, flag,
 @POSIX
 def test_ctrl_c_keeps_the_best_model(tmp_path):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(4000, 60))
-    y = np.sign(X @ rng.normal(size=60) + 8 * rng.normal(size=4000))
+    X = rng.normal(size=(20_000, 120))
+    y = np.sign(X @ rng.normal(size=120) + 8 * rng.normal(size=20_000))
     np.savez(tmp_path / "hard.npz", X=X, y=y)
     state = tmp_path / "state"
     command = [sys.executable, "-m", "cutplane", "train", "--C", "1e5", "--tol", "1e-12"]

@@ -254,12 +254,13 @@ def test_one_class_in_the_test_data_leaves_measures_undefined(files, tmp_path, c
 
 def test_checkpoint_and_resume(files, tmp_path, capsys):
     state = tmp_path / "state"
-    words = ["train", "--checkpoint", state, "--tol", 1e-6, files.binary, tmp_path / "m"]
+    ocas = ["train", "--solver", "ocas", "--tol", 1e-6, files.binary]
+    words = [*ocas, tmp_path / "m", "--checkpoint", state]
     assert run(*words, "--max-iter", 4) == 3
     capsys.readouterr()
     code, resumed = run_json(capsys, *words, "--resume")
     assert code == 0
-    _, once = run_json(capsys, "train", "--tol", 1e-6, files.binary, tmp_path / "n")
+    _, once = run_json(capsys, *ocas, tmp_path / "n")
     assert resumed["certificate"] == once["certificate"]
     assert run(*words, "--resume", "--C", 5) == 1
     assert "without --resume" in capsys.readouterr().err

@@ -85,7 +85,19 @@ def test_smooth_functions_take_few_passes():
     assert passes <= 10
 
 
-def test_a_zero_slope_ends_the_search():
-    bracket = find_minimum(lambda x: np.zeros_like(x), np.array([3.0, 4.0]), 0.0)
-    assert bracket.low == bracket.high == 3.0
-    assert bracket.excess == 0.0
+def test_a_zero_slope_is_a_minimum():
+    for tolerance in (0.0, 1e-3):  # the search ends, though there is no other slope anywhere
+        bracket = find_minimum(lambda x: np.zeros_like(x), np.array([3.0, 4.0]), tolerance)
+        assert bracket.low == bracket.high == 3.0
+        assert bracket.excess == 0.0
+
+
+@pytest.mark.parametrize("guess", [-3.0, 0.2, 0.7, 5.0])
+def test_the_least_of_several_minima(guess):
+    """With the last digit asked for, the answer does not depend on where the search began."""
+
+    def slopes(x):
+        return np.where(x < 0.25, -1.0, np.where(x <= 0.75, 0.0, 2.0))
+
+    bracket = find_minimum(slopes, guess + np.array([-0.1, 0.0, 0.1]), 0.0)
+    assert bracket.point == pytest.approx(0.25, abs=1e-15)

@@ -339,9 +339,3 @@ def test_a_path_gives_the_same_optima(text, table, which):
     for certificates, model in zip(path.certificates, cold, strict=True):
         assert certificates[0].dual <= model.certificate_.primal * (1 + 1e-12)
         assert model.certificate_.dual <= certificates[0].primal * (1 + 1e-12)
-
-
-def test_descent_needs_one_piece_of_memory():
-    oracle = on_disk(oracle_of(table_like(500, 10)))
-    with pytest.raises(ValueError, match="one piece of memory"):
-        CoordinateSolver(oracle, 1.0, StopRule(), np.random.default_rng(0))

@@ -258,9 +258,10 @@ def test_limits_and_observer():
     assert work == sorted(work) and 1.0 <= work[0] <= 8.0 and len(seen) == 4
 
 
-def test_rows_in_pieces_are_refused():
+@pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray, scipy.sparse.csr_array])
+def test_rows_in_pieces_are_brought_together(layout):
     X, y = rows_of(15, 50, 4)
-    oracle = make_oracle(X, y)
-    object.__setattr__(oracle.matrix, "whole", None)
-    with pytest.raises(ValueError, match="one piece of memory"):
-        solve(oracle, 1.0)
+    apart, together = (make_oracle(layout(X), y, block_numbers=60) for _ in range(2))
+    object.__setattr__(apart.matrix, "whole", None)
+    found, expected = (solve(oracle, 1.0) for oracle in (apart, together))
+    np.testing.assert_array_equal(found[0].w, expected[0].w)

@@ -80,6 +80,7 @@ def find_minimum(
     first : ndarray
         Where to look first, increasing, within the limits.
     tolerance : float
+        0 for the last digit, and for the least of several minima.
     lowest, highest : float
         Limits. Where the function still falls at the highest (or rises at the lowest), that is
         the answer, as both ends of the bracket.
@@ -88,6 +89,7 @@ def find_minimum(
     """
     low: tuple[float, float] | None = None  # (point, slope)
     high: tuple[float, float] | None = None
+    flat: float | None = None  # where the slope was zero
     points = first
     reach, growth = float(first[-1] - first[0]) or 1.0, GROWTH
     bracket = Bracket(float(first[0]), float(first[0]), 0.0, 0.0)
@@ -95,8 +97,9 @@ def find_minimum(
     for _ in range(MOST_PASSES):
         before = low, high
         for point, slope in zip(points.tolist(), slopes(points).tolist(), strict=True):
-            if slope == 0.0 or math.isnan(slope):
+            if math.isnan(slope):
                 return Bracket(point, point, 0.0, 0.0)
+            flat = point if slope == 0.0 and flat is None else flat
             if slope < 0.0:
                 low = point, slope
             else:
@@ -105,6 +108,7 @@ def find_minimum(
         if low is None or high is None:  # the minimum is outside
             end, limit = (high[0], lowest) if high is not None else (points[-1], highest)
             if end == limit or abs(end) >= FAR:
+                end = end if flat is None or end == limit else flat
                 return Bracket(end, end, 0.0, 0.0)
             points = np.array([max(end - reach, limit) if low is None else min(end + reach, limit)])
             reach, growth = min(reach * growth, FAR), min(growth * growth, FAR)
@@ -112,7 +116,7 @@ def find_minimum(
         bracket = Bracket(low[0], high[0], low[1], high[1])
         same_end = same_end + 1 if low == before[0] or high == before[1] else 0
         points = _inside(bracket, at_once if same_end < 2 else INNER)
-        if bracket.excess <= tolerance or not len(points):
+        if not len(points) or bracket.excess <= tolerance > 0.0:
             break
     return bracket
 

@@ -52,7 +52,7 @@ BIAS_SQUARE = 0.3
 # 1.5: 1.05; 1.2, 1.6); and the least work before each in passes, of which a certificate takes about
 # one (1.14, 1.02; 1.7, 1.3). The first one is made as soon as a pass gains less than the gap asked
 # for.
-GROWTH, LEAST = 1.25, 2.0
+GROWTH, LEAST, MOST = 1.25, 2.0, 100.0
 # Passes before conjugate gradients are tried the first time (1.05, 1.07; 1.3, 1.9); without them
 # hard margins take 3.6 times the work.
 FIRST_WAIT = 32
@@ -169,7 +169,8 @@ class CoordinateSolver(IterativeSolver):
             settled = count == 0 or self._reach <= LITTLE * self._last_reach
             if self.passes >= due or enough or settled or self._out_of_time():
                 status = self._certify()
-                due, first = max(GROWTH * self.passes, self.passes + LEAST), False
+                between = min(max((GROWTH - 1.0) * self.passes, LEAST), MOST)
+                due, first = self.passes + between, False
         return status
 
     def _pass(self) -> tuple[int, float]:

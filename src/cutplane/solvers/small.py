@@ -75,7 +75,17 @@ class SmallNewtonSolver(IterativeSolver):
             status = self._tell(max(1, steps))
             if status is None and len(self.trace) >= limit:
                 status = Status.NUMERICALLY_LIMITED
+        self._try_zero()
         return status
+
+    def _try_zero(self) -> None:
+        """Take w = 0 if it is as good: where it is the optimum, steps only come close to it."""
+        w = self.best.w.reshape(-1)
+        if 0.5 * float(w @ w) <= self.stop.enough(self.best.primal, self.C) and np.any(w):
+            zero = self.oracle.new_point()
+            self.oracle.evaluate(np.zeros_like(self.best.w), zero)
+            if self._objective(zero) <= self.best.primal:
+                self._keep(zero)
 
     def _look(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status | None:
         """Find the best point before the first step; that is the end if it is good enough."""
