@@ -4,10 +4,6 @@ Kernels release the GIL and never start threads of their own: parallelism is
 the executor's business (see ``cutplane.exec``). Compiled code is cached on
 disk, next to the source or in the user's cache folder; where neither can be
 written the kernels are compiled again in every process.
-
-Where threads must meet more often than a task of the executor is worth, they count in an array
-that they share: ``count_up`` and ``counted`` read and write its numbers as one step, and no other
-access to memory is moved across them.
 """
 
 from __future__ import annotations
@@ -99,27 +95,6 @@ def _number(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 
 @intrinsic
-def count_up(typing_context, array, index):  # type: ignore[no-untyped-def]
-    """array[index] += 1 for an array of int64, in one step; returns what was there before."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        number = _number(context, builder, signature, arguments)
-        return builder.atomic_rmw("add", number, context.get_constant(types.int64, 1), "seq_cst")
-
-    return types.int64(array, types.intp), generate
-
-
-@intrinsic
-def counted(typing_context, array, index):  # type: ignore[no-untyped-def]
-    """array[index] for an array of int64, as it is now."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load_atomic(_number(context, builder, signature, arguments), "seq_cst", 8)
-
-    return types.int64(array, types.intp), generate
-
-
-@intrinsic
 def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
     """Ask for the cache line of array[index], which will be read soon; go on without it."""
 
@@ -134,8 +109,3 @@ def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return types.void(array, types.uint64), generate
-
-
-# Leaves the core to another thread; a process without the function goes on waiting.
-CAN_YIELD = os.name == "posix"
-give_way = types.ExternalFunction("sched_yield", types.int32())

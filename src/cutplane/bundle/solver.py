@@ -156,6 +156,7 @@ class IterativeSolver(ABC):
         self.dual = 0.0  # R ≥ 0
         self.proved = 0.0  # the part of it that has been proved, before ``oracle.slack``
         self._best: Best | None = None
+        self._cut: Cut | None = None  # the one that has raised the bound alone, if one has
         self._failures = 0  # proofs that have failed in a row
         self._failed_gap = np.inf  # the gap that the last of them has left
         self.start_point: Point | None = None
@@ -250,6 +251,8 @@ class IterativeSolver(ABC):
         height = self.C * cut.offset
         squared = 0.5 * self.C * self.C * float(np.einsum("i,i->", cut.a, cut.a))
         bound = height - squared - MANY * UNIT * (abs(height) + squared)
+        if bound > self.proved:
+            self._cut = cut
         self._raise(bound)
         return bound
 

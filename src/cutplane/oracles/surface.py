@@ -88,7 +88,6 @@ class Surface(ABC):
         self.executor = executor
         parts = chunks((0, rows) if edges is None else edges, outputs or 1)
         self.slices = [rows for part in parts for rows in part]
-        self.chunk_counts = [len(part) for part in parts]
         self.light = bool(work * np.prod(self.shape) < WORTH_THREADS)
         self._step_guess = 1.0
         self._spare: Point | None = None

@@ -89,7 +89,6 @@ class NewtonSolver(IterativeSolver):
         self._aim = np.zeros(rows)
         self._slack = 0.0  # what smoothing costs
         self._gradient = np.zeros(0)
-        self._cut: Cut | None = None
         self._best_coef = np.zeros(rows)  # behind the bound
 
     def dual_point(self) -> np.ndarray:
@@ -231,13 +230,6 @@ class NewtonSolver(IterativeSolver):
         if self._bound(cut) > before:
             self._best_coef[:] = coef
         return cut
-
-    def _bound(self, cut: Cut) -> float:
-        before = self.proved
-        bound = super()._bound(cut)
-        if bound > before:
-            self._cut = cut
-        return bound
 
     def _bound_of_full_step(self) -> None:
         """The bound of the dual point that Newton's step aims at, while rows block the step.

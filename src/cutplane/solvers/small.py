@@ -53,7 +53,6 @@ class SmallNewtonSolver(IterativeSolver):
         self._coef = np.zeros(len(oracle.matrix))
         if dual_point is not None:
             self._coef[:] = -dual_point * oracle.targets.labels
-        self._cut: Cut | None = None
         self._supported = False  # whether the bound of the dual point has been proved
 
     def dual_point(self) -> np.ndarray:
@@ -164,13 +163,6 @@ class SmallNewtonSolver(IterativeSolver):
             with self.watch.phase("cut"):
                 self._bound(self.oracle.dual_cut(self._coef))
             self._supported = True
-
-    def _bound(self, cut: Cut) -> float:
-        before = self.proved
-        bound = super()._bound(cut)
-        if bound > before:
-            self._cut = cut
-        return bound
 
 
 def _dense(oracle: RowOracle) -> np.ndarray:
