@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
 
 import cutplane
 from at_iteration import At
@@ -300,7 +301,7 @@ def test_scorers_that_need_rows(client, data):
 def test_clones_share_the_cluster_and_files_forget_it(client, data, tmp_path):
     model = clone(LinearSVC(executor=client, max_iter=2))
     assert model.executor is client
-    with pytest.warns(cutplane.estimators._warnings.ConvergenceWarning):
+    with pytest.warns(ConvergenceWarning):
         model.fit(data)
     assert pickle.loads(pickle.dumps(model)).executor is None
     cutplane.save_model(model, tmp_path / "model")
@@ -419,7 +420,7 @@ def test_a_slow_worker_is_named(client, data, monkeypatch):
             shown.append(self.watched())
             super().add(record)
 
-    monkeypatch.setattr(sys.modules["cutplane.report.progress"], "Line", Watched)
+    monkeypatch.setattr(sys.modules["cutplane.estimators._fit"], "Line", Watched)
     LinearSVC(executor=client, verbose=1, **SETTINGS).fit(data)
     assert "slow worker 1" in shown
     assert not any("worker 0" in note for note in shown)

@@ -350,9 +350,9 @@ def test_fits_in_threads_and_forked_processes_do_not_meet():
 
 
 def test_interrupt_between_problems_completes_the_model(iris, monkeypatch):
-    from cutplane.estimators._kernel_solve import KernelSession
+    from cutplane.estimators._kernel_problem import KernelRows
 
-    original, count = KernelSession._matrix, 0
+    original, count = KernelRows._matrix, 0
 
     def interrupted(self, rows):
         nonlocal count
@@ -361,7 +361,7 @@ def test_interrupt_between_problems_completes_the_model(iris, monkeypatch):
             raise KeyboardInterrupt
         return original(self, rows)
 
-    monkeypatch.setattr(KernelSession, "_matrix", interrupted)
+    monkeypatch.setattr(KernelRows, "_matrix", interrupted)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = SVC(working_set_size=4).fit(*iris)

@@ -261,7 +261,7 @@ def test_a_dropped_interrupt_ends_the_fit(cancer, make):
 @marked
 def test_an_interrupt_dropped_after_the_last_iteration_is_raised(cancer, monkeypatch):
     X, y = cancer
-    monkeypatch.setattr(linear_svc, "warn_unless_converged", drop_an_interrupt)
+    monkeypatch.setattr(linear_svc, "warn_of", drop_an_interrupt)
     model = LinearSVC()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)

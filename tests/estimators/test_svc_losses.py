@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cutplane import LinearSVC
-from cutplane.estimators._solve import SOLVERS
+from cutplane.estimators._problems import SOLVERS
 from cutplane.estimators.linear_svc import LOSSES, LOSSES_OF
 
 BIASES = {"free": {}, "none": {"fit_intercept": False}, "regularised": {"intercept_scaling": 1.0}}

@@ -15,7 +15,7 @@ from unittest.mock import patch
 import numpy as np
 
 from cutplane import LinearSVC, linear_svc_path
-from cutplane.estimators._solve import Session
+from cutplane.estimators._fit import _Fit
 from cutplane.oracles.products import RowProducts
 from cutplane.solvers import CoordinateSolver, NewtonSolver
 
@@ -95,7 +95,7 @@ def _counted(rows: int) -> Iterator[list[dict[str, float]]]:
     """What the fits inside do, one after the other."""
     work: list[dict[str, float]] = []
     now = {"passes": 0.0, "X·w": 0.0, "Xᵀ·c": 0.0}
-    run, step, solve = CoordinateSolver._pass, NewtonSolver._step, Session.solve
+    run, step, solve = CoordinateSolver._pass, NewtonSolver._step, _Fit.solve
     scores, gradient = RowProducts.scores, RowProducts.gradient
 
     def counted_run(passes: CoordinateSolver, *arguments: Any) -> Any:
@@ -116,10 +116,10 @@ def _counted(rows: int) -> Iterator[list[dict[str, float]]]:
         now["Xᵀ·c"] += 1.0
         return gradient(products, coef)
 
-    def counted_solve(session: Session, *arguments: Any, **settings: Any) -> None:
+    def counted_solve(fit: _Fit, *arguments: Any, **settings: Any) -> None:
         for name in now:
             now[name] = 0.0
-        solve(session, *arguments, **settings)
+        solve(fit, *arguments, **settings)
         work.append(dict(now))
 
     with ExitStack() as stack:
@@ -128,7 +128,7 @@ def _counted(rows: int) -> Iterator[list[dict[str, float]]]:
             (NewtonSolver, "_step", counted_step),
             (RowProducts, "scores", counted_scores),
             (RowProducts, "gradient", counted_gradient),
-            (Session, "solve", counted_solve),
+            (_Fit, "solve", counted_solve),
         ):
             stack.enter_context(patch.object(owner, name, counted))
         yield work

@@ -18,11 +18,11 @@ from ..result import Iteration
 from ..structured import chain
 from ..structured.kernel_chain import KernelChains
 from ..structured.sequences import split, stack_labels, stack_rows, starts_of
-from ._base import FLOATS
 from ._callbacks import with_callbacks
 from ._cluster import chains_for, is_cluster, threads_of
+from ._fit import Settings, warn_of
 from ._kernel_parts import OF_KERNELS, KernelParts
-from ._warnings import warn_unless_converged
+from ._rows import FLOATS
 from .checkpoint import Checkpoint
 
 # Fitted attributes of the linear form, or of second order.
@@ -220,7 +220,7 @@ class ChainTagger(KernelParts):
         -------
         self
         """
-        self._check_common()
+        settings = self._check_common()
         rows, starts = self._tokens(X, lengths, None)
         if rows.shape[0] == 0:
             raise ValueError("X has no tokens to train on: every sequence is empty")
@@ -239,15 +239,15 @@ class ChainTagger(KernelParts):
         if self.kernel is None:
             examples = chain.ChainExamples.in_parts(rows, starts, truth, shape, str(self.loss))
             with chains_for(self, examples) as model:
-                result = self._solve_joint((X, y), "chain", model)
+                result = self._solve_joint((X, y), "chain", model, settings)
         else:
             chains = chain.LabelledChains(starts, truth, shape, str(self.loss))
             result = self._fit_kernel((X, y), "chain", rows, KernelChains(chains))
-        warn_unless_converged(type(self).__name__, [result])
+        warn_of(settings, None, [result])
         return self
 
-    def _check_common(self) -> None:
-        super()._check_common()
+    def _check_common(self) -> Settings:
+        settings = super()._check_common()
         check_choice("loss", self.loss, tuple(chain.LOSSES))
         check_flag("boundaries", self.boundaries)
         if self.kernel is not None and is_cluster(self.executor):
@@ -257,6 +257,7 @@ class ChainTagger(KernelParts):
             )
         if check_integer("order", self.order, at_least=1) > 2:
             raise ValueError(f"order must be 1 or 2, got {self.order!r}")
+        return settings
 
     def predict(self, X: Any, lengths: Any = None) -> Any:
         """The labellings of highest score.

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import (
-    check_choice,
-    check_flag,
-    check_number,
-    check_weights,
-    class_factors,
-)
+from .._checks import check_choice, check_flag, check_number
 from ..data import BlockedMatrix
 from ..exec import SerialExecutor
 from ..losses import LOSSES
@@ -28,12 +21,10 @@ from ..result import Iteration
 from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
 from ._base import LinearModel, dense
 from ._callbacks import with_callbacks
-from ._cluster import blocks_for
-from ._datasets import own_columns
+from ._fit import Problem, Problems, Settings, warn_of
 from ._form import ModelForm, NearlyFreeBias
-from ._problems import Problem, RowProblem
-from ._solve import SOLVERS
-from ._warnings import warn_unless_converged
+from ._problems import SOLVERS, RowProblem
+from ._rows import encode_classes, open_rows, weigh_classes
 from .checkpoint import Checkpoint
 
 # Losses of the solvers that do not take all.
@@ -220,27 +211,20 @@ class LinearSVC(ClassifierMixin, LinearModel):
         -------
         self
         """
-        self._check_parameters()
-        y, sample_weight = own_columns(X, y, sample_weight)
-        start = self._start()
-        checked, encoded, weights = self._check_data(X, y, sample_weight)
-        outputs = len(self.classes_) if self._joint() else 1
-        with blocks_for(self, checked, outputs) as matrix:
+        settings, start = self._check_common(), self._start()
+        rows = open_rows(self, X, y, sample_weight)
+        self.classes_, encoded = encode_classes(rows.y)
+        weights, _ = weigh_classes(self, encoded, rows.weights)
+        with rows.blocks(self._outputs()) as matrix:
             form = self._form(matrix, encoded, weights)
+            problems = self._problems(matrix, form, encoded, weights)
             dual_points = self._check_dual_init(dual_init, form, len(encoded))
-            results = self._solve(
-                (X, y),
-                matrix,
-                form,
-                lambda k: self._problem(form, k, encoded, weights),
-                start,
-                dual_points,
-            )
-        warn_unless_converged(type(self).__name__, results)
+            results = self._fit_linear((X, y), matrix, form, problems, settings, start, dual_points)
+        warn_of(settings, None, results)
         return self
 
-    def _check_parameters(self) -> None:
-        self._check_common()
+    def _check_common(self) -> Settings:
+        settings = super()._check_common()
         check_choice("loss", self.loss, LOSSES)
         check_choice("multi_class", self.multi_class, MULTI_CLASS)
         check_flag("fit_intercept", self.fit_intercept)
@@ -253,41 +237,15 @@ class LinearSVC(ClassifierMixin, LinearModel):
             check_flag("dual", self.dual)
         if self.intercept_scaling is not None:
             check_number("intercept_scaling", self.intercept_scaling, above=0.0)
-
-    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """The data, labels as class numbers, and the weights of the rows."""
-        X, encoded, weights = self._check_rows(X, y, sample_weight)
-        return X, encoded, self._weigh_classes(encoded, weights)
-
-    def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """The data, labels as class numbers, and the user's weights of the rows."""
-        X, y = self._training_data(X, y)
-        classes, encoded = _classes_of(y)
-        weights = check_weights(sample_weight, X)
-        self.classes_ = classes
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two"
-            )
-        return X, encoded, weights
-
-    def _weigh_classes(self, encoded: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Weights with those of the classes; at least two classes must have some."""
-        if self.class_weight is not None:
-            factors = class_factors(self.class_weight, self.classes_, encoded, weights)
-            weights = weights * factors[encoded]
-        mass = np.bincount(encoded, weights, minlength=len(self.classes_))
-        if np.count_nonzero(mass) < 2:
-            raise ValueError(
-                "only one class has rows of positive weight; a classifier needs at least two"
-            )
-        if not np.isfinite(self.C * mass.sum()):
-            raise ValueError("C times the sum of the weights overflows; lower C or sample_weight")
-        return weights
+        return settings
 
     def _joint(self) -> bool:
         """Whether all classes make one problem."""
         return self.multi_class == "crammer_singer" and len(self.classes_) > 2
+
+    def _outputs(self) -> int:
+        """Scores per row of a problem."""
+        return len(self.classes_) if self._joint() else 1
 
     def _form(
         self, matrix: BlockedMatrix | RemoteMatrix, encoded: np.ndarray, weights: np.ndarray
@@ -327,25 +285,30 @@ class LinearSVC(ClassifierMixin, LinearModel):
             nearly_free=nearly_free,
         )
 
-    def _problem(
-        self, form: ModelForm, k: int, encoded: np.ndarray, weights: np.ndarray
-    ) -> Problem:
-        """The k-th problem: its class against the rest, or all classes at once."""
-        if form.outputs is not None:
-            targets = Targets.make(encoded.astype(np.int64), weights)
-            risk: Risk = CrammerSingerRisk(form.outputs)
+    def _problems(
+        self,
+        matrix: BlockedMatrix | RemoteMatrix,
+        form: ModelForm,
+        encoded: np.ndarray,
+        weights: np.ndarray,
+    ) -> Sequence[Problem]:
+        """All classes at once, or each class against the rest."""
+
+        def make(k: int) -> RowProblem:
+            if form.outputs is not None:
+                label, labels = "all classes", encoded.astype(np.int64)
+                risk: Risk = CrammerSingerRisk(form.outputs)
+            else:
+                positive = k if form.problems > 1 else 1
+                label = f"class {self.classes_[positive]}"
+                labels = np.where(encoded == positive, 1.0, -1.0)
+                risk = LossRisk(LOSSES[self.loss]())
+            targets = Targets.make(labels, weights)
             return RowProblem(
-                "all classes", form.constant, targets, risk, form.free_bias, form.nearly_free
+                label, matrix, form.constant, targets, risk, form.free_bias, form.nearly_free
             )
-        positive = k if form.problems > 1 else 1
-        targets = Targets.make(np.where(encoded == positive, 1.0, -1.0), weights)
-        return RowProblem(
-            f"class {self.classes_[positive]}",
-            form.constant,
-            targets,
-            LossRisk(LOSSES[self.loss]()),
-            form.free_bias,
-        )
+
+        return Problems(form.problems, make)
 
     def _check_dual_init(self, dual_init: Any, form: ModelForm, rows: int) -> np.ndarray | None:
         """A dual point per problem, divided by C."""
@@ -422,16 +385,3 @@ class LinearSVC(ClassifierMixin, LinearModel):
         check_is_fitted(self)
         self.coef_ = dense(self.coef_)
         return self
-
-
-def _classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes in order, and the number of each label's."""
-    if y.ndim == 1 and y.dtype.kind in "bif" and len(y):  # two numbers need no sorting
-        low, high = y.min(), y.max()
-        second = y == high
-        whole = low < high and float(low).is_integer() and float(high).is_integer()
-        if whole and np.all(second | (y == low)):
-            return np.array([low, high], y.dtype), second.astype(np.intp)
-    check_classification_targets(y)
-    classes, encoded = np.unique(y, return_inverse=True)
-    return classes, encoded

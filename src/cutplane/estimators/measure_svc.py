@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
-from .._checks import check_choice, check_flag, check_number, check_weights
+from .._checks import check_choice, check_flag, check_number
 from ..losses import Hinge
 from ..result import Iteration
 from ..risks import (
@@ -25,10 +24,10 @@ from ..risks import (
 )
 from ._base import LinearModel
 from ._callbacks import with_callbacks
-from ._cluster import blocks_for
-from ._datasets import own_columns
-from ._problems import Problem, RowProblem, WholeProblem
-from ._warnings import warn_unless_converged
+from ._fit import Settings, divided, warn_of
+from ._form import ModelForm
+from ._problems import Matrix, RowProblem, WholeProblem
+from ._rows import encode_classes, open_rows, weigh_classes
 from .checkpoint import Checkpoint
 
 MEASURES = ("roc_auc", "f1", "precision_at_k", "recall_at_k", "prbep", "error_rate")
@@ -172,17 +171,17 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         -------
         self
         """
-        self._check_parameters()
-        y, sample_weight = own_columns(X, y, sample_weight)
-        start = self._start()
-        checked, labels, weights = self._check_data(X, y, sample_weight)
+        settings, start = self._check_common(), self._start()
+        rows = open_rows(self, X, y, sample_weight)
+        labels, weights = self._labels(rows.y, rows.weights)
         if hasattr(self, "k_"):  # of an earlier fit, for another measure
             del self.k_
-        problem = self._problem(labels, weights)
-        free_bias = self._has_free_bias()
         fitted_after = self.measure not in ("f1", "error_rate")
-        with blocks_for(self, checked) as matrix:
-            results = self._solve_one((X, y), matrix, problem, start, free_bias=free_bias)
+        with rows.blocks() as matrix:
+            problem = self._problem(matrix, labels, weights)
+            form = ModelForm(1, None, problem.constant, self._has_free_bias())
+            results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
+            self.risk_certificate_ = divided(results[0].certificate, float(self.C))
             scores = self._training_scores(matrix) if fitted_after else None
         if scores is not None:
             if self.measure == "roc_auc":
@@ -190,12 +189,12 @@ class MeasureSVC(ClassifierMixin, LinearModel):
             else:
                 threshold = best_threshold(scores, labels, weights, "top_k", k=self.k_)
             self.intercept_ = np.array([-threshold])
-        warn_unless_converged(type(self).__name__, results)
+        warn_of(settings, None, results)
         return self
 
-    def _check_parameters(self) -> None:
+    def _check_common(self) -> Settings:
         check_choice("measure", self.measure, MEASURES)
-        self._check_common()
+        settings = super()._check_common()
         check_flag("fit_intercept", self.fit_intercept)
         if self.intercept_scaling is not None:
             check_number("intercept_scaling", self.intercept_scaling, above=0.0)
@@ -206,32 +205,27 @@ class MeasureSVC(ClassifierMixin, LinearModel):
                     "measure='precision_at_k' or 'recall_at_k'"
                 )
             check_number("k", self.k, above=0.0)
+        return settings
 
-    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """The data, labels ±1, and the weights of the rows."""
-        X, y = self._training_data(X, y)
-        check_classification_targets(y)
-        weights = check_weights(sample_weight, X)
-        self.classes_, encoded = np.unique(y, return_inverse=True)
+    def _labels(self, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Labels ±1, and the weights of the rows."""
+        self.classes_, encoded = encode_classes(y)
         if len(self.classes_) > 2:
             # scikit-learn looks for the first words
             raise ValueError(
                 f"Only binary classification is supported: y has {len(self.classes_)} classes; "
                 "use LinearSVC, or one MeasureSVC per class"
             )
-        mass = np.bincount(encoded, weights, minlength=2)
-        if np.count_nonzero(mass) < 2:
-            raise ValueError(
-                f"y has one class only ({self.classes_[int(np.argmax(mass))]!r}) among the rows of "
-                "positive weight; a classifier needs two"
-            )
-        return X, np.where(encoded == 1, 1.0, -1.0), weights
+        weights, _ = weigh_classes(self, encoded, weights)
+        return np.where(encoded == 1, 1.0, -1.0), weights
 
     def _has_free_bias(self) -> bool:
         plain = self.measure == "error_rate" and self.intercept_scaling is None
         return plain and bool(self.fit_intercept)
 
-    def _problem(self, labels: np.ndarray, weights: np.ndarray) -> Problem:
+    def _problem(
+        self, matrix: Matrix, labels: np.ndarray, weights: np.ndarray
+    ) -> RowProblem | WholeProblem:
         constant = 0.0
         if self.fit_intercept and self.measure in ("f1", "error_rate"):
             constant = 0.0 if self._has_free_bias() else float(self.intercept_scaling or 1.0)
@@ -239,8 +233,9 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         if self.measure == "error_rate":
             # Weights that sum to 1 make the sum of the losses the risk.
             targets = Targets.make(labels, weights / weights.sum())
-            return RowProblem(label, constant, targets, LossRisk(Hinge()), self._has_free_bias())
-        return WholeProblem(label, constant, self._risk(labels, weights))
+            risk = LossRisk(Hinge())
+            return RowProblem(label, matrix, constant, targets, risk, self._has_free_bias())
+        return WholeProblem(label, matrix, constant, self._risk(labels, weights))
 
     def _risk(self, labels: np.ndarray, weights: np.ndarray) -> WholeRisk:
         if self.measure == "roc_auc":

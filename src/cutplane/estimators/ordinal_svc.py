@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
-from .._checks import check_choice, check_weights, class_factors
+from .._checks import check_choice
 from ..result import Iteration
 from ..risks import PairRisk, fit_thresholds
 from ._base import LinearModel
 from ._callbacks import with_callbacks
-from ._cluster import blocks_for
-from ._datasets import own_columns
+from ._fit import Settings, divided, warn_of
+from ._form import ModelForm
 from ._problems import WholeProblem
-from ._warnings import warn_unless_converged
+from ._rows import encode_classes, open_rows, weigh_classes
 from .checkpoint import Checkpoint
 
 CRITERIA = ("absolute", "zero_one")
@@ -137,37 +136,28 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         -------
         self
         """
-        self._check_common()
-        check_choice("criterion", self.criterion, CRITERIA)
-        y, sample_weight = own_columns(X, y, sample_weight)
-        start = self._start()
-        checked, y_checked = self._training_data(X, y)
-        check_classification_targets(y_checked)
-        weights = check_weights(sample_weight, checked)
-        self.classes_, ranks = np.unique(y_checked, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two"
-            )
-        if self.class_weight is not None:
-            factors = class_factors(self.class_weight, self.classes_, ranks, weights)
-            weights = weights * factors[ranks]
-        if np.count_nonzero(np.bincount(ranks, weights)) < 2:
-            raise ValueError(
-                "only one class has rows of positive weight; a classifier needs at least two"
-            )
+        settings, start = self._check_common(), self._start()
+        rows = open_rows(self, X, y, sample_weight)
+        self.classes_, ranks = encode_classes(rows.y)
+        weights, _ = weigh_classes(self, ranks, rows.weights)
         uniform = bool(np.all(weights == 1.0))
         risk = PairRisk(ranks.astype(np.float64), weights=None if uniform else weights)
         self.n_pairs_ = risk.pairs
-        problem = WholeProblem("ordinal", 0.0, risk)
-        with blocks_for(self, checked) as matrix:
-            results = self._solve_one((X, y), matrix, problem, start)
+        with rows.blocks() as matrix:
+            problem = WholeProblem("ordinal", matrix, 0.0, risk)
+            form = ModelForm(1, None, 0.0, free_bias=False)
+            results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
+            self.risk_certificate_ = divided(results[0].certificate, float(self.C))
             scores = self._training_scores(matrix)
         self.thresholds_ = fit_thresholds(
             scores, ranks, weights, len(self.classes_), self.criterion
         )
-        warn_unless_converged(type(self).__name__, results)
+        warn_of(settings, None, results)
         return self
+
+    def _check_common(self) -> Settings:
+        check_choice("criterion", self.criterion, CRITERIA)
+        return super()._check_common()
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Where rows are on the scale that the thresholds cut.

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from .._checks import check_choice, check_weights, query_codes
-from ..data.dataset import Dataset
+from .._checks import check_choice, query_codes
 from ..metrics import swapped_pairs
 from ..result import Iteration
 from ..risks import PairRisk
 from ._base import LinearModel
-from ._callbacks import WARN_LEVEL, with_callbacks
-from ._cluster import CollectionRows, blocks_for
-from ._datasets import own_columns
+from ._callbacks import with_callbacks
+from ._fit import Settings, divided, warn, warn_of
+from ._form import ModelForm
 from ._problems import WholeProblem
-from ._warnings import warn_unless_converged
+from ._rows import open_rows
 from .checkpoint import Checkpoint
 
 logger = logging.getLogger("cutplane")
@@ -141,29 +139,22 @@ class RankSVM(LinearModel):
         -------
         self
         """
-        self._check_common()
-        check_choice("weighting", self.weighting, WEIGHTINGS)
-        y, sample_weight = own_columns(X, y, sample_weight)
-        if qid is None and isinstance(X, Dataset):
-            qid = X.qid
-        start = self._start()
-        checked, targets = self._training_data(X, y, y_numeric=True, ensure_min_samples=2)
-        if isinstance(checked, CollectionRows):
-            qid = checked.own_queries if qid is None else qid
-            sample_weight = checked.own_weights if sample_weight is None else sample_weight
+        settings, start = self._check_common(), self._start()
+        rows = open_rows(self, X, y, sample_weight, qid, y_numeric=True, ensure_min_samples=2)
+        qid = rows.qid
         if qid is None:
-            warnings.warn(
-                "RankSVM: there is no qid, so all rows are ranked as one query; give the query of "
-                "each row as qid (qid: in a file), or qid=np.zeros(len(y), int) if they are one",
-                UserWarning,
-                stacklevel=WARN_LEVEL - 1,
+            warn(
+                UserWarning(
+                    "RankSVM: there is no qid, so all rows are ranked as one query; give the query "
+                    "of each row as qid (qid: in a file), or qid=np.zeros(len(y), int) if they are "
+                    "one"
+                )
             )
-        weights = check_weights(sample_weight, checked)
-        queries = query_codes(qid, len(targets))
+        queries = query_codes(qid, len(rows))
         risk = PairRisk(
-            np.asarray(targets, dtype=np.float64),
+            np.asarray(rows.y, dtype=np.float64),
             queries=queries if qid is not None else None,
-            weights=weights if sample_weight is not None else None,
+            weights=rows.weights if rows.weighted else None,
             weighting=self.weighting,
         )
         self.n_pairs_, self.n_queries_ = risk.pairs, risk.queries
@@ -174,11 +165,17 @@ class RankSVM(LinearModel):
                 risk.idle_queries,
                 risk.queries,
             )
-        problem = WholeProblem("ranking", 0.0, risk)
-        with blocks_for(self, checked) as matrix:
-            results = self._solve_one((X, y), matrix, problem, start)
-        warn_unless_converged(type(self).__name__, results)
+        with rows.blocks() as matrix:
+            problem = WholeProblem("ranking", matrix, 0.0, risk)
+            form = ModelForm(1, None, 0.0, free_bias=False)
+            results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
+        self.risk_certificate_ = divided(results[0].certificate, float(self.C))
+        warn_of(settings, None, results)
         return self
+
+    def _check_common(self) -> Settings:
+        check_choice("weighting", self.weighting, WEIGHTINGS)
+        return super()._check_common()
 
     def predict(self, X: Any) -> np.ndarray:
         """Scores, the larger the better; only their order within a query means something.
