@@ -20,6 +20,7 @@ from ranking_reference import (
 )
 from sklearn.metrics import f1_score, roc_auc_score
 
+import cutplane.estimators._problems
 from cutplane import LinearSVC, MeasureSVC, Status, metrics
 from cutplane.bundle.loop import REFRESH
 from cutplane.oracles import WholeSurface
