@@ -21,6 +21,7 @@ import scipy.sparse as sp
 import sklearn.svm
 
 from cutplane import MeasureSVC, OrdinalSVC, RankSVM
+from cutplane.estimators.rank_svm import _ranked_weight
 from cutplane.oracles import WholeSurface
 
 from . import risks
@@ -156,15 +157,20 @@ def line_evaluations(details: dict[str, Any]) -> float:
 
 
 def estimator(problem: MeasureProblem, **settings: Any) -> Any:
-    """The estimator of a problem."""
+    """The estimator of a problem: its C counts per row."""
+    y, qid = problem.data.y, problem.data.qid
+    C = problem.C / len(y)
     if problem.loss == "ranking":
-        return RankSVM(problem.C, **settings)
+        queries = (
+            np.zeros(len(y), np.int64) if qid is None else np.unique(qid, return_inverse=True)[1]
+        )
+        return RankSVM(problem.C / _ranked_weight(queries, y, np.ones(len(y))), **settings)
     if problem.loss == "ordinal":
-        return OrdinalSVC(problem.C, **settings)
+        return OrdinalSVC(C, **settings)
     if problem.loss == "error_rate":
         settings["fit_intercept"] = False
     k = K[problem.loss] if problem.loss in TOP and problem.loss != "prbep" else None
-    return MeasureSVC(problem.loss, C=problem.C, k=k, **settings)
+    return MeasureSVC(problem.loss, C=C, k=k, **settings)
 
 
 class MeasureCutplane:

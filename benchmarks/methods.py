@@ -65,7 +65,8 @@ def measure_svm(measure: str, grid: tuple[float, ...], seconds: float) -> Method
     more = {"k": K[measure]} if measure in ("precision_at_k", "recall_at_k") else {}
 
     def fit(train: DataSet, vali: DataSet, C: float) -> dict[str, Predictor]:
-        model = MeasureSVC(measure, C=C, time_limit=seconds, **more).fit(train.X, train.y)
+        model = MeasureSVC(measure, C=C / len(train.y), time_limit=seconds, **more)
+        model.fit(train.X, train.y)
         found = {name: _classifier(model)}
         if measure == "f1":
             found[f"{name}, tuned threshold"] = _tuned(model, vali)
@@ -128,7 +129,7 @@ def rank_svm(grid: tuple[float, ...], seconds: float, weighting: str = "pairs") 
     name = "RankSVM" + (", queries alike" if weighting == "queries" else "")
 
     def fit(train: DataSet, vali: DataSet, C: float) -> dict[str, Predictor]:
-        model = RankSVM(C, weighting=weighting, time_limit=seconds)
+        model = RankSVM(C / len(train.y), weighting=weighting, time_limit=seconds)
         more = {} if train.qid is None else {"qid": train.qid}
         model.fit(train.X, train.y, **more)
         return {name: _scorer(model)}
@@ -148,7 +149,7 @@ def ordinal_svm(grid: tuple[float, ...], seconds: float) -> Method:
     """``OrdinalSVC`` with both criteria for its thresholds: w is the same."""
 
     def fit(train: DataSet, vali: DataSet, C: float) -> dict[str, Predictor]:
-        model = OrdinalSVC(C, time_limit=seconds).fit(train.X, train.y)
+        model = OrdinalSVC(C / len(train.y), time_limit=seconds).fit(train.X, train.y)
         ranks = np.searchsorted(model.classes_, train.y)
         scores, ones = model.score_samples(train.X), np.ones(len(train.y))
         exact = fit_thresholds(scores, ranks, ones, len(model.classes_), "zero_one")

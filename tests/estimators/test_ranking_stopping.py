@@ -29,6 +29,7 @@ def case(request):
 
 
 def fit_quietly(case, **parameters):
+    parameters["C"] = parameters.get("C", 200.0) / len(DATA.X)
     return quiet_fit(case.make(**parameters), DATA.X, case.y(DATA), **case.extra(DATA))
 
 
@@ -51,7 +52,7 @@ def test_stops_at_the_first_iteration_within_the_gap(case, rule, tol):
 
 @pytest.mark.parametrize("solver", ["ocas", "cpa"])
 def test_one_iteration_gives_a_usable_model_and_states_its_gap(case, solver):
-    model = case.make(max_iter=1, tol=1e-9, C=30.0, solver=solver)
+    model = case.make(max_iter=1, tol=1e-9, C=30.0 / len(DATA.X), solver=solver)
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(DATA.X, case.y(DATA), **case.extra(DATA))
     assert len(caught) == 1
@@ -76,7 +77,7 @@ def test_no_warning_when_converged(case):
 
 @pytest.mark.parametrize("case", FEW_CASES, ids=case_name)
 def test_time_limit(case):
-    model = case.make(tol=0.0, C=1e4, time_limit=0.1, callback=lambda record: time.sleep(0.02))
+    model = case.make(tol=0.0, C=50.0, time_limit=0.1, callback=lambda record: time.sleep(0.02))
     begin = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         model.fit(DATA.X, case.y(DATA), **case.extra(DATA))

@@ -180,7 +180,7 @@ class RowProblem(Problem):
 
 @dataclass
 class WholeProblem(Problem):
-    """A risk of all scores at once.
+    """A risk of all scores at once: C multiplies the risk times the sum of the weights.
 
     Attributes
     ----------
@@ -190,12 +190,19 @@ class WholeProblem(Problem):
     constant : float
         Value of the constant feature behind a regularised bias; 0 for none.
     risk : WholeRisk
+    mass : float
+        The sum of the weights of the rows.
     """
 
     label: str
     matrix: Matrix
     constant: float
     risk: WholeRisk
+    mass: float
+
+    @property
+    def total(self) -> float:
+        return self.mass
 
     @property
     def crew(self) -> Any:

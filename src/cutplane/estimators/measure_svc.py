@@ -39,9 +39,9 @@ MOST_COPIES = 2**31
 class MeasureSVC(ClassifierMixin, LinearModel):
     """Linear classifier for two classes, trained for ROC area, F1, precision at k and the like.
 
-    Minimises ½|w|² + C·risk, where the risk is convex and never less than one minus the
-    measure on the training data, and certifies how far from the optimum the answer is. What
-    SVM-perf does, with far fewer iterations.
+    Minimises ½|w|² + C·m·risk, where m is the number of rows, or the sum of their weights, and the
+    risk is convex and never less than one minus the measure on the training data. It certifies how
+    far from the optimum the answer is. What SVM-perf does, with far fewer iterations.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         - ``precision_at_k``, ``recall_at_k``: among the k rows of highest score.
         - ``prbep``: both of these with k = number of positive rows, where they are equal.
         - ``error_rate``: the plain SVM.
-    C : float, default=1000
-        Weight of the risk, which is a mean over rows or pairs: a plain SVM of m rows
-        with C_sklearn has C = C_sklearn·m here, SVM-perf has C = 100·C_perf.
+    C : float, default=1.0
+        Weight of the risk per row, as for every estimator here: with ``error_rate`` it is that of
+        :class:`LinearSVC`. SVM-perf's c is C·m/100.
     k : int, float or None, default=None
         For precision and recall at k: a number of rows, or if a float one in units of the number
         of positive rows. None means 0.5 for precision, and 2.0 for recall or all rows.
@@ -63,7 +63,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
-        gap ≤ C·tol, SVM-perf's rule in units of the measure.
+        gap ≤ C·m·tol, SVM-perf's rule in units of the measure.
     fit_intercept : bool, default=True
         For ``f1`` and ``error_rate``, train the decision threshold with the weights. For the
         others the threshold does not matter in training, and is always fitted after.
@@ -85,9 +85,9 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         Rows that are predicted positive in training, for the measures with k and ``prbep``.
     n_iter_ : int
     certificate_ : Certificate
-        ``primal, dual, gap, relative_gap, kind`` of ½|w|² + C·risk.
+        ``primal, dual, gap, relative_gap, kind`` of ½|w|² + C·m·risk.
     risk_certificate_ : Certificate
-        The same divided by C, in units of the measure: of risk + |w|²/2C.
+        The same divided by C·m, in units of the measure: of risk + |w|²/2Cm.
     result_ : SolveResult
         The certificate with status, trace and timings.
     n_features_in_ : int
@@ -112,7 +112,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
     >>> from cutplane import MeasureSVC
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = StandardScaler().fit_transform(X)
-    >>> model = MeasureSVC("roc_auc", C=10).fit(X, y)
+    >>> model = MeasureSVC("roc_auc", C=0.02).fit(X, y)
     >>> bool(roc_auc_score(y, model.decision_function(X)) > 0.99)
     True
     """
@@ -121,7 +121,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         self,
         measure: str = "roc_auc",
         *,
-        C: float = 1000.0,
+        C: float = 1.0,
         k: float | None = None,
         solver: str = "ocas",
         tol: float = 1e-3,
@@ -181,7 +181,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
             problem = self._problem(matrix, labels, weights)
             form = ModelForm(1, None, problem.constant, self._has_free_bias())
             results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
-            self.risk_certificate_ = divided(results[0].certificate, float(self.C))
+            self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
             scores = self._training_scores(matrix) if fitted_after else None
         if scores is not None:
             if self.measure == "roc_auc":
@@ -231,11 +231,11 @@ class MeasureSVC(ClassifierMixin, LinearModel):
             constant = 0.0 if self._has_free_bias() else float(self.intercept_scaling or 1.0)
         label = str(self.measure)
         if self.measure == "error_rate":
-            # Weights that sum to 1 make the sum of the losses the risk.
-            targets = Targets.make(labels, weights / weights.sum())
+            targets = Targets.make(labels, weights)
             risk = LossRisk(Hinge())
             return RowProblem(label, matrix, constant, targets, risk, self._has_free_bias())
-        return WholeProblem(label, matrix, constant, self._risk(labels, weights))
+        mass = float(weights.sum())
+        return WholeProblem(label, matrix, constant, self._risk(labels, weights), mass)
 
     def _risk(self, labels: np.ndarray, weights: np.ndarray) -> WholeRisk:
         if self.measure == "roc_auc":

@@ -26,15 +26,16 @@ CRITERIA = ("absolute", "zero_one")
 class OrdinalSVC(ClassifierMixin, LinearModel):
     """Linear classifier for ordered classes: learns to rank, then where to cut.
 
-    Minimises ½|w|² + C·(mean over pairs of different class of max(0, 1 − (s_i − s_j))),
-    as SVM-perf's ordinal regression, and certifies how far from the optimum the
-    answer is. Thresholds between the classes are then fitted to the training scores,
-    exactly. The cost does not depend on the number of classes.
+    Minimises ½|w|² + C·m·(mean over pairs of different class of max(0, 1 − (s_i − s_j))), where m
+    is the number of rows, or the sum of their weights, as SVM-perf's ordinal regression, and
+    certifies how far from the optimum the answer is. Thresholds between the classes are then fitted
+    to the training scores, exactly. The cost does not depend on the number of classes.
 
     Parameters
     ----------
-    C : float, default=1000
-        Weight of the mean over pairs.
+    C : float, default=1.0
+        Weight of the losses per row, as for every estimator here: the mean over pairs counts as
+        much as the mean over rows does in :class:`LinearSVC`.
     criterion : {'absolute', 'zero_one'}, default='absolute'
         What the thresholds minimise on the training data: how many classes the
         predictions are off, or how many predictions are off.
@@ -46,7 +47,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
-        gap ≤ C·tol.
+        gap ≤ C·m·tol.
     max_iter, time_limit, n_jobs, executor, warm_start, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 
@@ -65,7 +66,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above.
     risk_certificate_ : Certificate
-        The same divided by C: in units of the fraction of swapped pairs.
+        The same divided by C·m: in units of the fraction of swapped pairs.
     result_ : SolveResult
         The certificate with status, trace and timings.
     n_features_in_ : int
@@ -88,7 +89,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
 
     def __init__(
         self,
-        C: float = 1000.0,
+        C: float = 1.0,
         *,
         criterion: str = "absolute",
         class_weight: dict[Any, float] | str | None = None,
@@ -144,10 +145,10 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         risk = PairRisk(ranks.astype(np.float64), weights=None if uniform else weights)
         self.n_pairs_ = risk.pairs
         with rows.blocks() as matrix:
-            problem = WholeProblem("ordinal", matrix, 0.0, risk)
+            problem = WholeProblem("ordinal", matrix, 0.0, risk, float(weights.sum()))
             form = ModelForm(1, None, 0.0, free_bias=False)
             results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
-            self.risk_certificate_ = divided(results[0].certificate, float(self.C))
+            self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
             scores = self._training_scores(matrix)
         self.thresholds_ = fit_thresholds(
             scores, ranks, weights, len(self.classes_), self.criterion

@@ -29,17 +29,19 @@ WEIGHTINGS = ("pairs", "queries")
 class RankSVM(LinearModel):
     """Linear ranking SVM: learns scores that put rows of larger target first.
 
-    Minimises ½|w|² + C·(mean over comparable pairs of max(0, 1 − (s_i − s_j))), where
-    a pair is comparable if both rows are of the same query and y_i > y_j, and certifies how
-    far from the optimum the answer is. Targets may be grades or any real numbers: no pair is
-    ever formed, the cost is O(m log m) for any number of distinct targets.
+    Minimises ½|w|² + C·m·(mean over comparable pairs of max(0, 1 − (s_i − s_j))), where a pair is
+    comparable if both rows are of the same query and y_i > y_j, and m is the number of rows, or the
+    sum of their weights, in queries that have a pair. It certifies how far from the optimum the
+    answer is. Targets may be grades or any real numbers: no pair is ever formed, the cost is
+    O(m log m) for any number of distinct targets.
 
     Parameters
     ----------
-    C : float, default=1000
-        Weight of the mean over pairs. SVM-rank's objective with its default loss
-        has C = C_rank·(pairs)/(queries) here with ``weighting='pairs'``; with its
-        ``-l 2`` it has C = C_rank with ``weighting='queries'``.
+    C : float, default=1.0
+        Weight of the losses per row, as for every estimator here: the mean over pairs counts as
+        much as the mean over rows does in :class:`LinearSVC`. SVM-rank's c with its default loss
+        is C·m·(queries)/(pairs) with ``weighting='pairs'``; with its ``-l 2`` it is C·m with
+        ``weighting='queries'``.
     weighting : {'pairs', 'queries'}, default='pairs'
         Whether every pair counts the same, or every query that has a pair.
     solver : {'ocas', 'cpa'}, default='ocas'
@@ -48,7 +50,7 @@ class RankSVM(LinearModel):
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
-        gap ≤ C·tol.
+        gap ≤ C·m·tol.
     max_iter, time_limit, n_jobs, executor, warm_start, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 
@@ -61,11 +63,13 @@ class RankSVM(LinearModel):
         Comparable pairs in the training data.
     n_queries_, n_idle_queries_ : int
         Queries in the training data, and how many of them have no comparable pair.
+    weight_sum_ : float
+        m.
     n_iter_ : int
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above.
     risk_certificate_ : Certificate
-        The same divided by C: in units of the fraction of swapped pairs.
+        The same divided by C·m: in units of the fraction of swapped pairs.
     result_ : SolveResult
         The certificate with status, trace and timings.
     n_features_in_ : int
@@ -90,7 +94,7 @@ class RankSVM(LinearModel):
 
     def __init__(
         self,
-        C: float = 1000.0,
+        C: float = 1.0,
         *,
         weighting: str = "pairs",
         solver: str = "ocas",
@@ -165,11 +169,12 @@ class RankSVM(LinearModel):
                 risk.idle_queries,
                 risk.queries,
             )
+        self.weight_sum_ = _ranked_weight(queries, rows.y, rows.weights)
         with rows.blocks() as matrix:
-            problem = WholeProblem("ranking", matrix, 0.0, risk)
+            problem = WholeProblem("ranking", matrix, 0.0, risk, self.weight_sum_)
             form = ModelForm(1, None, 0.0, free_bias=False)
             results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
-        self.risk_certificate_ = divided(results[0].certificate, float(self.C))
+        self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
         warn_of(settings, None, results)
         return self
 
@@ -213,3 +218,12 @@ class RankSVM(LinearModel):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def _ranked_weight(queries: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    """The sum of the weights of the rows whose query has a pair to rank."""
+    lowest, highest = np.full((2, queries.max() + 1), [[np.inf], [-np.inf]])
+    some = weights > 0.0
+    np.minimum.at(lowest, queries[some], y[some])
+    np.maximum.at(highest, queries[some], y[some])
+    return float(weights[(lowest < highest)[queries]].sum())
