@@ -52,7 +52,7 @@ class Outcome:
     @classmethod
     def of(cls, model: Any) -> Outcome:
         """Of a model that was fitted."""
-        result = model.result_
+        result = model.results_[0]
         return cls(
             result.certificate, result.n_iter, model.coef_.tobytes(), model.intercept_.tobytes()
         )
@@ -206,7 +206,7 @@ def _survive(
     found = Outcome.of(model)
     record.same = found == expected
     record.differs = None if record.same else f"{found} instead of {expected}"
-    told = model.result_.timings
+    told = model.results_[0].timings
     if (told["recovery"], told["losses"]) != (record.recovery_seconds, record.losses):
         raise AssertionError(f"{name}: the result tells of {told}")
     if record.losses < least_losses:
@@ -336,7 +336,7 @@ def _fail(cluster: ProcessCluster, problem: Problem, name: str, victims: dict[in
             raise AssertionError(f"{name}: the fit ended without an error")
         record.seconds, record.error_seconds = end - begin, end - moment[0]
         shutil.copy(checkpoint.path, copy.path)
-        local = problem.fit("hinge", checkpoint=checkpoint, executor=1).result_
+        local = problem.fit("hinge", checkpoint=checkpoint, executor=1).results_[0]
         record.same = _agree(local.certificate, expected)
         if whole is not None:
             cluster.fill_up()

@@ -132,7 +132,7 @@ def measured(
         begin, cpu = time.perf_counter(), time.process_time()
         model.fit(*data)
         seconds, cpu_seconds = time.perf_counter() - begin, time.process_time() - cpu
-    result = model.result_
+    result = model.results_[0]
     certificate = result.certificate
     digest = hashlib.blake2b(digest_size=8)
     digest.update(model.coef_.tobytes())

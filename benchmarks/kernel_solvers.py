@@ -137,7 +137,7 @@ def fit_ours(
         begin = time.perf_counter()
         model.fit(X, problem.data.y)
         seconds = time.perf_counter() - begin
-    result, certificate = model.result_, model.certificate_
+    result, certificate = model.results_[0], model.certificate_
     record = {
         "solver": "cutplane",
         "seconds": seconds,

@@ -212,8 +212,8 @@ class MeasureCutplane:
         model, watch = trained
         # The other intercepts are thresholds, fitted after training.
         b = float(model.intercept_[0]) if problem.bias != "none" else 0.0
-        details = {**model.result_.as_dict(), **watch.facts()}
-        return Model(model.coef_[0], b), details, model.result_
+        details = {**model.results_[0].as_dict(), **watch.facts()}
+        return Model(model.coef_[0], b), details, model.results_[0]
 
 
 # -- peers ----------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def memory(arguments: argparse.Namespace) -> dict[str, object]:
     peak = measure.peak_bytes()
     # If the peak could not be reset, what loading the data took is taken off, which flatters.
     base = before if exact else peak_before
-    trace = trained.result_.trace
+    trace = trained.results_[0].trace
     return {
         **problem.facts(),
         "data_bytes": data_bytes,
@@ -138,14 +138,14 @@ def dataset(arguments: argparse.Namespace) -> dict[str, object]:
     seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
     peak, cached = measure.peak_bytes(), disk.cached_bytes(files)
     after = disk.bytes_from_disk()
-    timings = model.result_.timings
+    timings = model.results_[0].timings
     certificate = model.certificate_
     return {
         "seconds": seconds,
         "cpu_seconds": cpu,
         "timings": timings,
         "n_iter": model.n_iter_,
-        "status": model.result_.status.value,
+        "status": model.results_[0].status.value,
         "primal": certificate.primal,
         "dual": certificate.dual,
         "relative_gap": certificate.relative_gap,

@@ -146,9 +146,8 @@ def record(split: Split, model: Any, *, train_error: bool = True) -> dict[str, A
     if train_error:
         rows = np.random.default_rng(0).permutation(len(split.y))[:TRAIN_ERROR_ROWS]
         found["train_error"] = 1.0 - float(model.score(split.X[rows], split.y[rows]))
-    result = getattr(model, "result_", None)
-    if hasattr(result, "as_dict"):
-        found.update(result.as_dict())
+    if len(results := getattr(model, "results_", [])) == 1:
+        found.update(results[0].as_dict())
     for name in ("n_basis_", "n_kernel_values_", "basis_error_"):
         if hasattr(model, name):
             found[name.rstrip("_")] = float(getattr(model, name))

@@ -236,8 +236,8 @@ class Cutplane:
         binary = len(trained.coef_) == 1
         w = trained.coef_[0] if binary else trained.coef_.T
         b = trained.intercept_[0] if binary else trained.intercept_
-        details = {**trained.result_.as_dict(), "stopping": self.stopping}
-        return Model(w, b), details, trained.result_
+        details = {**trained.results_[0].as_dict(), "stopping": self.stopping}
+        return Model(w, b), details, trained.results_[0]
 
 
 class PlacedCuts:

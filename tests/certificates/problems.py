@@ -804,7 +804,7 @@ def _fit_path(case: Case) -> Any:
 
 
 def _results(model: Any) -> list[Any]:
-    return model.result_ if isinstance(model.result_, list) else [model.result_]
+    return model.results_
 
 
 def _scores(case: Case, model: Any) -> Any:

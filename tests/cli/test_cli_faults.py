@@ -74,7 +74,7 @@ def test_ctrl_c_keeps_the_best_model(tmp_path):
     assert time.monotonic() - sent < 20.0  # most of it until the process has its turn
     assert "the solver was interrupted at a gap of" in err
     model = cutplane.load_model(tmp_path / "model")
-    assert model.result_.status is cutplane.Status.INTERRUPTED
+    assert model.results_[0].status is cutplane.Status.INTERRUPTED
     assert cutplane.models.describe(state)["n_iter"] >= 1  # the checkpoint is whole
 
 

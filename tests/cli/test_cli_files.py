@@ -135,7 +135,7 @@ def test_info_on_models(files, tmp_path, capsys):
     code, told = run_json(capsys, "info", tmp_path / "m")
     model = cutplane.load_model(tmp_path / "m")
     primals = [certificate["primal"] for certificate in told["certificate"]]
-    assert code == 0 and primals == [c.primal for c in model.certificate_]
+    assert code == 0 and primals == [c.primal for c in model.certificates_]
     assert run("info", tmp_path / "state") == 0
     assert "estimator   LinearSVC" in capsys.readouterr().out
 

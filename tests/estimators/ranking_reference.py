@@ -280,7 +280,7 @@ def assert_certified(model, X, y, qid=None, weights=None, *, known=None, roundin
     np.testing.assert_allclose(proof.primal, value, rtol=rounding, atol=1e-14 * C)
     assert 0.0 <= proof.dual <= proof.primal
     assert proof.gap == proof.primal - proof.dual
-    if model.result_.status is Status.CONVERGED:
+    if model.results_[0].status is Status.CONVERGED:
         scale = {"relative": proof.primal, "absolute": 1.0, "epsilon": C}
         assert proof.gap <= model.tol * scale[model.stopping] * (1.0 + rounding)
     if known is not None:

@@ -171,7 +171,7 @@ def test_no_worker_left(own, data, tmp_path):
     assert time.monotonic() - begin < 60.0
     resumed = LinearSVC(n_jobs=1, checkpoint=checkpoint, **SETTINGS).fit(data)
     assert resumed.certificate_.relative_gap <= 1e-3
-    assert len({record.seconds for record in resumed.result_.trace[:5]} & seconds) == 5
+    assert len({record.seconds for record in resumed.results_[0].trace[:5]} & seconds) == 5
 
 
 @pytest.mark.slow  # Dask takes half a minute to close such a cluster
@@ -217,7 +217,9 @@ def test_a_fit_that_resumes_goes_the_same_way(client, data, tmp_path):
         fit("parts", At(5, end))
     resumed = fit("parts")
     same(resumed, whole)
-    assert [i.primal for i in resumed.result_.trace] == [i.primal for i in whole.result_.trace]
+    assert [i.primal for i in resumed.results_[0].trace] == [
+        i.primal for i in whole.results_[0].trace
+    ]
 
 
 def test_what_began_here_goes_on_there(client, data, tmp_path):
@@ -264,7 +266,9 @@ def test_folds_on_a_cluster(client, tmp_path, multi_class):
     here = LinearSVCCV(n_jobs=2, **settings).fit(X, y, weights)
     there = LinearSVCCV(executor=client, **settings).fit(X, y, weights)
     same_search(there, here)
-    assert there.result_.timings["rounds"] if multi_class != "ovr" else there.result_[0].timings
+    assert (
+        there.results_[0].timings["rounds"] if multi_class != "ovr" else there.results_[0].timings
+    )
     stored = write_dataset(tmp_path / "rows.cut", [(X, y)])
     for executor in (client, None):
         search = LinearSVCCV(executor=executor, **settings).fit(stored, sample_weight=weights)

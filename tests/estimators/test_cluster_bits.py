@@ -64,7 +64,7 @@ def outcome(model, *data):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(*data)
-    results = model.result_ if isinstance(model.result_, list) else [model.result_]
+    results = model.results_
     return (
         [(r.certificate, r.n_iter, r.status) for r in results],
         model.coef_.tobytes(),
@@ -123,5 +123,5 @@ def test_rounds_per_iteration(client, folders):
         for count in (4, 12):
             model = with_solver(case, executor=client, max_iter=count, tol=1e-9)
             outcome(model, dataset)
-            rounds[count] = model.result_.timings["rounds"]
+            rounds[count] = model.results_[0].timings["rounds"]
         assert rounds[12] - rounds[4] <= 8.0 * most, case

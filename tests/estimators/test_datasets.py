@@ -146,7 +146,7 @@ def test_solvers_with_random_access(tmp_path, solver):
     expected = clone(model).fit(X, y)
     found = model.fit(data)
     if solver == "dcd":  # in memory the rows lie in one piece and come in another order
-        for mine, theirs in zip(found.certificate_, expected.certificate_, strict=True):
+        for mine, theirs in zip(found.certificates_, expected.certificates_, strict=True):
             assert mine.dual <= theirs.primal and theirs.dual <= mine.primal
     else:
         assert np.array_equal(found.coef_, expected.coef_)

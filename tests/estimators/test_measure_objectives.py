@@ -35,7 +35,7 @@ def tiny(seed, rows=8, features=2):
 
 
 def assert_optimal(model, optimum, X, y, weights=None):
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     assert_certified(model, X, y, weights=weights, known=optimum)
     assert model.certificate_.primal == pytest.approx(optimum, rel=1e-7)
     assert model.certificate_.dual == pytest.approx(optimum, rel=1e-7)
@@ -194,7 +194,7 @@ def test_epsilon_is_in_units_of_the_measure(measure):
     model = MeasureSVC(measure, C=1e3 / len(data.X), stopping="epsilon", tol=0.01)
     model.fit(data.X, data.labels)
     assert model.risk_certificate_.gap <= 0.01
-    before = model.result_.trace[-2]
+    before = model.results_[0].trace[-2]
     assert before.gap > 0.01 * model.C * len(data.X)
 
 
@@ -234,7 +234,7 @@ def test_ocas_takes_far_fewer_iterations(case, surfaces):
     (surface,) = surfaces or [None]
     slow = case.fit(data, C=1e5, solver="cpa")
     for model in (fast, slow):
-        assert model.result_.status is Status.CONVERGED
+        assert model.results_[0].status is Status.CONVERGED
     assert slow.n_iter_ >= 4 * fast.n_iter_
     assert fast.certificate_.dual <= slow.certificate_.primal
     assert slow.certificate_.dual <= fast.certificate_.primal

@@ -96,9 +96,9 @@ def test_the_threshold_of_f1_is_trained():
     """Nothing is fitted afterwards: the prediction is the sign that the risk is about."""
     data = make_data()
     model = MeasureSVC("f1", C=1e3 / len(data.X)).fit(data.X, data.labels)
-    assert model.intercept_[0] == model.result_.w[-1] != 0.0
+    assert model.intercept_[0] == model.results_[0].w[-1] != 0.0
     tripled = MeasureSVC("f1", C=1e3 / len(data.X), intercept_scaling=3.0).fit(data.X, data.labels)
-    assert tripled.intercept_[0] == 3.0 * tripled.result_.w[-1]
+    assert tripled.intercept_[0] == 3.0 * tripled.results_[0].w[-1]
     none = MeasureSVC("f1", C=1e3 / len(data.X), fit_intercept=False).fit(data.X, data.labels)
     assert none.intercept_[0] == 0.0
     for other in (tripled, none):

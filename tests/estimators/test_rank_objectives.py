@@ -35,7 +35,7 @@ def tiny(seed, rows=20, features=3):
 
 def assert_optimal(model, optimum, X, y, qid=None, weights=None):
     """Converged to the optimum of another solver, from above and from below."""
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     assert_certified(model, X, y, qid, weights, known=optimum)
     assert model.certificate_.primal == pytest.approx(optimum, rel=1e-8)
     assert model.certificate_.dual == pytest.approx(optimum, rel=1e-8)

@@ -35,7 +35,7 @@ def state(model) -> dict:
     return {
         name: value.tolist() if isinstance(value, np.ndarray) else value
         for name, value in vars(model).items()
-        if name.endswith("_") and name != "result_"
+        if name.endswith("_") and name != "results_"
     }
 
 
@@ -82,7 +82,7 @@ def test_pickle(case, protocol):
     again = pickle.loads(pickle.dumps(model, protocol))
     assert state(again) == state(model)
     assert again.get_params() == model.get_params()
-    assert again.result_.trace == model.result_.trace
+    assert again.results_[0].trace == model.results_[0].trace
     np.testing.assert_array_equal(again.predict(DATA.X), model.predict(DATA.X))
 
 
@@ -108,7 +108,7 @@ def test_copies(case, copier):
 
 def test_fitting_again_does_not_disturb_what_was_handed_out(case):
     model = case.fit(DATA, warm_start=True)
-    coef, result = model.coef_, model.result_
+    coef, result = model.coef_, model.results_[0]
     before = coef.copy(), result.w.copy()
     model.set_params(C=5e-5).fit(DATA.X, case.y(DATA), **case.extra(DATA))
     np.testing.assert_array_equal(coef, before[0])

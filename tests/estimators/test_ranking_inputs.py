@@ -195,7 +195,7 @@ def test_attributes_have_their_documented_shapes(case, data):
     assert model.coef_.shape == (1, 6)
     assert model.intercept_.shape == (1,)
     assert model.n_features_in_ == 6
-    assert model.n_iter_ == model.result_.n_iter
-    assert model.certificate_ is model.result_.certificate
+    assert model.n_iter_ == model.results_[0].n_iter
+    assert model.certificate_ is model.results_[0].certificate
     if case not in MEASURE_CASES:
         assert model.intercept_[0] == 0.0

@@ -63,7 +63,7 @@ def test_rows_that_are_all_equal(case, kind, solver):
     given = scipy.sparse.csr_array(X) if kind == "sparse zeros" else X
     model = case.fit(data, given, C=7.0, solver=solver)
     case.assert_certified(model, with_rows(data, X))
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     assert np.isfinite(model.intercept_).all()
     assert np.isfinite(getattr(model, "thresholds_", 0.0)).all()
     assert len(model.predict(X)) == 30
@@ -89,7 +89,7 @@ def test_every_row_with_every_target(case):
     model = case.make(C=100.0 / len(y), tol=1e-6).fit(X, y, **extra)
     assert_certified(model, X, y, **extra)
     assert model.certificate_.primal == pytest.approx(100.0, rel=1e-6)
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
 
 
 # -- few rows -------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def test_two_rows(measure, solver):
     X, y = np.array([[0.0, 1.0], [2.0, 1.0]]), np.array([0, 1])
     model = MeasureSVC(measure, C=50.0 / len(y), tol=1e-8, solver=solver).fit(X, y)
     assert_certified(model, X, y)
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     k = getattr(model, "k_", None)
     wide = np.hstack([X, np.ones((2, 1))]) if measure in ("f1", "error_rate") else X
     if measure != "roc_auc":
@@ -133,7 +133,7 @@ def test_one_row_of_a_class(measure, positives):
     data = make_data()
     y = (np.argsort(np.argsort(data.values)) >= 200 - positives).astype(int)
     model = MeasureSVC(measure, C=1e3 / len(y)).fit(data.X, y)
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     assert_certified(model, data.X, y)
     if measure == "prbep":
         assert model.k_ == positives
@@ -144,7 +144,7 @@ def test_more_features_than_rows(case, C):
     data = make_data(40, 300)
     model = quiet_fit_case(case, data, C=C, tol=1e-4)
     case.assert_certified(model, data)
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
 
 
 # -- repeated rows and columns --------------------------------------------------------
@@ -197,7 +197,7 @@ def test_one_feature_in_another_unit(case, scale):
     case.assert_certified(model, scaled, known=known, rounding=1e-6)
     assert model.certificate_.primal <= known + model.certificate_.gap + 1e-6 * known
     if scale < 1.0:
-        assert model.result_.status is Status.CONVERGED
+        assert model.results_[0].status is Status.CONVERGED
 
 
 def quiet_fit_case(case, data, **parameters):
@@ -227,7 +227,7 @@ def test_extreme_penalties(case, C, solver, noise):
     assert model.certificate_.gap >= 0.0
     assert model.certificate_.primal <= min(known) * (1 + 1e-9) + model.certificate_.gap
     if C < 1.0 or solver == "ocas":
-        assert model.result_.status is Status.CONVERGED
+        assert model.results_[0].status is Status.CONVERGED
     if C == 1e-12:
         assert model.certificate_.primal == pytest.approx(known[0], rel=1e-3)
 

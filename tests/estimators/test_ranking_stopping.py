@@ -41,10 +41,10 @@ def fit_quietly(case, **parameters):
 def test_stops_at_the_first_iteration_within_the_gap(case, rule, tol):
     model = case.fit(DATA, C=30.0, stopping=rule, tol=tol)
     case.assert_certified(model, DATA)
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     limits = {"relative": lambda r: tol * r.primal, "absolute": lambda _: tol}
     limit = limits.get(rule, lambda _: 30.0 * tol)
-    *before, last = model.result_.trace
+    *before, last = model.results_[0].trace
     assert last.gap <= limit(last)
     for record in before:
         assert record.gap > limit(record)
@@ -61,8 +61,8 @@ def test_one_iteration_gives_a_usable_model_and_states_its_gap(case, solver):
     proof = model.certificate_
     for part in (type(model).__name__, "max_iter", f"{proof.primal:.6g}", f"{proof.gap:.3g}"):
         assert part in message
-    assert model.n_iter_ == model.result_.n_iter == 1
-    assert model.result_.status is Status.MAX_ITER
+    assert model.n_iter_ == model.results_[0].n_iter == 1
+    assert model.results_[0].status is Status.MAX_ITER
     case.assert_certified(model, DATA)
     assert proof.primal <= 30.0 * (1 + 1e-12)  # not worse than w = 0
     assert np.isfinite(model.intercept_).all()
@@ -82,14 +82,14 @@ def test_time_limit(case):
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         model.fit(DATA.X, case.y(DATA), **case.extra(DATA))
     assert time.perf_counter() - begin < 1.0
-    assert model.result_.status is Status.TIME_LIMIT
+    assert model.results_[0].status is Status.TIME_LIMIT
     assert 1 <= model.n_iter_ <= 7
     case.assert_certified(model, DATA)
 
 
 def test_zero_tolerance_ends_at_the_limit_of_precision(case):
     model = fit_quietly(case, tol=0.0, C=10.0)
-    assert model.result_.status in (Status.CONVERGED, Status.NUMERICALLY_LIMITED)
+    assert model.results_[0].status in (Status.CONVERGED, Status.NUMERICALLY_LIMITED)
     case.assert_certified(model, DATA)
     assert model.certificate_.relative_gap <= 1e-9
 
@@ -153,7 +153,7 @@ def test_the_callback_gets_every_iteration_with_its_problem(case):
     model = case.fit(DATA, callback=seen.append)
     assert {record.problem for record in seen} == {label_of(case)}
     assert [(r.number, r.primal, r.dual) for r in seen] == [
-        (r.number, r.primal, r.dual) for r in model.result_.trace
+        (r.number, r.primal, r.dual) for r in model.results_[0].trace
     ]
     np.testing.assert_array_equal(model.coef_, case.fit(DATA).coef_)
 
@@ -162,7 +162,7 @@ def test_the_callback_can_stop_the_fit(case):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # who stops a fit knows that it has not converged
         model = case.fit(DATA, tol=1e-9, callback=lambda record: record.number == 3)
-    assert model.result_.status is Status.STOPPED
+    assert model.results_[0].status is Status.STOPPED
     assert model.n_iter_ == 3
     case.assert_certified(model, DATA)
     assert len(model.predict(DATA.X)) == 200
@@ -207,7 +207,7 @@ def test_an_interrupt_keeps_the_best_model(case):
             model.fit(DATA.X, case.y(DATA), **case.extra(DATA))
     except KeyboardInterrupt:  # would end pytest, not the test
         pytest.fail("the interrupt threw the model away")
-    assert model.result_.status is Status.INTERRUPTED
+    assert model.results_[0].status is Status.INTERRUPTED
     assert model.n_iter_ == 5
     case.assert_certified(model, DATA)
     same = fit_quietly(case, tol=1e-9, max_iter=5)
@@ -256,7 +256,7 @@ def test_an_interrupt_anywhere_leaves_a_consistent_model(case):
             lost.append(at)
             continue
         case.assert_certified(model, DATA)
-        assert model.result_.status is Status.INTERRUPTED
+        assert model.results_[0].status is Status.INTERRUPTED
         assert model.certificate_.dual <= whole.certificate_.primal * (1 + 1e-9)
     assert not lost, f"models lost of interrupts at calls {lost} of {counter.calls}"
 
@@ -284,7 +284,7 @@ SCRIPT = """
     except KeyboardInterrupt:
         print("lost")
         raise SystemExit(1)
-    print(time.time(), model.result_.status.value, np.isfinite(model.decision_function(X)).all())
+    print(time.time(), model.results_[0].status.value, np.isfinite(model.decision_function(X)).all())
 """
 
 

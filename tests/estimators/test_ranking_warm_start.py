@@ -27,7 +27,7 @@ def assert_same_optimum(warm, case, data: Data) -> None:
     """A warm fit ends where a cold one ends, and proves it."""
     cold = fit_again(clone(warm), case, data)
     case.assert_certified(warm, data, known=cold.certificate_.primal)
-    assert warm.result_.status is Status.CONVERGED
+    assert warm.results_[0].status is Status.CONVERGED
     assert warm.certificate_.primal <= cold.certificate_.primal * (1 + 2 * TOL)
     assert cold.certificate_.dual <= warm.certificate_.primal * (1 + 1e-9)
 
@@ -138,7 +138,7 @@ def test_other_parameters(model, change):
     model.fit(data.X, y, **extra)
     model.set_params(**change).fit(data.X, y, **extra)
     cold = clone(model).fit(data.X, y, **extra)
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     assert model.certificate_.dual <= cold.certificate_.primal * (1 + 1e-9)
     assert model.certificate_.primal <= cold.certificate_.primal * (1 + 2 * TOL)
     assert cold.certificate_.dual <= model.certificate_.primal * (1 + 1e-9)

@@ -66,7 +66,7 @@ CASES = {
     "linear sparse": Case(lambda: LinearSVC(loss="logistic", random_state=3), sparse, y == "yes"),
     "linear many features": Case(lambda: LinearSVC(C=0.01), np.tile(X, 60), three * 2.0),
     "measure": Case(lambda: MeasureSVC("f1"), X, y),
-    "measure at k": Case(lambda: MeasureSVC("precision_at_k", k=5, C=10), X, y),
+    "measure at k": Case(lambda: MeasureSVC("precision_at_k", k=5, C=0.1), X, y),
     "rank": Case(RankSVM, X, X[:, 0].round(1)),
     "ordinal": Case(OrdinalSVC, X, three),
     "rbf": Case(SVC, X, y),

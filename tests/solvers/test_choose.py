@@ -310,8 +310,8 @@ def test_the_default_agrees_with_ocas(text, table):
         )
         assert ours.certificate_.dual <= ocas.certificate_.primal * (1 + 1e-12)
         assert ocas.certificate_.dual <= ours.certificate_.primal * (1 + 1e-12)
-    assert "passes" in LinearSVC(C=0.1).fit(*text).result_.timings
-    assert "newton" in LinearSVC(C=0.1).fit(*table).result_.timings
+    assert "passes" in LinearSVC(C=0.1).fit(*text).results_[0].timings
+    assert "newton" in LinearSVC(C=0.1).fit(*table).results_[0].timings
 
 
 @pytest.mark.parametrize("loss", LOSSES)

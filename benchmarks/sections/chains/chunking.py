@@ -56,6 +56,6 @@ def run(report: Report) -> None:
                 "seconds": wall,
                 "cpu_seconds": cpu,
                 "tokens_per_second": rate,
-                **tagger.result_.as_dict(),
+                **tagger.results_[0].as_dict(),
             }
             report.add(case, [at_least(f"F1 ≥ {LEAST_F1}", f1, LEAST_F1)], f"C={C:g}")

@@ -127,7 +127,7 @@ def _fit(report: Report, train: Sequences, test: Sequences, case: Case) -> dict[
         "test_error": float(np.mean(guess != test.y)),
         "train_error": 1.0 - tagger.score(train.X, train.y, lengths=train.lengths),
         "letters_per_second": len(guess) / predicted,
-        **tagger.result_.as_dict(),
+        **tagger.results_[0].as_dict(),
     }
     if case.kernel:
         found |= {name: getattr(tagger, f"{name}_") for name in KERNEL_NAMES}

@@ -118,7 +118,7 @@ def _fit(client: Any, path: Path, C: float, workers: int) -> dict[str, Any]:
         "features": dataset.n_features,
         "values": dataset.blocks(1).numbers,
         "workers": workers,
-        "cuts": float(np.mean([record.cuts for record in fitted.result_.trace])),
+        "cuts": float(np.mean([record.cuts for record in fitted.results_[0].trace])),
         "arrays": answer_arrays(dataset.n_rows, blocks, workers),
         "sent_per_iteration": counted["sent_bytes"] / counted["n_iter"],
         "received_per_iteration": counted["received_bytes"] / counted["n_iter"],

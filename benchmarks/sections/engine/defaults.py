@@ -71,7 +71,7 @@ def _case(report: Report, data: DataSet, C: float) -> dict[str, Any]:
         "C": C,
         "seconds": mine,
         "relative_gap": certificate.relative_gap,
-        "status": ours[-1].result_.status.value,
+        "status": ours[-1].results_[0].status.value,
         "peer_seconds": peer_seconds,
         "peer_excess": excess,
         "regret": mine / peer_seconds if excess <= TOL else None,

@@ -104,8 +104,8 @@ def _case(report: Report, split: Split, settings: dict[str, Any], best: Any, lab
 def _run(report: Report, split: Split, **options: Any) -> dict[str, Any]:
     kept: list[Any] = []
     found = fit_and_record(report, split, limit=LIMIT, train_error=False, keep=kept, **options)
-    found["trace"] = thin_trace(kept[0].result_, TRACE_POINTS)
-    found["whole_trace"] = kept[0].result_.trace
+    found["trace"] = thin_trace(kept[0].results_[0], TRACE_POINTS)
+    found["whole_trace"] = kept[0].results_[0].trace
     return found
 
 

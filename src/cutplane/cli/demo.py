@@ -106,7 +106,7 @@ def _run(args: argparse.Namespace, folder: Path) -> int:
     sys.stdout.flush()
     ours = _fit_cutplane(data, args.C)
     theirs = _fit_sklearn(data, args.C, args.seed)
-    result: SolveResult = ours.model.result_
+    result: SolveResult = ours.model.results_[0]
     majority = float(np.mean(data.test_labels == "another"))
     _print_comparison(ours, theirs, result.certificate.dual, majority)
     with waiting("drawing"):

@@ -164,8 +164,7 @@ def chain_rows(table: Table, y: np.ndarray) -> Any:
 
 def results_of(model: Any) -> tuple[SolveResult, ...]:
     """The results of a fitted model's problems."""
-    results = model.result_
-    return tuple(results) if isinstance(results, list) else (results,)
+    return tuple(model.results_)
 
 
 # -- what is said -------------------------------------------------------------

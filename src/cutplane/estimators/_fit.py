@@ -622,11 +622,9 @@ def _ignore(record: Iteration) -> None:
 
 def store_results(model: Any, results: list[SolveResult]) -> None:
     """Set the attributes that tell of a fit: the same for one problem and for many."""
-    one = len(results) == 1
-    model.result_ = results[0] if one else results
-    model.certificate_ = (
-        results[0].certificate if one else [result.certificate for result in results]
-    )
+    model.results_ = results
+    model.certificates_ = [result.certificate for result in results]
+    model.certificate_ = sum_of(model.certificates_)
     model.n_iter_ = max(result.n_iter for result in results)
 
 

@@ -174,5 +174,4 @@ class KernelParts(StructuredModel):
         """
         check_is_fitted(self)
         samplings = [NOT_SAMPLED] if self.kernel is None else self._samplings
-        assert isinstance(self.result_, SolveResult)
-        return sampling_bounds(samplings, [self.result_], confidence)[0]
+        return sampling_bounds(samplings, self.results_, confidence)[0]

@@ -130,8 +130,8 @@ class ChainTagger(KernelParts):
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above. ``kind`` is 'estimated'
         if cuts were sampled, and 'withheld' if the kernel is not positive semidefinite.
-    result_ : SolveResult
-        The certificate with status, trace and timings.
+    certificates_, results_ : list of Certificate, list of SolveResult
+        With one entry: that certificate, and the same with status, trace and timings.
 
     See Also
     --------

@@ -110,14 +110,18 @@ class SVC(ClassifierMixin, KernelMachine):
         For the linear kernel; not to be changed. Sparse if X was.
     classes_ : ndarray, shape (n_classes,)
     class_weight_ : ndarray, shape (n_classes,)
-    n_iter_ : ndarray of int32, shape (n_problems,)
-    certificate_ : Certificate or list of Certificate
-        In the objective above, one per problem, verified in double precision with all rounding
-        taken off. ``kind`` is 'exact' if the kernel's form, or a factorisation of up to 2,000 rows,
-        proves it positive semidefinite; 'withheld', and the gap infinite, if it is not; else
-        'conditional'.
-    result_ : SolveResult or list of SolveResult
-        The same with status, trace and timings; ``w`` holds the dual variables y·α.
+    n_iter_ : int
+        Iterations; the most of any problem.
+    certificate_ : Certificate
+        In the objective above, verified in double precision with all rounding taken off; with
+        several problems of the sum of theirs. ``kind`` is 'exact' if the kernel's form, or a
+        factorisation of up to 2,000 rows, proves it positive semidefinite; 'withheld', and the gap
+        infinite, if it is not; else 'conditional'.
+    certificates_ : list of Certificate
+        One per problem, in the order of ``intercept_``.
+    results_ : list of SolveResult
+        One per problem: the certificate with status, trace and timings; ``w`` holds the dual
+        variables y·α.
     fit_status_ : int
         0 if all problems converged.
     shape_fit_ : tuple of int

@@ -83,8 +83,9 @@ class SVR(RegressorMixin, _SingleProblem):
     n_iter_ : int
     certificate_ : Certificate
         In the objective above.
-    result_ : SolveResult
-        ``w`` holds α, then −α*.
+    certificates_, results_ : list of Certificate, list of SolveResult
+        With one entry: that certificate, and the same with status, trace and timings; ``w`` holds
+        α, then −α*.
     fit_status_ : int
         0 if the fit converged.
     shape_fit_ : tuple of int
@@ -222,7 +223,8 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
     n_iter_ : int
     certificate_ : Certificate
         In the objective above, which is negative.
-    result_ : SolveResult
+    certificates_, results_ : list of Certificate, list of SolveResult
+        With one entry: that certificate, and the same with status, trace and timings.
     fit_status_ : int
         0 if the fit converged.
     shape_fit_ : tuple of int

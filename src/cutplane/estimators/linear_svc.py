@@ -113,12 +113,14 @@ class LinearSVC(ClassifierMixin, LinearModel):
     intercept_ : ndarray, shape (1,) or (n_classes,)
     classes_ : ndarray, shape (n_classes,)
     n_iter_ : int
-        Iterations; the most of any class for one-vs-rest.
-    certificate_ : Certificate or list of Certificate
-        ``primal, dual, gap, relative_gap, kind`` in the objective above; one per
-        class for one-vs-rest with more than two classes.
-    result_ : SolveResult or list of SolveResult
-        The same with status, trace and timings.
+        Iterations; the most of any problem.
+    certificate_ : Certificate
+        ``primal, dual, gap, relative_gap, kind`` of the objective above. For one-vs-rest with more
+        than two classes that of the sum of all problems' objectives.
+    certificates_ : list of Certificate
+        One per problem: one, or one per class for one-vs-rest.
+    results_ : list of SolveResult
+        One per problem: the certificate with status, trace and timings.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         If X had string column names.

@@ -89,14 +89,14 @@ max_iter
     Cs_ : ndarray, shape (n_Cs,)
     scores_ : ndarray, shape (n_folds, n_Cs)
         Of the held-out rows.
-    certificates_ : list of list of list of Certificate
+    fold_certificates_ : list of list of list of Certificate
         By fold, by C, by problem.
     n_iters_ : ndarray, shape (n_folds, n_Cs)
     best_score_ : float
         Mean score at ``C_``.
     best_estimator_ : LinearSVC
         Fitted to all rows.
-    coef_, intercept_, n_iter_, certificate_, result_
+    coef_, intercept_, n_iter_, certificate_, certificates_, results_
         Of ``best_estimator_``.
     classes_ : ndarray, shape (n_classes,)
     n_features_in_ : int
@@ -210,7 +210,7 @@ max_iter
             paths, scores = self._run_folds(held, Cs, folds, own_seeds, scorer)
             self.Cs_ = Cs
             self.scores_ = np.array(scores)
-            self.certificates_: list[list[list[Certificate]]] = [p.certificates for p in paths]
+            self.fold_certificates_: list[list[list[Certificate]]] = [p.certificates for p in paths]
             self.n_iters_ = np.array([path.n_iters for path in paths])
             best = self._best()
             self.C_, self.best_score_ = float(Cs[best]), float(np.mean(self.scores_[:, best]))
@@ -361,7 +361,8 @@ max_iter
         results = model._fit_linear(data, rows.matrix, form, problems, settings, start)
         self.best_estimator_ = model
         self.coef_, self.intercept_, self.n_iter_ = model.coef_, model.intercept_, model.n_iter_
-        self.certificate_, self.result_ = model.certificate_, model.result_
+        self.certificate_, self.certificates_ = model.certificate_, model.certificates_
+        self.results_ = model.results_
         return results
 
     # -- prediction -----------------------------------------------------------

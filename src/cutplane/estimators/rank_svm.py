@@ -70,8 +70,8 @@ class RankSVM(LinearModel):
         ``primal, dual, gap, relative_gap, kind`` of the objective above.
     risk_certificate_ : Certificate
         The same divided by C·m: in units of the fraction of swapped pairs.
-    result_ : SolveResult
-        The certificate with status, trace and timings.
+    certificates_, results_ : list of Certificate, list of SolveResult
+        With one entry: that certificate, and the same with status, trace and timings.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         If X had string column names.

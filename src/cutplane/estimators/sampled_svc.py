@@ -110,13 +110,17 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
     n_kernel_values_ : int
         Computed in training.
     n_iter_ : int
-    certificate_ : Certificate or list of Certificate
-        In the objective above, one per problem. ``kind`` is 'estimated' where cuts were sampled:
-        the lower bound then holds approximately, and with ``method='constant'`` the objective is
-        an estimate, too. It is 'withheld' if the kernel is not positive semidefinite,
-        and 'conditional' if neither its form nor a factorisation proves that it is.
-    result_ : SolveResult or list of SolveResult
-        The same with status, trace and timings; ``w`` holds the coefficients of the rows.
+    certificate_ : Certificate
+        In the objective above; with several problems of the sum of theirs. ``kind`` is 'estimated'
+        where cuts were sampled: the lower bound then holds approximately, and with
+        ``method='constant'`` the objective is an estimate, too. It is 'withheld' if the kernel is
+        not positive semidefinite, and 'conditional' if neither its form nor a factorisation proves
+        that it is.
+    certificates_ : list of Certificate
+        One per problem.
+    results_ : list of SolveResult
+        One per problem: the certificate with status, trace and timings; ``w`` holds the
+        coefficients of the rows.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         If X had string column names.
@@ -341,8 +345,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         bound : float, or list of float with several problems
         """
         check_is_fitted(self)
-        results = self.result_ if isinstance(self.result_, list) else [self.result_]
-        bounds = sampling_bounds(self._samplings, results, confidence)
+        bounds = sampling_bounds(self._samplings, self.results_, confidence)
         return bounds if len(bounds) > 1 else bounds[0]
 
     # -- prediction -------------------------------------------------------------------

@@ -147,8 +147,8 @@ class StructuredSVM(KernelPairs):
         the problem says that its inference is not exact or cuts were sampled, and 'withheld', the
         gap infinite, if it says it is and turned out not to be, or if the kernel is not positive
         semidefinite.
-    result_ : SolveResult
-        The certificate with status, trace and timings.
+    certificates_, results_ : list of Certificate, list of SolveResult
+        With one entry: that certificate, and the same with status, trace and timings.
 
     See Also
     --------
