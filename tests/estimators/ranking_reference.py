@@ -236,8 +236,9 @@ def mass(y, weights=None, qid=None) -> float:
     weights = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
     if qid is None:
         return float(weights.sum())
-    pairs = all_pairs(y, qid, weights)
-    return float(weights[np.isin(qid, np.asarray(qid)[pairs.above])].sum())
+    y, qid = np.asarray(y), np.asarray(qid)
+    of_query = [(qid == q) & (weights > 0.0) for q in np.unique(qid)]
+    return float(sum(weights[rows].sum() for rows in of_query if len(np.unique(y[rows])) > 1))
 
 
 def objective(model, X, y, qid=None, weights=None) -> float:

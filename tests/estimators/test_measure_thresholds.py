@@ -291,12 +291,12 @@ def test_rows_without_weight_are_not_there(measure):
 
 
 @pytest.mark.parametrize("factor", [1e-3, 7.0])
-def test_only_ratios_of_weights_count_for_means(factor):
+def test_a_factor_on_all_weights_is_one_on_the_penalty(factor):
     data = make_data()
     weights = np.random.default_rng(0).random(200)
     for measure in ("roc_auc", "error_rate"):
         one = MeasureSVC(measure, tol=1e-7).fit(data.X, data.labels, sample_weight=weights)
-        two = MeasureSVC(measure, tol=1e-7)
+        two = MeasureSVC(measure, C=1.0 / factor, tol=1e-7)
         two.fit(data.X, data.labels, sample_weight=factor * weights)
         assert one.certificate_.primal == pytest.approx(two.certificate_.primal, rel=2e-7)
 

@@ -115,7 +115,7 @@ WRONG = [(name, value) for name, values in BAD.items() for value in values]
 @pytest.mark.parametrize("case", [CASES[0], CASES[6], CASES[9]], ids=case_name)
 def test_bad_values_are_named(case, name, value):
     with pytest.raises(ValueError, match=rf"\b{name}\b") as error:
-        case.fit(DATA, **{name: value})
+        case.make(**{name: value}).fit(DATA.X, case.y(DATA), **case.extra(DATA))
     assert repr(value) in str(error.value)
 
 
@@ -284,7 +284,8 @@ SCRIPT = """
     except KeyboardInterrupt:
         print("lost")
         raise SystemExit(1)
-    print(time.time(), model.results_[0].status.value, np.isfinite(model.decision_function(X)).all())
+    status = model.results_[0].status.value
+    print(time.time(), status, np.isfinite(model.decision_function(X)).all())
 """
 
 
