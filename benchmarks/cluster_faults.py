@@ -107,7 +107,7 @@ class Problem:
     def outcome(self, kind: str) -> Outcome:
         """Without cluster, computed once."""
         if kind not in self.expected:
-            self.expected[kind] = Outcome.of(self.fit(kind, executor=1))
+            self.expected[kind] = Outcome.of(self.fit(kind, n_jobs=1))
         return self.expected[kind]
 
 
@@ -336,7 +336,7 @@ def _fail(cluster: ProcessCluster, problem: Problem, name: str, victims: dict[in
             raise AssertionError(f"{name}: the fit ended without an error")
         record.seconds, record.error_seconds = end - begin, end - moment[0]
         shutil.copy(checkpoint.path, copy.path)
-        local = problem.fit("hinge", checkpoint=checkpoint, executor=1).results_[0]
+        local = problem.fit("hinge", checkpoint=checkpoint, n_jobs=1).results_[0]
         record.same = _agree(local.certificate, expected)
         if whole is not None:
             cluster.fill_up()

@@ -195,7 +195,7 @@ def one_cut_off(loopback: bool = False) -> dict[str, Any]:
 def _alone(folder: Path) -> tuple[Any, tuple[Any]]:
     from cutplane import LinearSVC, open_dataset
 
-    model = LinearSVC(1.0, tol=1e-4, solver="ocas", fit_intercept=False, executor=1)
+    model = LinearSVC(1.0, tol=1e-4, solver="ocas", fit_intercept=False, n_jobs=1)
     return model, (open_dataset(folder),)
 
 

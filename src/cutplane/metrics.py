@@ -36,12 +36,12 @@ from ._metrics import (
 )
 
 __all__ = [
-    "kendall_tau",
     "ndcg_score",
     "ndcg_scorer",
     "prbep",
     "precision_at_k",
     "recall_at_k",
+    "somers_d",
     "swapped_pairs",
     "swapped_pairs_scorer",
 ]
@@ -182,7 +182,7 @@ def swapped_pairs(
     return float(np.mean(wrong[counted] / comparable[counted]))
 
 
-def kendall_tau(
+def somers_d(
     y_true: ArrayLike,
     y_score: ArrayLike,
     *,
@@ -190,12 +190,11 @@ def kendall_tau(
     average: str = "pairs",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Kendall's τ over the comparable pairs: (#in order − #swapped) / #comparable.
+    """Somers' D of the scores given the targets: (#in order − #swapped) / #comparable pairs.
 
-    Pairs of equal targets are left out, pairs of equal scores count in the
-    denominator only: 1 − 2·:func:`swapped_pairs`, or Somers' D of the scores given
-    the targets. Without ties it is Kendall's τ. Goodman and Kruskal's γ leaves tied
-    scores out; τ-b divides by √(comparable · pairs of different scores).
+    Pairs of equal targets are left out, pairs of equal scores count in the denominator only:
+    1 − 2·:func:`swapped_pairs`. Without ties it is Kendall's τ. Goodman and Kruskal's γ leaves
+    tied scores out; τ-b divides by √(comparable · pairs of different scores).
 
     Parameters
     ----------
@@ -204,13 +203,13 @@ def kendall_tau(
 
     Returns
     -------
-    tau : float
+    d : float
         In [−1, 1], 1 is best.
 
     Examples
     --------
-    >>> from cutplane.metrics import kendall_tau
-    >>> kendall_tau([1, 2, 3, 4], [0.1, 0.3, 0.2, 0.4])
+    >>> from cutplane.metrics import somers_d
+    >>> somers_d([1, 2, 3, 4], [0.1, 0.3, 0.2, 0.4])
     0.666666...
     """
     swapped = swapped_pairs(y_true, y_score, qid=qid, average=average, sample_weight=sample_weight)

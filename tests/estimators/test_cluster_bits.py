@@ -81,7 +81,7 @@ def serial(folders):
     def find(case):
         if case not in known:
             dataset = open_dataset(folders[3 if case in THREE else 2])
-            known[case] = outcome(with_solver(case, executor=1), dataset.rows(), dataset.y)
+            known[case] = outcome(with_solver(case, n_jobs=1), dataset.rows(), dataset.y)
         return known[case]
 
     return find

@@ -80,7 +80,7 @@ def close_worker(cluster):
 def test_the_same_bits_as_here(client, data, settings):
     settings = {**SETTINGS, **settings}
     here = ChainTagger(n_jobs=1, **settings).fit(*data)
-    same(ChainTagger(executor=2, **settings).fit(*data), here)
+    same(ChainTagger(n_jobs=2, **settings).fit(*data), here)
     there = ChainTagger(executor=client, **settings).fit(*data)
     same(there, here)
     timings = there.results_[0].timings

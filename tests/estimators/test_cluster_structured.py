@@ -248,7 +248,7 @@ def test_a_module_that_workers_lack(client, data):
 def test_executors_that_are_none(data):
     with pytest.raises(ValueError, match="executor must be None"):
         StructuredSVM(Matching(), executor="tcp://nowhere:1").fit(*data)
-    model = StructuredSVM(Matching(), executor=2, **SETTINGS)
+    model = StructuredSVM(Matching(), n_jobs=2, **SETTINGS)
     assert model._processes() == 2
     nobody = DaskCluster("tcp://127.0.0.1:1")
     for kernel in ("rbf", "pairs"):

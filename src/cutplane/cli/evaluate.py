@@ -45,7 +45,7 @@ TITLES = {
     "ndcg": "NDCG",
     "ndcg@10": "NDCG@10",
     "swapped_pairs": "swapped",
-    "kendall_tau": "tau",
+    "somers_d": "Somers' D",
     "token_accuracy": "tokens",
     "sequence_accuracy": "sequences",
     "inside": "inside",

@@ -53,7 +53,7 @@ NAMES = {
         "macro_f1",
     ),
     Task.GRADES: ("mae", "accuracy", "swapped_pairs"),
-    Task.RANKING: ("ndcg@10", "ndcg", "swapped_pairs", "kendall_tau"),
+    Task.RANKING: ("ndcg@10", "ndcg", "swapped_pairs", "somers_d"),
     Task.VALUES: ("mae", "rmse", "r2"),
     Task.NOVELTY: ("inside", "accuracy", "precision", "recall", "f1", "roc_auc"),
     Task.SEQUENCES: ("token_accuracy", "sequence_accuracy"),
@@ -262,7 +262,7 @@ def _ranking(truth: np.ndarray, answers: Answers, qid: np.ndarray | None) -> Mea
             values[name] = float(ndcg_score(truth, answers.scores, qid=qid, k=k, gains=gains))
     swapped = _swapped(truth, answers.scores, qid)
     values["swapped_pairs"] = swapped
-    values["kendall_tau"] = None if swapped is None else 1.0 - 2.0 * swapped
+    values["somers_d"] = None if swapped is None else 1.0 - 2.0 * swapped
     return Measured(values, facts={"queries": 1 if qid is None else len(np.unique(qid))})
 
 

@@ -31,6 +31,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,11 @@ class Settings:
         if max_iter is not None:
             check_integer("max_iter", max_iter, at_least=1)
         check_n_jobs(model.n_jobs)
+        if isinstance(executor := getattr(model, "executor", None), Integral):
+            raise ValueError(
+                f"executor must be None or a cluster, got {executor!r}; for threads give "
+                f"n_jobs={executor!r}"
+            )
         check_executor(model)
         warm_start = check_flag("warm_start", getattr(model, "warm_start", False))
         if not isinstance(model.verbose, bool):

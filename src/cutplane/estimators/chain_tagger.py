@@ -252,7 +252,7 @@ class ChainTagger(KernelParts):
         check_flag("boundaries", self.boundaries)
         if self.kernel is not None and is_cluster(self.executor):
             raise ValueError(
-                "executor: with a kernel all runs on this machine; give a number of threads, or "
+                "executor: with a kernel all runs on this machine; leave it out, or "
                 "train with kernel=None"
             )
         if check_integer("order", self.order, at_least=1) > 2:

@@ -83,12 +83,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
     time_limit : float or None, default=None
         Seconds per fit.
     n_jobs : int or None, default=None
-        Threads; None for all cores that the process may use. The result does not
+        Threads; −1 or None for all cores that the process may use. The result does not
         depend on it, to the last bit.
-    executor : int, dask.distributed.Client, DaskCluster or None, default=None
-        Who runs the fit: a number of threads, as ``n_jobs``, or the workers of a Dask cluster, to
-        which the rows go. The result is the same, to the last bit; solvers are ``ocas`` and
-        ``cpa``, and ``auto`` is ``ocas`` then.
+    executor : dask.distributed.Client, DaskCluster or None, default=None
+        A Dask cluster whose workers run the fit; the rows go to them. The result is the same, to
+        the last bit; solvers are ``ocas`` and ``cpa``, and ``auto`` is ``ocas`` then.
     warm_start : bool, default=False
         Start from the previous ``coef_`` and, if data and weights are the same, from
         the cuts that were active there: then another C costs few iterations.

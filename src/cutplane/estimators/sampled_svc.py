@@ -73,9 +73,9 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         Factors on C by class.
     tol : float, default=1e-3
         Gap at which to stop, in the unit of ``stopping``.
-    stopping : {'epsilon', 'relative', 'absolute'}, default='epsilon'
-        ``epsilon``: gap ≤ tol·C·Σ weights, the paper's rule. ``relative``: gap ≤ tol·objective.
-        ``absolute``: gap ≤ tol.
+    stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
+        ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
+        gap ≤ C·(sum of weights)·tol, the paper's rule.
     passes : int, default=4
         Samples in a row that must show no violation before the constant-time method ends.
     max_basis : int or None, default=None
@@ -154,7 +154,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         multi_class: str = "ovr",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
-        stopping: str = "epsilon",
+        stopping: str = "relative",
         passes: int = 4,
         max_basis: int | None = None,
         max_iter: int | None = None,

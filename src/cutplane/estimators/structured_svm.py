@@ -246,7 +246,7 @@ class StructuredSVM(KernelPairs):
         form = LINEAR if self.kernel is None else form
         if form != LINEAR and is_cluster(self.executor):
             raise ValueError(
-                "executor: with a kernel all runs on this machine; give a number of processes, "
+                "executor: with a kernel all runs on this machine; leave it out, "
                 "or train with kernel=None"
             )
         check_problem(self.problem, self.rescaling, form)
