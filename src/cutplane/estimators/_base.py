@@ -15,6 +15,7 @@ from .._checks import check_choice, check_flag, check_integer, check_n_jobs, che
 from ..bundle import StopRule
 from ..data import BlockedMatrix, as_blocks
 from ..data.dataset import Dataset
+from ..data.sparse import check_sparse
 from ..exec import make_executor
 from ..oracles.remote import RemoteMatrix
 from ..result import Iteration, SolveResult
@@ -95,6 +96,7 @@ class LinearModel(CallbackSupportMixin, WithExecutor, BaseEstimator):
             return X, training_dataset(self, X, y, **options)
         if is_stored(X):
             return training_collection(self, X, y)
+        check_sparse(X)
         return validate_data(
             self, X, y, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS, **options
         )
@@ -235,6 +237,7 @@ class LinearModel(CallbackSupportMixin, WithExecutor, BaseEstimator):
         if isinstance(X, Dataset):
             check_test_dataset(self, X)
         else:
+            check_sparse(X)
             X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=FLOATS)
         return self._scores_of(as_blocks(X, compact=False))
 

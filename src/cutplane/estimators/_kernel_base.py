@@ -23,6 +23,7 @@ from .._checks import (
     plain,
 )
 from ..data import as_blocks
+from ..data.sparse import check_sparse
 from ..dual import DualSettings
 from ..exec import Executor
 from ..kernels import Kernel
@@ -99,6 +100,7 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
 
         A precomputed kernel is checked and made dense.
         """
+        check_sparse(X)
         checked = validate_data(
             self, X, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS, **options
         )
@@ -206,6 +208,7 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
 
     def _test_data(self, X: Any) -> Any:
         check_is_fitted(self)
+        check_sparse(X)
         X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=FLOATS)
         if self.kernel == "precomputed" and scipy.sparse.issparse(X):
             return X.toarray()

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._checks import check_flag
 from ..data import BlockedMatrix
+from ..data.sparse import check_sparse
 from ..exec import make_executor
 from ..oracles.remote import RemoteMatrix
 from ..result import Certificate, Iteration, SolveResult
@@ -190,6 +191,7 @@ max_iter
         given = X
         y, sample_weight = own_columns(X, y, sample_weight)
         if not (stored := is_stored(X)):
+            check_sparse(X)
             X, y = validate_data(
                 self, X, y, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS
             )
