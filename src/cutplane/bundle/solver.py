@@ -33,6 +33,9 @@ from ..result import Certificate, Iteration, SolveResult, Status
 
 # Without progress beyond rounding in this many iterations there will be none.
 STALLED_ITERATIONS = 20
+# The part of the gap that this many iterations must close: at a slower pace a thousand million of
+# them would not halve it. So it is where rounding makes steps that look like progress.
+CREEPING = 1e-8
 # Relative to the objective, what rounding may do to it.
 ROUNDING = 1e-14
 # Proofs in a row that may fail, and by how much one must bring the gap down to count anew.
@@ -339,7 +342,7 @@ class IterativeSolver(ABC):
         if len(self.trace) <= STALLED_ITERATIONS:
             return False
         before, now = self.trace[-1 - STALLED_ITERATIONS], self.trace[-1]
-        return before.gap - now.gap <= ROUNDING * now.primal
+        return before.gap - now.gap <= max(ROUNDING * now.primal, CREEPING * now.gap)
 
     def _converged(self, record: Iteration) -> bool:
         return self.stop.converged(record.primal, record.dual, self.C)

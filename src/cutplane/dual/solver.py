@@ -33,6 +33,7 @@ from ..result import SolveResult, Status
 from .active import Absent, ActiveSet, row_sums
 from .cache import RowCache
 from .curvature import Definiteness, definiteness, looks_indefinite
+from .interior import factor_columns, factor_of, interior_point
 from .pace import Pace
 from .problem import DualProblem
 from .records import DualIteration, DualPoint, DualSettings, Observer, certificate_of
@@ -126,7 +127,7 @@ class DualSolver:
         self._least_curvature = np.inf
         self._state: _State | None = None
         self._mass = problem.mass
-        self._pace = Pace(len(problem), settings.max_iter)
+        self._pace = Pace(len(problem), factor_columns(self._exact), settings.max_iter)
         self._part = 1.0  # of the tolerance that is to be kept before a point is verified
         self._failures = 0
         self._known: Definiteness | None = None
@@ -212,6 +213,10 @@ class DualSolver:
                     return status
                 stalled, least = 0, np.inf
                 continue
+            if self._pace.slow():
+                self._jump()
+                previous, history = previous[:0], np.zeros(len(self._problem), dtype=np.int64)
+                continue
             chosen = self._choose(g, beta, previous)
             goal = self._goal(violation, gap, primal)
             self._state = self._optimise(chosen, g, beta, violation, goal)
@@ -231,6 +236,25 @@ class DualSolver:
             if settings.shrinking and self._size < len(self._problem):
                 loops.count_positive(g, beta, active.lower, active.upper, bias, history)
                 previous, history = self._shrink(previous, history)
+
+    def _jump(self) -> None:
+        """Go where the interior point method leads, if that is better."""
+        assert self._state is not None and self._known is not None
+        if self._state.absent:
+            self._restore()
+        if self._known.kind == "withheld":
+            return
+        settings = self._settings
+        factor = factor_of(self._exact, settings.cache_bytes)
+        if factor is None:
+            return
+        beta = interior_point(factor, self._problem, self._started + settings.time_limit)
+        self._pace.tried()
+        if beta is None:
+            return
+        state = self._first_state(balanced(self._problem, beta))
+        if state.value < self._state.value:
+            self._state = state
 
     def _due(self) -> bool:
         """Whether this iteration is looked at and told of: of small sets not every one is."""
