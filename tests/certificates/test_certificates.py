@@ -39,6 +39,7 @@ ONCE_WRONG = [
     "SampledCutSVC-1011",
     "MeasureSVC-398",
     "SVC-409",
+    "SVC-410",
     "SVC-3015",
 ]
 DEFAULT = [f"{kind}-{number}" for kind in QUICK for number in range(EACH)] + ONCE_WRONG

@@ -182,7 +182,7 @@ class DualSolver:
         previous = np.empty(0, dtype=np.int64)
         history = np.zeros(len(self._state.active), dtype=np.int64)
         seen = np.empty(4)
-        stalled, least = 0, np.inf
+        stalled, least, hopeless = 0, np.inf, False
         patience = min(STALL * -(-len(self._problem) // self._size), LONGEST_STALL)
         settings = self._settings
         by_violation = settings.stopping == "kkt"
@@ -197,7 +197,8 @@ class DualSolver:
             settled = not violation > (self._part * settings.tol if by_violation else 0.0)
             gap = self._gap(g, beta, bias) if self._due() or settled else np.inf
             stuck = stalled >= patience or not violation > 0.0
-            stuck |= gap < np.inf and self._pace.hopeless(gap)
+            hopeless = hopeless or (gap < np.inf and self._pace.hopeless(gap))
+            stuck |= hopeless  # also once all variables are back
             primal = gap - state.value
             reached = settings.reached(violation, gap, primal, self._mass, self._part)
             if np.isnan(gap) or reached or stuck:
