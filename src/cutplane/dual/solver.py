@@ -215,7 +215,9 @@ class DualSolver:
                 stalled, least = 0, np.inf
                 continue
             if self._pace.slow():
-                self._jump()
+                status = self._conclude(False) if self._jump() else None
+                if status is not None:
+                    return status
                 previous, history = previous[:0], np.zeros(len(self._problem), dtype=np.int64)
                 continue
             chosen = self._choose(g, beta, previous)
@@ -238,24 +240,26 @@ class DualSolver:
                 loops.count_positive(g, beta, active.lower, active.upper, bias, history)
                 previous, history = self._shrink(previous, history)
 
-    def _jump(self) -> None:
+    def _jump(self) -> bool:
         """Go where the interior point method leads, if that is better."""
         assert self._state is not None and self._known is not None
         if self._state.absent:
             self._restore()
         if self._known.kind == "withheld":
-            return
+            return False
         settings = self._settings
         factor = factor_of(self._exact, settings.cache_bytes)
         if factor is None:
-            return
+            return False
         beta = interior_point(factor, self._problem, self._started + settings.time_limit)
         self._pace.tried()
         if beta is None:
-            return
+            return False
         state = self._first_state(balanced(self._problem, beta))
-        if state.value < self._state.value:
-            self._state = state
+        if not state.value < self._state.value:
+            return False
+        self._state = state
+        return True
 
     def _due(self) -> bool:
         """Whether this iteration is looked at and told of: of small sets not every one is."""
