@@ -220,6 +220,11 @@ class KernelMatrix(ABC):
     amplification: float = 0.0
     relative: bool = False
 
+    @property
+    def linear_rows(self) -> np.ndarray | None:
+        """x with K = x·xᵀ in double precision, of linear kernels of dense rows."""
+        return None
+
     def offset(self, coef: np.ndarray, lack: float) -> Offset:
         """What Σ_k coef[k]·K(k, j) is short of the score of row j, for all j.
 
@@ -348,6 +353,13 @@ class ProductMatrix(KernelMatrix):
         if direct:  # t·exp(−t) and √t·exp(−t) are below ½
             return terms + 4.0 * float(np.sqrt(reach))
         return 4.0 * reach * terms + 8.0  # (|x| + |z|)² is at most four times the largest |x|²
+
+    @property
+    def linear_rows(self) -> np.ndarray | None:
+        points = self._left
+        if self._kernel.name != "linear" or isinstance(points, SparsePoints):
+            return None
+        return points.x if points.x.dtype == np.float64 else None
 
     def offset(self, coef: np.ndarray, lack: float) -> Offset:
         points = self._left

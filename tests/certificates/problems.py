@@ -491,7 +491,8 @@ def _svc_objectives(case: Case, C: float | None = None) -> list[Objective]:
         taken = (case.y == positive) | (case.y == negative) | (negative < 0)
         y = np.where(case.y == positive, 1.0, -1.0)
         cost = case.parameters["C"] * case.weights * taken
-        found.append(objectives.signed_rows(space, y, cost, "hinge", np.inf))
+        own = objectives.Kernel(space.values * np.outer(taken, taken), space.work)
+        found.append(objectives.signed_rows(own, y, cost, "hinge", np.inf))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -233,19 +234,49 @@ def test_iterations_of_all_stages_count(three):
 def test_a_stop_or_an_interrupt_in_any_stage(three):
     problem, oracle = three
     for last in ends_of_stages(oracle):
-        _, stopped = solve(oracle, relative=1e-12, observer=lambda r, n=last: r.number >= n)
+        stop = {"relative": 1e-12, "observer": lambda r, n=last: r.number >= n}
+        _, stopped = solve(problem.oracle(), **stop)  # an oracle remembers its last step
         assert (stopped.status, stopped.n_iter) == (Status.STOPPED, last)
 
         def interrupt(record, last=last):
             if record.number == last:
                 raise KeyboardInterrupt
 
-        _, result = solve(oracle, relative=1e-12, observer=interrupt)
+        _, result = solve(problem.oracle(), relative=1e-12, observer=interrupt)
         assert (result.status, result.n_iter) == (Status.INTERRUPTED, last)
         for end in (stopped, result):
             recomputed = problem.objective(end.w, end.bias, C)
             assert end.certificate.primal == pytest.approx(recomputed, rel=1e-10)
             assert end.certificate.primal <= end.trace[-1].primal * (1.0 + 1e-9)
+        np.testing.assert_array_equal(stopped.w, result.w)
+        assert stopped.certificate == result.certificate
+
+
+def test_a_stop_and_an_interrupt_give_the_same_model_where_rounding_decides():
+    """The last stage begins at the optimum, and finds points that are better by rounding alone."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1300, 125))
+    y = X @ rng.normal(size=125) + 0.5 * rng.normal(size=1300) > 0
+    settings = {"loss": "squared_hinge", "tol": 1e-12, "max_iter": 400}
+    with pytest.warns(UserWarning, match="precision"):
+        last = LinearSVC(**settings).fit(X, y).n_iter_
+
+    def ended(number, interrupt):
+        def callback(record):
+            if record.number == number and interrupt:
+                raise KeyboardInterrupt
+            return record.number == number
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return LinearSVC(**settings, callback=callback).fit(X, y)
+
+    for number in range(last - 3, last):
+        stopped, interrupted = ended(number, False), ended(number, True)
+        assert stopped.result_.status is Status.STOPPED
+        assert interrupted.result_.status is Status.INTERRUPTED
+        np.testing.assert_array_equal(stopped.coef_, interrupted.coef_)
+        assert stopped.certificate_ == interrupted.certificate_
 
 
 @every_way

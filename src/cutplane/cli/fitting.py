@@ -188,7 +188,9 @@ def certificate_line(fit: Fit) -> str:
 def describe_certificate(certificate: Certificate) -> str:
     """A certificate, and what there is to know about its kind."""
     if not math.isfinite(certificate.gap):
-        return f"objective {certificate.primal:.8g}, withheld: no bound is known"
+        known = math.isfinite(certificate.primal)
+        objective = f"objective {certificate.primal:.8g}" if known else "objective not known"
+        return f"{objective}, without a certificate: its distance from the optimum is not known"
     text = str(certificate)
     return f"{text}, estimated" if certificate.kind == "estimated" else text
 
@@ -214,10 +216,9 @@ def tell_ending(
     code : ExitCode
     """
     if status is not Status.CONVERGED:
-        goal = "" if asked is None else f", above the {format_percent(asked)} asked for"
-        print(
-            f"cutplane {command}: the solver {status.reason} at a gap of {format_percent(gap)}"
-            f"{goal}; {kept}",
-            file=sys.stderr,
-        )
+        where = "without a certificate"
+        if math.isfinite(gap):
+            goal = "" if asked is None else f", above the {format_percent(asked)} asked for"
+            where = f"at a gap of {format_percent(gap)}{goal}"
+        print(f"cutplane {command}: the solver {status.reason} {where}; {kept}", file=sys.stderr)
     return code_of(status)

@@ -17,6 +17,7 @@ import scipy.sparse
 
 from .blocks import Block, BlockedMatrix, MemoryBlocks, as_blocks
 from .parts import part_edges
+from .sparse import check_sparse
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ def clean(number: int, piece: Any) -> Any:
     if hasattr(piece, "to_numpy"):
         piece = piece.to_numpy()
     sparse = scipy.sparse.issparse(piece)
+    check_sparse(piece, where)
     X: Any = scipy.sparse.csr_array(piece) if sparse else np.asarray(piece)
     if X.ndim != 2:
         raise ValueError(f"{where} has {X.ndim} dimension(s), not 2")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..data import BlockedMatrix, as_blocks
 from ..data.dataset import Dataset
@@ -19,7 +19,7 @@ from ._callbacks import CallbackSupportMixin, FitTasks
 from ._cluster import WithExecutor, threads_of
 from ._fit import STOPPING, Attributes, Problem, Settings, solve, store_results
 from ._form import ModelForm
-from ._rows import FLOATS, check_test_dataset
+from ._rows import check_test_dataset, checked_rows
 
 # Relative to their size, scores closer than this differ by rounding.
 ROUNDING = 1e-10
@@ -146,7 +146,7 @@ class LinearModel(Estimator):
         if isinstance(X, Dataset):
             check_test_dataset(self, X)
         else:
-            X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=FLOATS)
+            X = checked_rows(self, X, reset=False)
         return self._scores_of(as_blocks(X, compact=False))
 
     def _scores_of(self, matrix: BlockedMatrix | RemoteMatrix) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_integer, check_number
 from ..data.blas import single_threaded_blas
@@ -21,7 +21,7 @@ from ..kernels import (
     check_precomputed,
     prediction_points,
 )
-from ._rows import FLOATS
+from ._rows import checked_rows
 
 # Kernel values that a thread holds at a time in prediction.
 BLOCK_VALUES = 1 << 20
@@ -41,9 +41,7 @@ def check_kernel(model: Any, kernels: Sequence[str] = KERNELS) -> None:
 
 def training_rows(model: Any, X: Any, **options: Any) -> Any:
     """Checked rows, or rows and y if ``options`` has a y; other options are validate_data's."""
-    checked = validate_data(
-        model, X, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS, **options
-    )
+    checked = checked_rows(model, X, **options)
     X = canonical_rows(model.kernel, checked[0] if "y" in options else checked)
     return (X, checked[1]) if "y" in options else X
 
@@ -62,7 +60,7 @@ def canonical_rows(kernel: Any, X: Any) -> Any:
 def rows_to_score(model: Any, X: Any) -> Any:
     """Checked rows to predict."""
     check_is_fitted(model)
-    X = validate_data(model, X, accept_sparse="csr", reset=False, dtype=FLOATS)
+    X = checked_rows(model, X, reset=False)
     if model.kernel == "precomputed" and scipy.sparse.issparse(X):
         return X.toarray()
     return X

@@ -20,6 +20,7 @@ from sklearn.utils.validation import validate_data
 from .._checks import check_weights, class_factors
 from ..data import BlockedMatrix
 from ..data.dataset import Dataset
+from ..data.sparse import check_sparse
 from ..oracles.remote import RemoteMatrix
 from ._cluster import blocks_for, is_stored, training_collection
 
@@ -82,11 +83,20 @@ def open_rows(
         sample_weight = checked.own_weights if sample_weight is None else sample_weight
         qid = checked.own_queries if qid is None else qid
     else:
-        checked, labels = validate_data(
-            model, X, y, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS, **options
-        )
+        checked, labels = checked_rows(model, X, y=y, **options)
     weights = check_weights(sample_weight, checked)
     return Rows(checked, labels, weights, sample_weight is not None, qid, model)
+
+
+def checked_rows(model: Any, X: Any, **options: Any) -> Any:
+    """Rows in memory as an array or CSR matrix, and y if ``options`` has one.
+
+    Other options are those of scikit-learn's ``validate_data``.
+    """
+    check_sparse(X)
+    return validate_data(
+        model, X, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS, **options
+    )
 
 
 def _dataset_labels(

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_flag, check_integer
 from ..data import as_blocks
+from ..data.sparse import check_sparse
 from ..exec import make_executor
 from ..result import Iteration
 from ..structured import chain
@@ -324,6 +325,7 @@ class ChainTagger(KernelParts):
         return (self._checked(rows, width) if rows.shape[0] else rows), starts
 
     def _checked(self, X: Any, width: int | None) -> Any:
+        check_sparse(X)
         rows = check_array(
             X,
             accept_sparse="csr",

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_flag
 from ..data import BlockedMatrix
@@ -28,7 +28,7 @@ from ..result import Certificate, Iteration, SolveResult
 from ._cluster import WithExecutor, is_stored, threads_of
 from ._fit import seeds, solve, warn_of
 from ._held_out import HeldOut, looks_at_predictions, takes_weights
-from ._rows import FLOATS, copy_features, encode_classes, open_rows, weigh_classes
+from ._rows import checked_rows, copy_features, encode_classes, open_rows, weigh_classes
 from .linear_path import LinearSVCPath, check_path, path_of
 from .linear_svc import LinearSVC
 
@@ -187,9 +187,7 @@ max_iter
         scorer = self._scorer()
         given = X
         if not (stored := is_stored(X)):
-            X, y = validate_data(
-                self, X, y, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS
-            )
+            X, y = checked_rows(self, X, y=y)
         elif not looks_at_predictions(scorer):
             raise ValueError(
                 f"scoring={self.scoring!r} gets the rows that a fold holds out, but those of a "

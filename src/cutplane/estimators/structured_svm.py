@@ -14,6 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_integer
+from ..data.sparse import check_sparse
 from ..exec import available_threads
 from ..result import Certificate, Iteration, SolveResult, Status
 from ..structured.examples import ProblemExamples
@@ -304,6 +305,7 @@ class StructuredSVM(KernelPairs):
         rows, counts = parts_of(self.problem_, 0, X)
         if rows.shape[0] == 0:
             return rows, counts
+        check_sparse(rows, "parts")
         rows = check_array(
             rows, accept_sparse="csr", dtype=FLOATS, estimator=self, input_name="parts"
         )
@@ -409,6 +411,7 @@ class StructuredSVM(KernelPairs):
 def _examples(name: str, values: Any) -> Any:
     """Examples as something that can be counted and sliced: a matrix stays one."""
     if scipy.sparse.issparse(values):
+        check_sparse(values, name)
         return values.tocsr()
     if isinstance(values, np.ndarray):
         return values
