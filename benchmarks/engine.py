@@ -11,7 +11,7 @@ from .command import Suite
 from .engine_solvers import PEERS
 from .sections.engine import SECTIONS
 
-SUITE = Suite("engine", __doc__.splitlines()[0], SECTIONS, tuple(PEERS))
+SUITE = Suite("engine", __doc__.splitlines()[0], SECTIONS, tuple(PEERS), resumable=("linear",))
 main = SUITE.main
 
 if __name__ == "__main__":

@@ -132,9 +132,57 @@ class Skglm:
         return Model(np.ravel(trained.coef_), 0.0), {}, None
 
 
+class ReHLine:
+    """ReHLine's classifier: coordinate descent on the dual of piecewise linear losses.
+
+    It takes dense rows only.
+    """
+
+    name = "ReHLine"
+    ours = False
+
+    def missing(self) -> str | None:
+        try:
+            importlib.import_module("rehline")
+        except ImportError:
+            return "ReHLine is left out: pip install rehline"
+        return None
+
+    def solves(self, problem: Problem) -> bool:
+        rows, features = problem.data.X.shape
+        return problem.loss == "hinge" and problem.bias != "free" and rows * features <= MOST_DENSE
+
+    def prepare(self, problem: Problem) -> np.ndarray:
+        X = problem.data.X
+        return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+
+    def train(self, problem: Problem, prepared: np.ndarray, effort: Effort) -> Any:
+        from rehline import plq_Ridge_Classifier
+
+        model = plq_Ridge_Classifier(
+            loss={"name": "svm"},
+            C=problem.C,
+            fit_intercept=problem.bias != "none",
+            max_iter=effort.max_iter or 1000,
+            tol=effort.tol or 1e-4,
+        )
+        return model.fit(prepared, problem.data.y)
+
+    def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
+        biased = problem.bias != "none"
+        b = float(np.ravel(trained.intercept_)[0]) if biased else 0.0
+        return Model(np.ravel(trained.coef_), b), {}, None
+
+
+# Numbers of a dense copy for peers that take nothing else.
+MOST_DENSE = 30_000_000
+
 PEERS: dict[str, Callable[[], Solver]] = {
     "scikit-learn": ScikitLearn,
+    "scikit-learn newton-cholesky": partial(ScikitLearn, "newton-cholesky"),
     "liblinear": Liblinear,
+    "liblinear, 2 threads": partial(Liblinear, 2),
+    "ReHLine": ReHLine,
     "SGDClassifier": StochasticGradient,
     "snapml": Snap,
     "snapml, 2 threads": partial(Snap, 2),

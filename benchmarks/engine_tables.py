@@ -152,32 +152,40 @@ def _at(case: Content, distance: str) -> str:
     return "–" if found is None else f"{found['mean']:.2f}, ahead in {found['ahead']}/{found['of']}"
 
 
-def _defaults(cases: list[Content]) -> str:
+def _linear(cases: list[Content]) -> str:
+    fits = [case for case in cases if "regret" in case]
     rows = [
         [
             case["what"],
-            seconds_text(case["seconds"]),
+            *(seconds_text(case["ours"][k]["median"]) if k in case["ours"] else "–" for k in "21"),
             f"{case['relative_gap']:.0e}",
-            seconds_text(case["peer_seconds"]),
-            f"{case['peer_excess']:.0e}",
-            "–" if case["regret"] is None else f"{case['regret']:.2f}",
+            case["best_peer"] or "none was good",
+            seconds_text(min(p["seconds"] for p in case["peers"] if p["seconds"] is not None))
+            if case["best_peer"]
+            else "–",
+            f"{case['regret']:.2f}" if case["best_peer"] else "< 0.1",
+        ]
+        for case in fits
+    ]
+    columns = ["fit with default settings", "2 threads, s", "1 thread, s", "certified gap"]
+    columns += ["best peer", "its time, s", "regret"]
+    spreads = [
+        [
+            case["what"].removeprefix("regret, "),
+            case["cases"],
+            f"{case['geometric_mean']:.2f}",
+            *(f"{case['quantiles'][q]:.2f}" for q in ("0.5", "0.75", "0.9", "0.95", "1.0")),
+            f"{100 * case['ahead']:.0f} %",
         ]
         for case in cases
-        if "peer_seconds" in case
+        if "quantiles" in case
     ]
-    columns = ["LinearSVC(C=…)", "s", "certified gap", "scikit-learn, s", "above the optimum"]
-    text = markdown([*columns, "regret"], rows)
-    for case in (c for c in cases if c["what"] == "regret"):
-        text += (
-            f"\n\nRegret where scikit-learn came within 1e-3 ({case['cases']} cases): geometric "
-            f"mean {case['geometric_mean']:.2f}, median {case['median']:.2f}, worst "
-            f"{case['worst']:.2f}; ahead in {100 * case['ahead']:.0f} %."
-        )
-    return text
+    heads = ["regret", "cases", "geometric mean", "median", "75 %", "90 %", "95 %", "worst"]
+    return markdown([*heads, "ahead"], spreads) + "\n\n" + markdown(columns, rows)
 
 
 TABLES = {
-    "defaults": ("What the default settings give", _defaults),
+    "linear": ("What the default settings give, against every peer", _linear),
     "summary": ("How far ahead of the best peer", _summary),
     "covtype": ("Covertype: time to the objective", _objective),
     "mnist8": ("MNIST, 8 against the rest: time to the objective", _objective),
