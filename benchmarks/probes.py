@@ -109,7 +109,8 @@ def dataset(arguments: argparse.Namespace) -> dict[str, object]:
     from cutplane import LinearSVC, open_dataset
     from cutplane.data.mapped import MappedBlocks
 
-    from . import disk, measure
+    from . import measure
+    from .files import disk
 
     data = open_dataset(arguments.folder, memory_limit=arguments.kept)
     files = disk.files_of(Path(arguments.folder))
@@ -165,7 +166,7 @@ def dataset(arguments: argparse.Namespace) -> dict[str, object]:
 def kernel_memory(question: dict, source: Source) -> dict[str, object]:
     """Peak memory during a fit of a kernel machine, above what was in use before it."""
     from . import measure
-    from .kernel_solvers import KernelProblem, fit_ours, sample
+    from .kernels.solvers import KernelProblem, fit_ours, sample
 
     data = sample(source, question["name"], question["rows"])
     problem = KernelProblem(data, question["C"], question["gamma"])
@@ -192,7 +193,7 @@ def kernel_memory(question: dict, source: Source) -> dict[str, object]:
 
 def _kernel_probe(arguments: argparse.Namespace) -> dict[str, object]:
     from .datasets import Source, data_folder
-    from .kernel_solvers import answer_race
+    from .kernels.solvers import answer_race
 
     source = Source(data_folder(arguments.data), arguments.rows, arguments.generated)
     probe = answer_race if arguments.probe == "kernel-peer" else kernel_memory
