@@ -17,6 +17,7 @@ import json
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,17 +29,17 @@ from .. import __version__
 from ..report import convergence_figure, print_table, waiting
 from ..report.line import format_percent
 from ..result import SolveResult
-from .common import add_verbose, output_folder, positive_number, replacing, seed_number
-from .fitting import tell_ending
-from .streams import report_stream
+from .outputs import output_file, output_folder, report_stream
+from .parser import add_common, positive_number, seed_number
+from .train import tell_ending
 
 TOL = 1e-3
 GREYS = 16.0  # pixels count from 0 to 16; the models get them from 0 to 1
 
 DESCRIPTION = """\
-Train a linear SVM on the handwritten digits that come with scikit-learn (is it
-an 8?), compare it with scikit-learn's own, and write the model, its certificate
-and a plot of the convergence. Needs no network and takes seconds.
+Train a linear SVM on the handwritten digits that come with scikit-learn (is this digit
+an 8?), compare it with scikit-learn's own, and write the model, its certificate and a
+plot of the convergence to a folder. This needs no network and takes seconds.
 """
 
 EPILOG = """\
@@ -49,8 +50,8 @@ examples:
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Offer the command to argparse."""
+def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
+    """Add the command."""
     parser = subparsers.add_parser(
         "demo",
         help="train on data that come with scikit-learn, and look at the certificate",
@@ -69,16 +70,16 @@ def add_parser(subparsers: Any) -> None:
         metavar="C",
         type=positive_number,
         default=1.0,
-        help="weight of the losses against the regulariser (default: 1)",
+        help="weight of the errors against the size of the weights (default: 1)",
     )
     parser.add_argument(
         "--seed",
         metavar="N",
         type=seed_number,
         default=0,
-        help="chooses the images that are held out (default: 0)",
+        help="chooses the images that are held out for testing (default: 0)",
     )
-    add_verbose(parser)
+    add_common(parser)
     parser.set_defaults(run=run)
 
 
@@ -275,7 +276,7 @@ def _exit_code(result: SolveResult) -> int:
 
 
 def _write(folder: Path, model: Any, result: SolveResult, args: argparse.Namespace) -> None:
-    with replacing(folder / "model.npz") as file:
+    with output_file(folder / "model.npz") as file:
         np.savez(
             file,
             coef=model.coef_,
@@ -291,7 +292,7 @@ def _write(folder: Path, model: Any, result: SolveResult, args: argparse.Namespa
         "cutplane": __version__,
         **result.as_dict(),
     }
-    with replacing(folder / "certificate.json") as file:
+    with output_file(folder / "certificate.json") as file:
         file.write((json.dumps(certificate, indent=2, allow_nan=False) + "\n").encode())
-    with replacing(folder / "convergence.png") as file:
+    with output_file(folder / "convergence.png") as file:
         convergence_figure(result).savefig(file, format="png", dpi=150)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +12,7 @@ import numpy as np
 
 from ..report.text import print_facts, print_json
 from ..result import Certificate, Status
-from .answers import label_text
-from .common import ExitCode, add_json, add_verbose
-from .fitting import describe_certificate
+from .errors import ExitCode
 from .inputs import (
     MOST_NAMES,
     Table,
@@ -21,16 +20,17 @@ from .inputs import (
     add_reader_flags,
     check_reader_flags,
     format_of,
+    label_text,
     read_chunks,
 )
-from .streams import is_model
-from .train import MOST_CLASSES
+from .parser import add_common
+from .train import MOST_CLASSES, describe_certificate
 
 DESCRIPTION = """\
-Tell what a file holds. Of data: rows, features, how many values are stored, labels,
-queries, weights, and whether features should be scaled. Of a model: its kind, its
-parameters and its certificate. Data are read in parts, so they may be larger than
-memory.
+Tell what FILE holds. Of data: the number of rows, features and stored values, the
+labels, queries and weights, and whether the features should be scaled. Of a model: its
+kind, its parameters and its certificate. Of a checkpoint: how far the fit is. Data are
+read in parts, so they may be larger than memory.
 """
 
 EPILOG = """\
@@ -46,26 +46,27 @@ WIDE_SCALES = 1e3
 MOST_LABELS = 100_000  # different ones; beyond this they are numbers, not classes
 
 
-def add_parser(subparsers: Any) -> None:
-    """Offer the command to argparse."""
+def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
+    """Add the command."""
     parser = subparsers.add_parser(
         "info",
-        help="what is in a file: data or a model",
+        help="tell what a data file or a model holds",
         description=DESCRIPTION,
         epilog=EPILOG,
     )
-    parser.add_argument("file", metavar="FILE", help="data or a model; - is data from stdin")
+    parser.add_argument(
+        "file", metavar="FILE", help="data, a model or a checkpoint; - is data from stdin"
+    )
+    add_common(parser, json=True)
     add_column_flags(parser)
     add_reader_flags(parser)
-    add_json(parser)
-    add_verbose(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Look; returns the exit code."""
     check_reader_flags(args, args.file)
-    if args.file != "-" and format_of(args.file) == "svmlight" and is_model(args.file):
+    if args.file != "-" and format_of(args.file) == "svmlight" and _is_model(args.file):
         return _tell_model(args)
     summary = Summary()
     for table in read_chunks(args.file, args):
@@ -79,6 +80,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 # -- models -------------------------------------------------------------------
+
+
+def _is_model(name: str) -> bool:
+    """Whether a file begins like a model or a checkpoint, be it damaged or not."""
+    from ..data.files import opened
+    from ..store.container import begins_like_ours
+
+    begin = bytearray(64)
+    with opened(name) as source:
+        source.read_into(memoryview(begin))
+    return begins_like_ours(bytes(begin))
 
 
 def _tell_model(args: argparse.Namespace) -> int:

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from .common import CommandError, UsageError
-from .flags import count
+from .errors import CommandError, UsageError
+from .parser import count
 
 logger = logging.getLogger("cutplane")
 
@@ -91,41 +91,43 @@ def _aligned(X: Any, features: int) -> tuple[Any, int]:
 
 
 def add_reader_flags(parser: Any, *, width: bool = False) -> None:
-    """Offer what svmlight files need; ``width`` if the number of columns may be fixed."""
-    group = parser.add_argument_group("reading svmlight files")
+    """Add what svmlight files need; ``width`` if the number of columns may be fixed."""
+    group = parser.add_argument_group("how to read svmlight text")
     group.add_argument(
-        "--zero-based", action="store_true", help="indices count from 0; the usual is from 1"
+        "--zero-based", action="store_true", help="feature indices count from 0, not from 1"
     )
     group.add_argument(
-        "--sort", action="store_true", help="accept rows whose indices do not increase"
+        "--sort", action="store_true", help="accept lines whose feature indices do not increase"
     )
     group.add_argument(
         "--max-features",
         metavar="N",
         type=count,
-        help="an index beyond this is an error (default: 2147483647)",
+        help="refuse feature indices beyond this (default: 2147483647)",
     )
     if width:
         group.add_argument(
             "--n-features",
             metavar="N",
             type=count,
-            help="columns of the data, if the largest index in the file does not tell",
+            help="number of features (default: the largest index in the file)",
         )
 
 
 def add_column_flags(parser: Any) -> None:
-    """Offer to say what the columns of tables are."""
+    """Add what says which columns of tables are what."""
     group = parser.add_argument_group("columns of tables (.csv, .parquet, .arrow)")
-    group.add_argument("--label", metavar="COLUMN", help="holds the labels")
+    group.add_argument("--label", metavar="COLUMN", help="column with the labels")
     group.add_argument(
         "--features",
         metavar="COLUMN,...",
         type=lambda text: text.split(","),
-        help="hold the features (default: all others)",
+        help="columns with the features (default: all that have no other use)",
     )
-    group.add_argument("--query-id", metavar="COLUMN", help="holds the queries")
-    group.add_argument("--cost", metavar="COLUMN", help="holds the weights of the rows")
+    group.add_argument(
+        "--query-id", metavar="COLUMN", help="column with the query or sequence of each row (qid:)"
+    )
+    group.add_argument("--cost", metavar="COLUMN", help="column with the weight of each row")
 
 
 TEXT_FLAGS = ("zero_based", "sort", "max_features", "n_features")
@@ -210,20 +212,26 @@ def read_chunks(
     features : sequence of str, optional
         The columns that a model needs of a table, in its order.
     """
+    try:
+        yield from _chunks(name, args, features)
+    except OSError as error:  # not to be taken for one of the output
+        raise CommandError(f"{error.filename or name}: {error.strerror or error}") from error
+
+
+def _chunks(name: str, args: argparse.Namespace, features: Sequence[str] | None) -> Iterator[Table]:
     match format_of(name):
         case "npz":
             yield _read_archive(name)
-            return
         case "cut":
             yield from _dataset_chunks(name)
-            return
         case "table":
             yield from _table_chunks(name, args, features)
-            return
-    from ..data.svmlight import iter_svmlight
+        case _:
+            from ..data.svmlight import iter_svmlight
 
-    for X, y, qid, cost in iter_svmlight(name, query_id="auto", cost=True, **reader_options(args)):
-        yield _table(name, X, y, qid, cost)
+            options = reader_options(args)
+            for X, y, qid, cost in iter_svmlight(name, query_id="auto", cost=True, **options):
+                yield _table(name, X, y, qid, cost)
 
 
 def _table(
@@ -273,6 +281,13 @@ def whole_labels(y: np.ndarray) -> np.ndarray:
     if y.dtype.kind == "f" and np.all(y == np.floor(y)) and np.all(np.abs(y) < 2.0**53):
         return y.astype(np.int64)
     return y
+
+
+def label_text(label: Any) -> str:
+    """A label as it was in the file: whole numbers without a point."""
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)
 
 
 def _read_archive(name: str) -> Table:
