@@ -36,7 +36,7 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         description=DESCRIPTION,
         epilog=EPILOG,
     )
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell that you use")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="The shell that you use.")
     add_common(parser)
     parser.set_defaults(run=run)
 

@@ -19,6 +19,7 @@ from .inputs import (
     add_reader_flags,
     check_reader_flags,
     format_of,
+    joined,
     labelled,
     read_chunks,
     reader_options,
@@ -56,32 +57,34 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         "convert", help="write data in another format", description=DESCRIPTION, epilog=EPILOG
     )
     parser.add_argument(
-        "data", metavar="DATA", nargs="+", help="files to read; - is svmlight text from stdin"
+        "data", metavar="DATA", nargs="+", help="Files to read; - is svmlight text from stdin."
     )
     parser.add_argument(
-        "out", metavar="OUT", help="file or folder to write; - is svmlight text to stdout"
+        "out", metavar="OUT", help="File or folder to write; - is svmlight text to stdout."
     )
-    parser.add_argument("--to", choices=FORMATS, help="format of OUT (default: what its name says)")
     parser.add_argument(
-        "--dense", action="store_true", help="for .npz: store all values, also those that are 0"
+        "--to", choices=FORMATS, help="Format of OUT. (default: what its name says)"
+    )
+    parser.add_argument(
+        "--dense", action="store_true", help="For .npz: store all values, also those that are 0."
     )
     parser.add_argument(
         "--dtype",
         choices=TYPES,
-        help="for .cut: type of the values on disk. Small integer types make training on data "
+        help="For .cut: type of the values on disk. Small integer types make training on data "
         "that hold only such integers faster. (default: the type of the data, float64 for text)",
     )
     parser.add_argument(
         "--overwrite",
         action="store_true",
-        help="for .cut: replace a data set that exists, which is otherwise an error",
+        help="For .cut: replace a data set that exists, which is otherwise an error.",
     )
     add_common(parser)
     add_column_flags(parser)
     parser.add_argument(
         "--no-label",
         action="store_true",
-        help="for tables: there are no labels, all columns are features",
+        help="For tables: there are no labels, all columns are features.",
     )
     add_reader_flags(parser, width=True)
     parser.set_defaults(run=run)
@@ -182,12 +185,12 @@ def _write_text(args: argparse.Namespace) -> None:
 def _write_archive(args: argparse.Namespace) -> None:
     import scipy.sparse
 
-    tables = list(_tables(args))
-    width = max(table.features for table in tables)
-    rows = [table.aligned(width)[0].X for table in tables]
-    if any(scipy.sparse.issparse(X) for X in rows) and not args.dense:
-        X = rows[0] if len(rows) == 1 else scipy.sparse.vstack(rows, "csr")
-        parts = {
+    parts = list(_tables(args))
+    width = max(part.features for part in parts)
+    table = joined(part.aligned(width)[0] for part in parts)
+    X = table.X
+    if scipy.sparse.issparse(X) and not args.dense:
+        arrays = {
             "format": np.array(b"csr"),  # so that scipy.sparse.load_npz reads it, too
             "shape": np.array(X.shape),
             "data": X.data,
@@ -195,13 +198,8 @@ def _write_archive(args: argparse.Namespace) -> None:
             "indptr": X.indptr,
         }
     else:
-        dense = [X.toarray() if scipy.sparse.issparse(X) else np.asarray(X) for X in rows]
-        parts = {"X": np.concatenate(dense)}
-    if all(table.y is not None for table in tables):
-        parts["y"] = np.concatenate([table.y for table in tables])
-    if all(table.qid is not None for table in tables):
-        parts["qid"] = np.concatenate([table.qid for table in tables])
-    if any(table.cost is not None for table in tables):
-        parts["cost"] = np.concatenate([table.weights for table in tables])
+        arrays = {"X": X.toarray() if scipy.sparse.issparse(X) else X}
+    columns = {"y": table.y, "qid": table.qid, "cost": table.cost}
+    arrays |= {name: values for name, values in columns.items() if values is not None}
     with output_file(args.out) as file:
-        np.savez_compressed(file, **parts)
+        np.savez_compressed(file, **arrays)

@@ -60,14 +60,14 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         description=DESCRIPTION,
         epilog=EPILOG,
     )
-    parser.add_argument("data", metavar="DATA", help="file with rows and labels; - is stdin")
-    parser.add_argument("model", metavar="MODEL", nargs="?", help="file with the model")
+    parser.add_argument("data", metavar="DATA", help="File with rows and labels; - is stdin.")
+    parser.add_argument("model", metavar="MODEL", nargs="?", help="File with the model.")
     parser.add_argument(
         "--k",
         metavar="K",
         type=rows_or_share,
-        help="also show precision and recall of the K rows with the highest scores; with a point, "
-        "K is multiplied by the number of positive rows",
+        help="Also show precision and recall of the K rows with the highest scores; with a point, "
+        "K is multiplied by the number of positive rows.",
     )
     add_threads(parser)
     add_common(parser, json=True)
@@ -75,17 +75,17 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
     group.add_argument(
         "--predictions",
         metavar="FILE",
-        help="measure the predictions in this file: one score or label per line",
+        help="Measure the predictions in this file: one score or label per line.",
     )
     group.add_argument(
         "--kind",
         choices=[task.value for task in Task],
-        help="what was predicted (default: classification)",
+        help="What was predicted. (default: classification)",
     )
     group.add_argument(
         "--output",
         choices=FORMS,
-        help="whether the file holds labels or scores (default: as predict would write them)",
+        help="Whether the file holds labels or scores. (default: as predict would write them)",
     )
     add_column_flags(parser)
     add_reader_flags(parser)

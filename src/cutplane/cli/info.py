@@ -20,6 +20,7 @@ from .inputs import (
     add_reader_flags,
     check_reader_flags,
     format_of,
+    label_counts,
     label_text,
     read_chunks,
 )
@@ -55,7 +56,7 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         epilog=EPILOG,
     )
     parser.add_argument(
-        "file", metavar="FILE", help="data, a model or a checkpoint; - is data from stdin"
+        "file", metavar="FILE", help="Data, a model or a checkpoint; - is data from stdin."
     )
     add_common(parser, json=True)
     add_column_flags(parser)
@@ -154,11 +155,7 @@ def _text(value: Any) -> str:
 
 @dataclass
 class Summary:
-    """What the parts of a data set so far showed.
-
-    Sizes are by feature: the largest |value|, and how many rows have one. They grow with the
-    width of the parts.
-    """
+    """What the parts of a data set so far showed; ``largest`` is the largest |value| by feature."""
 
     rows: int = 0
     features: int = 0
@@ -171,7 +168,6 @@ class Summary:
     gaps: int = 0  # places where another query begins
     weights: tuple[float, float] | None = None
     largest: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    counts: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     longest: int = 0
     empty: int = 0
     _last_query: int | None = None
@@ -209,11 +205,8 @@ class Summary:
 
         check_weights(X.shape[1], 1)  # as many numbers per feature as a model has
         X = scipy.sparse.csr_matrix(X)
-        grow = max(0, X.shape[1] - len(self.largest))
-        self.largest = np.pad(self.largest, (0, grow))
-        self.counts = np.pad(self.counts, (0, grow))
+        self.largest = np.pad(self.largest, (0, max(0, X.shape[1] - len(self.largest))))
         np.maximum.at(self.largest, X.indices, np.abs(X.data))
-        self.counts[: X.shape[1]] += np.bincount(X.indices, minlength=X.shape[1])
         lengths = np.diff(X.indptr)
         self.stored += X.nnz
         self.longest = max(self.longest, int(lengths.max(initial=0)))
@@ -235,7 +228,8 @@ class Summary:
         found = []
         low, high = self.scales()
         if low and high / low >= WIDE_SCALES:
-            k, j = int(np.argmax(self.largest)), _smallest(self.largest)
+            k = int(np.argmax(self.largest))
+            j = int(np.argmin(np.where(self.largest > 0.0, self.largest, np.inf)))
             found.append(
                 f"features differ in scale by {high / low:.1g}: the largest value of feature "
                 f"{k + 1} is {high:g}, that of feature {j + 1} {low:g}; scale them, for instance "
@@ -254,9 +248,11 @@ class Summary:
         """For people."""
         mean = self.stored / self.rows
         low, high = self.scales()
+        more = ", ..." if self.features > MOST_NAMES else ""
+        names = f": {', '.join(self.names[:MOST_NAMES])}{more}" if self.names is not None else ""
         facts = {
             "rows": f"{self.rows:,}" + (f", {self.empty:,} of them empty" if self.empty else ""),
-            "features": self._feature_text(),
+            "features": f"{self.features:,}{names}",
             "stored": f"{self.stored:,} values, {100 * self.density:.3g} %; "
             f"{mean:.1f} per row, at most {self.longest:,}",
             "largest": f"|value| per feature: from {low:g} to {high:g}",
@@ -272,23 +268,16 @@ class Summary:
             facts["warning" + " " * k] = warning  # names are keys, blanks are not seen
         return facts
 
-    def _feature_text(self) -> str:
-        if self.names is None:
-            return f"{self.features:,}"
-        more = ", ..." if self.features > MOST_NAMES else ""
-        return f"{self.features:,}: {', '.join(self.names[:MOST_NAMES])}{more}"
-
     def _label_text(self) -> str:
         if not self.labels:
             return "none"
-        if len(self.labels) > MOST_CLASSES * 4:
-            more = "more than " if len(self.labels) > MOST_LABELS else ""
-            if self._range() is None:
-                often = self.labels.most_common(MOST_CLASSES)
-                named = ", ".join(f"{label_text(k)} ({n:,})" for k, n in often)
-                return f"{more}{len(self.labels):,} different, most often {named}"
-            return f"{more}{len(self.labels):,} different, from {self.lowest:g} to {self.highest:g}"
-        return ", ".join(f"{label_text(k)} ({n:,})" for k, n in sorted(self.labels.items()))
+        if len(self.labels) <= MOST_CLASSES * 4:
+            return label_counts(sorted(self.labels.items()))
+        more = "more than " if len(self.labels) > MOST_LABELS else ""
+        if self._range() is None:
+            often = label_counts(self.labels.most_common(MOST_CLASSES))
+            return f"{more}{len(self.labels):,} different, most often {often}"
+        return f"{more}{len(self.labels):,} different, from {self.lowest:g} to {self.highest:g}"
 
     def _range(self) -> list[float] | None:
         """The smallest and the largest label; None if they are text."""
@@ -312,7 +301,3 @@ class Summary:
             "feature_scales": [low, high],
             "warnings": self.warnings(),
         }
-
-
-def _smallest(largest: np.ndarray) -> int:
-    return int(np.argmin(np.where(largest > 0.0, largest, np.inf)))

@@ -27,28 +27,14 @@ MOST_NAMES = 10  # of columns in a message
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with their labels, and what else a file has.
+    """Rows with their labels, and what else a file has."""
 
-    Attributes
-    ----------
-    name : str
-        For messages.
-    X : ndarray, CSR matrix or Dataset, shape (rows, features)
-    y : ndarray, shape (rows,)
-        None only where a command can do without.
-    qid : ndarray or None
-    cost : ndarray or None
-        Weights of the rows; None if all are 1.
-    names : tuple of str or None
-        Of the features.
-    """
-
-    name: str
-    X: Any
-    y: Any
+    name: str  # for messages
+    X: Any  # array, CSR matrix or Dataset of shape (rows, features)
+    y: Any  # of shape (rows,); None only where a command can do without
     qid: np.ndarray | None = None
-    cost: np.ndarray | None = None
-    names: tuple[str, ...] | None = None
+    cost: np.ndarray | None = None  # weights of the rows; None if all are 1
+    names: tuple[str, ...] | None = None  # of the features
 
     @property
     def rows(self) -> int:
@@ -94,40 +80,40 @@ def add_reader_flags(parser: Any, *, width: bool = False) -> None:
     """Add what svmlight files need; ``width`` if the number of columns may be fixed."""
     group = parser.add_argument_group("how to read svmlight text")
     group.add_argument(
-        "--zero-based", action="store_true", help="feature indices count from 0, not from 1"
+        "--zero-based", action="store_true", help="Feature indices count from 0, not from 1."
     )
     group.add_argument(
-        "--sort", action="store_true", help="accept lines whose feature indices do not increase"
+        "--sort", action="store_true", help="Accept lines whose feature indices do not increase."
     )
     group.add_argument(
         "--max-features",
         metavar="N",
         type=count,
-        help="refuse feature indices beyond this (default: 2147483647)",
+        help="Refuse feature indices beyond this. (default: 2147483647)",
     )
     if width:
         group.add_argument(
             "--n-features",
             metavar="N",
             type=count,
-            help="number of features (default: the largest index in the file)",
+            help="Number of features. (default: the largest index in the file)",
         )
 
 
 def add_column_flags(parser: Any) -> None:
     """Add what says which columns of tables are what."""
     group = parser.add_argument_group("columns of tables (.csv, .parquet, .arrow)")
-    group.add_argument("--label", metavar="COLUMN", help="column with the labels")
+    group.add_argument("--label", metavar="COLUMN", help="Column with the labels.")
     group.add_argument(
         "--features",
         metavar="COLUMN,...",
         type=lambda text: text.split(","),
-        help="columns with the features (default: all that have no other use)",
+        help="Columns with the features. (default: all that have no other use)",
     )
     group.add_argument(
-        "--query-id", metavar="COLUMN", help="column with the query or sequence of each row (qid:)"
+        "--query-id", metavar="COLUMN", help="Column with the query or sequence of each row (qid:)."
     )
-    group.add_argument("--cost", metavar="COLUMN", help="column with the weight of each row")
+    group.add_argument("--cost", metavar="COLUMN", help="Column with the weight of each row.")
 
 
 TEXT_FLAGS = ("zero_based", "sort", "max_features", "n_features")
@@ -183,21 +169,22 @@ def read_table(name: str, args: argparse.Namespace) -> Table:
         With the reader's flags.
     """
     match format_of(name):
-        case "npz":
-            return labelled(_read_archive(name))
         case "cut":
-            return labelled(_open_dataset(name))
-        case "table":
-            if not hasattr(args, "label"):
-                raise CommandError(
-                    f"{name} is a table; convert it first: "
-                    f"cutplane convert --label COLUMN {name} data.cut"
-                )
-            return joined(labelled(part) for part in _table_chunks(name, args, None))
-    from ..data.svmlight import load_svmlight
+            from .. import open_dataset
 
-    X, y, qid, cost = load_svmlight(name, query_id="auto", cost=True, **reader_options(args))
-    return _table(name, X, y, qid, cost)
+            data = open_dataset(name)
+            return labelled(_table(name, data, data.y, data.qid, data.cost, data.feature_names))
+        case "svmlight":
+            from ..data.svmlight import load_svmlight
+
+            options = reader_options(args)
+            return _table(name, *load_svmlight(name, query_id="auto", cost=True, **options))
+        case "table" if not hasattr(args, "label"):
+            raise CommandError(
+                f"{name} is a table; convert it first: "
+                f"cutplane convert --label COLUMN {name} data.cut"
+            )
+    return joined(map(labelled, read_chunks(name, args)))
 
 
 def read_chunks(
@@ -223,7 +210,11 @@ def _chunks(name: str, args: argparse.Namespace, features: Sequence[str] | None)
         case "npz":
             yield _read_archive(name)
         case "cut":
-            yield from _dataset_chunks(name)
+            from .. import open_dataset
+
+            with open_dataset(name) as dataset:
+                for X, y, qid, cost in dataset.chunks():
+                    yield _table(name, X, y, qid, cost, dataset.feature_names)
         case "table":
             yield from _table_chunks(name, args, features)
         case _:
@@ -251,24 +242,22 @@ def _table(
 def joined(tables: Iterable[Table]) -> Table:
     """The parts of a file as one, in memory."""
     parts = list(tables)
-
-    def column(values: list[Any]) -> Any:
-        return None if any(value is None for value in values) else np.concatenate(values)
-
+    weighted = any(part.cost is not None for part in parts)
     return replace(
         parts[0],
-        X=_stacked([part.X for part in parts]),
-        y=column([part.y for part in parts]),
-        qid=column([part.qid for part in parts]),
-        cost=column([part.weights for part in parts])
-        if any(part.cost is not None for part in parts)
-        else None,
+        X=stacked([part.X for part in parts]),
+        y=stacked([part.y for part in parts]),
+        qid=stacked([part.qid for part in parts]),
+        cost=stacked([part.weights for part in parts]) if weighted else None,
     )
 
 
-def _stacked(parts: list[Any]) -> Any:
+def stacked(parts: Sequence[Any]) -> Any:
+    """Rows or columns behind each other; None if a part has none."""
     import scipy.sparse
 
+    if any(part is None for part in parts):
+        return None
     if len(parts) == 1:
         return parts[0]
     if any(map(scipy.sparse.issparse, parts)):
@@ -285,9 +274,13 @@ def whole_labels(y: np.ndarray) -> np.ndarray:
 
 def label_text(label: Any) -> str:
     """A label as it was in the file: whole numbers without a point."""
-    if isinstance(label, float) and label.is_integer():
-        return str(int(label))
-    return str(label)
+    whole = isinstance(label, float) and label.is_integer()
+    return str(int(label) if whole else label)
+
+
+def label_counts(counts: Iterable[tuple[Any, int]]) -> str:
+    """Labels and how often each occurs."""
+    return ", ".join(f"{label_text(label)} ({n:,})" for label, n in counts)
 
 
 def _read_archive(name: str) -> Table:
@@ -351,26 +344,6 @@ def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> lis
 def some_names(names: Sequence[str]) -> str:
     """A few names in quotes."""
     return ", ".join(map(repr, names[:MOST_NAMES])) + (", ..." if len(names) > MOST_NAMES else "")
-
-
-# -- data sets on disk --------------------------------------------------------
-
-
-def _open_dataset(name: str) -> Table:
-    """A data set that stays on disk, with its columns."""
-    from .. import open_dataset
-
-    dataset = open_dataset(name)
-    return _table(name, dataset, dataset.y, dataset.qid, dataset.cost, dataset.feature_names)
-
-
-def _dataset_chunks(name: str) -> Iterator[Table]:
-    from .. import open_dataset
-
-    with open_dataset(name) as dataset:
-        for chunk in dataset.chunks():
-            X, y, qid, cost = chunk
-            yield _table(name, X, y, qid, cost, dataset.feature_names)
 
 
 def in_memory(table: Table) -> Table:

@@ -24,51 +24,37 @@ class Task(Enum):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of model.
-
-    Attributes
-    ----------
-    name : str
-    estimator : str
-        Its class in ``cutplane``.
-    task : Task
-    flags : tuple of str
-        Those that choose it, all of them together; empty for the default.
-    help : str
-        What the flag does, if there is one.
-    on_disk : bool
-        Whether it trains on data sets that stay on disk.
-    """
+    """A kind of model."""
 
     name: str
-    estimator: str
+    estimator: str  # its class in cutplane
     task: Task
-    flags: tuple[str, ...]
-    help: str
-    on_disk: bool = False
+    flags: tuple[str, ...]  # that choose it, all of them together; none for the default
+    help: str  # of its flag, if it is one
+    on_disk: bool = False  # whether it trains on data sets that stay on disk
 
 
 # The first kind whose flags are all given is taken. A flag that is no parameter of the estimator
 # is a switch; switches exclude each other.
 KINDS = (
     Kind("ranking", "RankSVM", Task.RANKING, ("--ranking",),
-         "learn to order rows; only rows of the same query (qid:) are compared", on_disk=True),
+         "Learn to order rows; only rows of the same query (qid:) are compared.", on_disk=True),
     Kind("ordinal", "OrdinalSVC", Task.GRADES, ("--ordinal",),
-         "predict classes that have an order, such as ratings from 1 to 5", on_disk=True),
+         "Predict classes that have an order, such as ratings from 1 to 5.", on_disk=True),
     Kind("chain", "ChainTagger", Task.SEQUENCES, ("--chain",),
-         "tag the tokens of sequences; the rows of one qid: are a sequence"),
+         "Tag the tokens of sequences; the rows of one qid: are a sequence."),
     Kind("regression", "SVR", Task.VALUES, ("--regression",),
-         "predict numbers, with a kernel"),
+         "Predict numbers, with a kernel."),
     Kind("one-class", "OneClassSVM", Task.NOVELTY, ("--one-class",),
-         "find rows unlike the training data, with a kernel; labels are not used"),
+         "Find rows unlike the training data, with a kernel; labels are not used."),
     Kind("sampled", "SampledCutSVC", Task.CLASSES, ("--sampled",),
-         "predict classes with a kernel, for more rows than --kernel alone can take"),
+         "Predict classes with a kernel, for more rows than --kernel alone can take."),
     Kind("measure", "MeasureSVC", Task.CLASSES, ("--measure",),
-         "predict two classes, trained for the measure that you report", on_disk=True),
+         "Predict two classes, trained for the measure that you report.", on_disk=True),
     Kind("kernel", "SVC", Task.CLASSES, ("--kernel",),
-         "predict classes with a kernel"),
+         "Predict classes with a kernel."),
     Kind("classification", "LinearSVC", Task.CLASSES, (),
-         "predict two or more classes by linear scores", on_disk=True),
+         "Predict two or more classes by linear scores.", on_disk=True),
 )  # fmt: skip
 
 DEFAULT = KINDS[-1]

@@ -151,28 +151,13 @@ def judge(
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure.
+    """A measure."""
 
-    Attributes
-    ----------
-    title : str
-        For people; one without is in the JSON only.
-    tasks : tuple of Task
-        That are judged by it.
-    columns : tuple of str
-        Of ``Judged``, from which it is computed.
-    of : callable
-        Computes it from these columns.
-    per_cent : bool
-        Whether people see it in per cent.
-    smaller_is_better : bool
-    """
-
-    title: str
-    tasks: tuple[Task, ...]
-    columns: tuple[str, ...]
-    of: Callable[..., Any]
-    per_cent: bool = True
+    title: str  # for people; a measure without one is in the JSON only
+    tasks: tuple[Task, ...]  # that are judged by it
+    columns: tuple[str, ...]  # of Judged, from which it is computed
+    of: Callable[..., Any]  # computes it from these columns
+    per_cent: bool = True  # how people see it
     smaller_is_better: bool = False
 
 

@@ -42,34 +42,16 @@ MODEL, KERNEL, STOP, HOW = (
 
 @dataclass(frozen=True)
 class Parameter:
-    """A flag for a parameter of estimators.
-
-    Attributes
-    ----------
-    name : str
-        Of the parameter; the flag is the same with dashes.
-    group : str
-        Title of the part of the help in which it stands.
-    help : str
-    type : callable, optional
-        Makes a value of the text; not needed for choices and for yes or no.
-    choices : tuple
-    metavar : str
-        What the help calls the value.
-    unset : str
-        What happens by default, where the default is None.
-    of : tuple of str
-        The estimators for which the entry is; empty for all others.
-    """
+    """A flag for a parameter of estimators; the flag of max_iter is --max-iter."""
 
     name: str
-    group: str
+    group: str  # title of the part of the help in which it stands
     help: str
-    type: Convert = str
+    type: Convert = str  # makes a value of the text
     choices: tuple[Any, ...] = ()
-    metavar: str = "N"
-    unset: str = ""
-    of: tuple[str, ...] = ()
+    metavar: str = "N"  # what the help calls the value
+    unset: str = ""  # what happens by default, where the default is None
+    of: tuple[str, ...] = ()  # the estimators for which the entry is; empty for all others
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -183,12 +165,6 @@ PARAMETERS = (
     Parameter(
         "class_weight", MODEL,
         "Factors on the weights of the rows, by class, such as 1:5,-1:1; or balanced, which gives "
-        "all classes the same total. A pair of rows counts by the product of its weights.",
-        class_factors, metavar="LABEL:FACTOR,...", unset="all 1", of=("OrdinalSVC",),
-    ),
-    Parameter(
-        "class_weight", MODEL,
-        "Factors on the weights of the rows, by class, such as 1:5,-1:1; or balanced, which gives "
         "all classes the same total.",
         class_factors, metavar="LABEL:FACTOR,...", unset="all 1",
     ),
@@ -295,14 +271,8 @@ PARAMETERS = (
     ),
     Parameter(
         "max_basis", HOW,
-        "With a kernel: compute predictions from at most this many training tokens. Fewer make "
-        "them faster and less exact.",
-        count, unset="all that are needed", of=(CHAIN,),
-    ),
-    Parameter(
-        "max_basis", HOW,
-        "Compute predictions from at most this many training rows. Fewer make them faster and "
-        "less exact.",
+        "With a kernel: compute predictions from at most this many rows of the training data. "
+        "Fewer make them faster and less exact.",
         count, unset="all that are needed",
     ),
     Parameter(

@@ -28,7 +28,8 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *, hint: Callable[[str], str] | None = None, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(allow_abbrev=False, **options)
+        super().__init__(allow_abbrev=False, add_help=False, **options)
+        self.add_argument("-h", "--help", action="help", help="Show this help and exit.")
         self._hint = hint
 
     def parse_known_args(  # type: ignore[override]
@@ -75,13 +76,13 @@ def add_common(parser: argparse.ArgumentParser, *, json: bool = False) -> None:
     """Add the flags that every command has; ``json`` for those that other programs call."""
     if json:
         parser.add_argument(
-            "--json", action="store_true", help="print one JSON object instead of text"
+            "--json", action="store_true", help="Print one JSON object instead of text."
         )
     parser.add_argument(
         "-v",
         "--verbose",
         action="store_true",
-        help="print log records to standard error, and where an error came from",
+        help="Print log records to standard error, and where an error came from.",
     )
 
 

@@ -53,22 +53,12 @@ examples:
 
 @dataclass(frozen=True)
 class Step:
-    """One C of a path.
-
-    Attributes
-    ----------
-    C : float
-    fit : Fit
-    value : float or None
-        The measure on the validation data.
-    measures : dict of str to float or None
-        All of them.
-    """
+    """One C of a path, and what the validation data say about its model."""
 
     C: float
     fit: Fit
-    value: float | None
-    measures: dict[str, float | None]
+    value: float | None  # of the measure that decides
+    measures: dict[str, float | None]  # all of them
 
 
 def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
@@ -81,9 +71,9 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         hint=elsewhere,
         usage="%(prog)s [kind] --C C1,C2,... --validation FILE [parameters] DATA MODEL",
     )
-    parser.add_argument("data", metavar="DATA", help="file to train on; - is standard input")
+    parser.add_argument("data", metavar="DATA", help="File to train on; - is standard input.")
     parser.add_argument(
-        "model", metavar="MODEL", help="file to write the best model to; - is standard output"
+        "model", metavar="MODEL", help="File to write the best model to; - is standard output."
     )
     parser.add_argument(
         "--C",
@@ -91,24 +81,24 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         dest="several_C",
         type=several_numbers,
         required=True,
-        help="values of C, separated by commas",
+        help="Values of C, separated by commas.",
     )
     parser.add_argument(
         "--validation",
         metavar="FILE",
         required=True,
-        help="data on which the models are measured",
+        help="Data on which the models are measured.",
     )
     parser.add_argument(
         "--select",
         metavar="MEASURE",
-        help="the measure that decides, such as accuracy, f1, roc_auc, ndcg@10, swapped_pairs or "
-        "mae (default: that of --measure, or the first that evaluate shows)",
+        help="The measure that decides, such as accuracy, f1, roc_auc, ndcg@10, swapped_pairs or "
+        "mae. (default: that of --measure, or the first that evaluate shows)",
     )
     parser.add_argument(
-        "--plot", metavar="FILE", help="draw the measure over C: .png, .pdf or .svg"
+        "--plot", metavar="FILE", help="Draw the measure over C: .png, .pdf or .svg."
     )
-    parser.add_argument("--quiet", action="store_true", help="show no progress and no report")
+    parser.add_argument("--quiet", action="store_true", help="Show no progress and no report.")
     add_common(parser, json=True)
     add_model_flags(parser, arguments, without="C")
     add_reader_flags(parser, width=True)

@@ -24,6 +24,7 @@ from .inputs import (
     match_names,
     read_chunks,
     some_names,
+    stacked,
 )
 from .kinds import Kind, Task, kind_of
 from .outputs import check_target, output_file
@@ -58,19 +59,19 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
     parser = subparsers.add_parser(
         "predict", help="apply a model to a file", description=DESCRIPTION, epilog=EPILOG
     )
-    parser.add_argument("data", metavar="DATA", help="file with the rows; - is standard input")
-    parser.add_argument("model", metavar="MODEL", help="file with the model")
+    parser.add_argument("data", metavar="DATA", help="File with the rows; - is standard input.")
+    parser.add_argument("model", metavar="MODEL", help="File with the model.")
     parser.add_argument(
         "out",
         metavar="OUT",
         nargs="?",
         default="-",
-        help="file to write to (default: standard output)",
+        help="File to write to. (default: standard output)",
     )
     parser.add_argument(
         "--output",
         choices=FORMS,
-        help="write labels or scores; scores of more than two classes are one column per class "
+        help="Write labels or scores; scores of more than two classes are one column per class. "
         "(default: see above)",
     )
     add_threads(parser)
@@ -83,7 +84,7 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
 def add_threads(parser: Any) -> None:
     """Add a number of threads to a command that applies a model."""
     parser.add_argument(
-        "--threads", metavar="N", type=threads, help="how many threads to use (default: all cores)"
+        "--threads", metavar="N", type=threads, help="How many threads to use. (default: all cores)"
     )
 
 
@@ -135,16 +136,10 @@ def _lines(values: np.ndarray, form: str) -> Iterable[str]:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a model says about some rows.
+    """What a model says about some rows."""
 
-    Attributes
-    ----------
-    labels : ndarray or None, shape (rows,)
-    scores : ndarray or None, shape (rows,) or (rows, classes)
-    """
-
-    labels: np.ndarray | None = None
-    scores: np.ndarray | None = None
+    labels: np.ndarray | None = None  # of shape (rows,)
+    scores: np.ndarray | None = None  # of shape (rows,) or (rows, classes)
 
     def get(self, form: str) -> np.ndarray | None:
         """The labels or the scores."""
@@ -211,20 +206,10 @@ def applied(model: Any, kind: Kind, tables: Iterable[Table]) -> tuple[Table, Ans
     for table in tables:
         check_numbers(labelled(table), kind.task)
         answers.append(answer(model, kind, alignment.apply(table)))
-        parts.append(replace(table, X=None))
+        parts.append(replace(table, X=None, cost=None))
     alignment.tell(parts[-1].name)
-    columns = replace(
-        parts[-1],
-        y=np.concatenate([part.y for part in parts]),
-        qid=_together([part.qid for part in parts]),
-    )
-    together = Answers(*(_together([part.get(form) for part in answers]) for form in FORMS))
-    return columns, together, alignment.left_out
-
-
-def _together(parts: list[np.ndarray | None]) -> np.ndarray | None:
-    present = [part for part in parts if part is not None]
-    return np.concatenate(present) if len(present) == len(parts) else None
+    together = Answers(*(stacked([part.get(form) for part in answers]) for form in FORMS))
+    return joined(parts), together, alignment.left_out
 
 
 # -- columns ------------------------------------------------------------------
@@ -236,24 +221,14 @@ class Alignment:
     Parameters
     ----------
     model : estimator
-
-    Attributes
-    ----------
-    features : int
-    names : tuple of str or None
-        Of the model's features.
-    left_out : int
-        Values of features that the model does not have.
-    widest : int
-        Columns of the data.
     """
 
     def __init__(self, model: Any) -> None:
         self.features = int(model.n_features_in_)
         names = getattr(model, "feature_names_in_", None)
         self.names = None if names is None else tuple(map(str, names))
-        self.left_out = 0
-        self.widest = 0
+        self.left_out = 0  # values of features that the model does not have
+        self.widest = 0  # columns of the data
 
     def apply(self, table: Table) -> Table:
         """The table with the model's columns."""

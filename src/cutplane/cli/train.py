@@ -25,7 +25,7 @@ from .inputs import (
     add_reader_flags,
     check_reader_flags,
     in_memory,
-    label_text,
+    label_counts,
     read_table,
     whole_labels,
 )
@@ -77,32 +77,32 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         hint=elsewhere,
         usage="%(prog)s [kind] [parameters] DATA MODEL",
     )
-    parser.add_argument("data", metavar="DATA", help="file to train on; - is standard input")
+    parser.add_argument("data", metavar="DATA", help="File to train on; - is standard input.")
     parser.add_argument(
-        "model", metavar="MODEL", help="file to write the model to; - is standard output"
+        "model", metavar="MODEL", help="File to write the model to; - is standard output."
     )
-    parser.add_argument("--quiet", action="store_true", help="show no progress and no report")
+    parser.add_argument("--quiet", action="store_true", help="Show no progress and no report.")
     add_common(parser, json=True)
     add_model_flags(parser, arguments)
     group = parser.add_argument_group("checkpoints, to go on after a crash")
     group.add_argument(
-        "--checkpoint", metavar="FILE", help="write the state of the fit to this file, repeatedly"
+        "--checkpoint", metavar="FILE", help="Write the state of the fit to this file, repeatedly."
     )
     group.add_argument(
         "--checkpoint-every",
         metavar="SECONDS",
         type=positive_number,
         default=60.0,
-        help="time between two checkpoints (default: 60)",
+        help="Time between two checkpoints. (default: 60)",
     )
     group.add_argument(
-        "--resume", action="store_true", help="go on from the checkpoint, if there is one"
+        "--resume", action="store_true", help="Go on from the checkpoint, if there is one."
     )
     group = parser.add_argument_group("training on a Dask cluster")
     group.add_argument(
         "--scheduler",
         metavar="ADDRESS",
-        help="train on the workers of this Dask scheduler, such as tcp://host:8786. They must be "
+        help="Train on the workers of this Dask scheduler, such as tcp://host:8786. They must be "
         "able to read DATA.cut under the same path; rows of other files are sent to them.",
     )
     group.add_argument(
@@ -110,7 +110,7 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         metavar="SECONDS",
         type=positive_number,
         default=60.0,
-        help="how long to wait for a worker or the scheduler (default: 60)",
+        help="How long to wait for a worker or the scheduler. (default: 60)",
     )
     add_reader_flags(parser, width=True)
     parser.set_defaults(run=run)
@@ -314,22 +314,9 @@ def code_of(status: Status) -> ExitCode:
 def tell_ending(
     command: str, status: Status, gap: float, *, asked: float | None, kept: str
 ) -> ExitCode:
-    """Say on stderr that a solver stopped above its tolerance, if it did.
+    """Say on stderr that a solver stopped above its tolerance, if it did; returns the exit code.
 
-    Parameters
-    ----------
-    command : str
-    status : Status
-    gap : float
-        Relative.
-    asked : float or None
-        The relative gap that was asked for.
-    kept : str
-        What became of the model.
-
-    Returns
-    -------
-    code : ExitCode
+    ``gap`` and what was ``asked`` for are relative; ``kept`` says what became of the model.
     """
     if status is not Status.CONVERGED:
         goal = "" if asked is None else f", above the {format_percent(asked)} asked for"
@@ -373,7 +360,7 @@ def data_facts(table: Table, kind: Kind) -> dict[str, str]:
     if table.cost is not None:
         facts["weights"] = f"cost: from {table.cost.min():g} to {table.cost.max():g}"
     if kind.task in (Task.CLASSES, Task.GRADES, Task.SEQUENCES):
-        facts["labels"] = _label_counts(table.y)
+        facts["labels"] = _labels(table.y)
     elif kind.task is not Task.NOVELTY:
         facts["targets"] = f"from {table.y.min():g} to {table.y.max():g}"
     if kind.task in (Task.RANKING, Task.SEQUENCES) and table.qid is not None:
@@ -382,15 +369,14 @@ def data_facts(table: Table, kind: Kind) -> dict[str, str]:
     return facts
 
 
-def _label_counts(y: np.ndarray) -> str:
+def _labels(y: np.ndarray) -> str:
     """How often each label occurs; of many the most frequent."""
     labels, counts = np.unique(y, return_counts=True)
-    order = np.arange(len(labels))
-    if len(labels) > MOST_CLASSES:
-        order = np.argsort(-counts, kind="stable")[:MOST_CLASSES]
-    named = [f"{label_text(labels[k].item())} ({counts[k]:,})" for k in order]
-    rest = len(labels) - len(named)
-    return ", ".join(named) + (f" and {rest:,} others" if rest else "")
+    pairs = list(zip(labels.tolist(), counts.tolist(), strict=True))
+    if len(pairs) <= MOST_CLASSES:
+        return label_counts(pairs)
+    often = sorted(pairs, key=lambda pair: -pair[1])[:MOST_CLASSES]
+    return f"{label_counts(often)} and {len(pairs) - MOST_CLASSES:,} others"
 
 
 def note_queries(table: Table, kind: Kind) -> None:
