@@ -12,7 +12,7 @@ import pytest
 
 import cutplane
 from cutplane.cli import main, make_parser
-from cutplane.cli.kinds import DEFAULT, KINDS, chosen
+from cutplane.cli.kinds import DEFAULT, KINDS, Kind, Task, chosen
 from cutplane.cli.parameters import (
     NOT_OFFERED,
     PARAMETERS,
@@ -112,8 +112,7 @@ def test_values_arrive(kind, name):
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [(k, n) for k, n in CASES if isinstance(parameter_of(k.estimator, n).choices[:1], tuple)
-     and parameter_of(k.estimator, n).choices[:1] != () and n != "order"],
+    [(k, n) for k, n in CASES if parameter_of(k.estimator, n).choices and n != "order"],
     ids=lambda x: getattr(x, "estimator", x),
 )  # fmt: skip
 def test_choices_are_those_that_the_estimator_takes(kind, name):
@@ -133,6 +132,28 @@ def test_kinds_by_flags():
     assert chosen(["--kernel=rbf"]).estimator == "SVC"
     assert chosen(["--regression", "--kernel", "rbf"]).estimator == "SVR"
     assert len({kind.estimator for kind in KINDS}) == len(KINDS)
+
+
+def test_two_flags_may_choose_a_kind(monkeypatch, capsys):
+    """One line for a new estimator, here one that stands in for another."""
+    with_kernel = Kind("regression", "SVR", Task.VALUES, ("--regression", "--kernel"), "")
+    linear = Kind("linear-regression", "LinearSVC", Task.VALUES, ("--regression",), "Linear.")
+    kinds = (with_kernel, linear, *(kind for kind in KINDS if kind.name != "regression"))
+    for module in ("kinds", "parameters"):
+        monkeypatch.setattr(f"cutplane.cli.{module}.KINDS", kinds)
+    for words, wanted in (
+        (["--regression", "--kernel", "rbf", "--epsilon", "0.2"], with_kernel),
+        (["--regression", "--kernel=rbf"], with_kernel),
+        (["--regression", "--multi-class", "ovr"], linear),
+        (["--kernel", "rbf"], KINDS[-2]),
+        (["--loss", "hinge"], DEFAULT),
+    ):
+        arguments = ["train", *words, "data", "model"]
+        assert make_parser(arguments).parse_args(arguments).kind is wanted
+    assert main(["train", "--regression", "--epsilon", "1", "d", "m"]) == 2
+    assert "it belongs to --regression --kernel" in capsys.readouterr().err
+    assert main(["train", "--regression", "--help"]) == 0
+    assert capsys.readouterr().out.count("--regression  ") == 1
 
 
 def test_both_spellings_and_n_jobs():

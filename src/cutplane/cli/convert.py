@@ -80,11 +80,10 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         help="For .cut: replace a data set that exists, which is otherwise an error.",
     )
     add_common(parser)
-    add_column_flags(parser)
-    parser.add_argument(
+    add_column_flags(parser).add_argument(
         "--no-label",
         action="store_true",
-        help="For tables: there are no labels, all columns are features.",
+        help="There are no labels: all columns that have no other use are features.",
     )
     add_reader_flags(parser, width=True)
     parser.set_defaults(run=run)

@@ -100,8 +100,8 @@ def add_reader_flags(parser: Any, *, width: bool = False) -> None:
         )
 
 
-def add_column_flags(parser: Any) -> None:
-    """Add what says which columns of tables are what."""
+def add_column_flags(parser: Any) -> Any:
+    """Add what says which columns of tables are what; returns the group of these flags."""
     group = parser.add_argument_group("columns of tables (.csv, .parquet, .arrow)")
     group.add_argument("--label", metavar="COLUMN", help="Column with the labels.")
     group.add_argument(
@@ -114,6 +114,7 @@ def add_column_flags(parser: Any) -> None:
         "--query-id", metavar="COLUMN", help="Column with the query or sequence of each row (qid:)."
     )
     group.add_argument("--cost", metavar="COLUMN", help="Column with the weight of each row.")
+    return group
 
 
 TEXT_FLAGS = ("zero_based", "sort", "max_features", "n_features")
@@ -159,14 +160,9 @@ def format_of(name: str) -> str:
 
 
 def read_table(name: str, args: argparse.Namespace) -> Table:
-    """Read all of a file with labels; a data set stays on disk.
+    """Read all of a file with labels, or of stdin for '-'; a data set stays on disk.
 
-    Parameters
-    ----------
-    name : str
-        A path, or '-' for svmlight text from standard input.
-    args : Namespace
-        With the reader's flags.
+    ``args`` has the reader's flags.
     """
     match format_of(name):
         case "cut":
@@ -192,12 +188,7 @@ def read_chunks(
 ) -> Iterator[Table]:
     """Read a file in parts, where its format has parts; there may be no labels.
 
-    Parameters
-    ----------
-    name, args
-        As for ``read_table``.
-    features : sequence of str, optional
-        The columns that a model needs of a table, in its order.
+    ``features`` are the columns that a model needs of a table, in its order.
     """
     try:
         yield from _chunks(name, args, features)

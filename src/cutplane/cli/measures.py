@@ -115,17 +115,8 @@ def judge(
 ) -> Judged:
     """Put what was predicted beside the truth.
 
-    Parameters
-    ----------
-    task : Task
-    truth : ndarray
-    answers : Answers
-    qid : ndarray, optional
-        Queries or sequences.
-    classes : ndarray, optional
-        Of the model; the last of two is the positive one. By default those of the data.
-    k : int or float, optional
-        For precision and recall at k: rows, or if a float so many times the positive rows.
+    Without ``classes``, those of the model, there are those of the data; the second of two is the
+    positive one. ``k`` is a number of rows, or if a float so many times the positive rows.
     """
     labels, scores = answers.labels, answers.scores
     if task is Task.NOVELTY:

@@ -374,15 +374,9 @@ def offered(estimator: str) -> Iterator[Parameter]:
 
 
 def add_model_flags(parser: Parser, arguments: Sequence[str], *, without: str = "") -> None:
-    """Add the flags that choose a kind, and the parameters of the kind that is asked for.
+    """Add the flags that choose a kind, and the parameters of the kind that the arguments choose.
 
-    Parameters
-    ----------
-    parser : Parser
-    arguments : sequence of str
-        From which the kind is taken.
-    without : str
-        A parameter that the command sets itself.
+    ``without`` is a parameter that the command sets itself.
     """
     kind = chosen(arguments)
     entries = {entry.name: entry for entry in offered(kind.estimator) if entry.name != without}

@@ -29,6 +29,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *, hint: Callable[[str], str] | None = None, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(allow_abbrev=False, add_help=False, **options)
+        self._positionals.title = "arguments"
         self.add_argument("-h", "--help", action="help", help="Show this help and exit.")
         self._hint = hint
 

@@ -193,13 +193,8 @@ def parts_of(
 def applied(model: Any, kind: Kind, tables: Iterable[Table]) -> tuple[Table, Answers, int]:
     """The answers of a model for all parts of a file.
 
-    Returns
-    -------
-    columns : Table
-        Labels and queries of all rows, without the features.
-    answers : Answers
-    left_out : int
-        Values of features that the model does not have.
+    Returns a table of the labels and queries without the features, the answers, and how many values
+    of features that the model does not have were left out.
     """
     alignment = Alignment(model)
     parts, answers = [], []
