@@ -29,7 +29,7 @@ from ..report.line import format_percent
 from ..result import SolveResult
 from .outputs import output_file, output_folder, report_stream
 from .parser import add_common, positive_number, seed_number
-from .train import tell_ending
+from .train import results_of, tell_ending
 
 TOL = 1e-3
 GREYS = 16.0  # pixels count from 0 to 16; the models get them from 0 to 1
@@ -109,7 +109,7 @@ def _run(args: argparse.Namespace, folder: Path) -> int:
     )
     ours = _fit(_our_model(args.C, verbose=1), data, args.C)
     theirs = _fit(_their_model(args.C, args.seed), data, args.C)
-    result: SolveResult = ours.model.result_
+    (result,) = results_of(ours.model)
     certificate = result.certificate
     _print_comparison(ours, theirs, certificate.dual)
     majority = np.mean(data.test_labels == "another")

@@ -147,10 +147,14 @@ def _criterion(args: argparse.Namespace, kind: Kind) -> str:
     if not has_parameter(kind, "C"):
         raise UsageError(f"{kind.estimator} has no C, and so no path")
     names = names_of(kind.task)
-    name = args.select or parameters_given(args).get("measure", names[0])
-    if name not in names:
-        raise UsageError(f"{name!r} is no measure of this kind of model; it has {', '.join(names)}")
-    return name
+    if args.select is None:  # what the model is trained for, if evaluate has it
+        trained_for = parameters_given(args).get("measure")
+        return trained_for if trained_for in names else names[0]
+    if args.select not in names:
+        raise UsageError(
+            f"{args.select!r} is no measure of this kind of model; it has {', '.join(names)}"
+        )
+    return str(args.select)
 
 
 def follow(

@@ -258,8 +258,13 @@ def fit(model: Any, kind: Kind, table: Table) -> Fit:
     for warning in caught:
         if not issubclass(warning.category, ConvergenceWarning | DeprecationWarning):
             logger.warning("%s", warning.message)
-    results = model.result_ if isinstance(model.result_, list | tuple) else [model.result_]
-    return Fit(model, tuple(results), time.perf_counter() - started)
+    return Fit(model, results_of(model), time.perf_counter() - started)
+
+
+def results_of(model: Any) -> tuple[SolveResult, ...]:
+    """The results of a fitted model's problems."""
+    results = model.result_
+    return tuple(results) if isinstance(results, list) else (results,)
 
 
 def _fit(model: Any, task: Task, table: Table) -> None:
@@ -319,12 +324,11 @@ def tell_ending(
     ``gap`` and what was ``asked`` for are relative; ``kept`` says what became of the model.
     """
     if status is not Status.CONVERGED:
-        goal = "" if asked is None else f", above the {format_percent(asked)} asked for"
-        print(
-            f"cutplane {command}: the solver {status.reason} at a gap of {format_percent(gap)}"
-            f"{goal}; {kept}",
-            file=sys.stderr,
-        )
+        where = "without a certificate"
+        if math.isfinite(gap):
+            goal = "" if asked is None else f", above the {format_percent(asked)} asked for"
+            where = f"at a gap of {format_percent(gap)}{goal}"
+        print(f"cutplane {command}: the solver {status.reason} {where}; {kept}", file=sys.stderr)
     return code_of(status)
 
 
@@ -346,7 +350,9 @@ def certificate_line(done: Fit) -> str:
 def describe_certificate(certificate: Certificate) -> str:
     """A certificate, and what there is to know about its kind."""
     if not math.isfinite(certificate.gap):
-        return f"objective {certificate.primal:.8g}, withheld: no bound is known"
+        known = math.isfinite(certificate.primal)
+        objective = f"objective {certificate.primal:.8g}" if known else "objective not known"
+        return f"{objective}, without a certificate: its distance from the optimum is not known"
     text = str(certificate)
     return f"{text}, estimated" if certificate.kind == "estimated" else text
 
