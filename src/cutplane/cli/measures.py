@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -69,22 +70,24 @@ class Judged:
         """How many rows of highest score are looked at."""
         if self.k is None or self.positive is None:
             return None
-        rows = self.k if isinstance(self.k, int) else max(1, round(self.k * self.positive.sum()))
+        factor = not isinstance(self.k, Integral)
+        rows = max(1, round(self.k * self.positive.sum())) if factor else int(self.k)
         return min(rows, len(self.truth))
 
     @property
     def queries(self) -> np.ndarray:
         """The query of each row; all rows are one if nothing else is known."""
-        of_ranking = self.task is Task.RANKING and self.qid is not None
-        return self.qid if of_ranking else np.zeros(len(self.truth), dtype=np.int64)  # type: ignore[return-value]
+        if self.task is Task.RANKING and self.qid is not None:
+            return self.qid
+        return np.zeros(len(self.truth), dtype=np.int64)
 
     def measures(self) -> dict[str, float | None]:
         """All measures for which there are columns."""
         found = {}
-        for name, measure in MEASURES.items():
-            columns = [getattr(self, column) for column in measure.columns]
-            if self.task in measure.tasks and all(column is not None for column in columns):
-                found[name] = _sayable(measure.of(*columns))
+        for name in names_of(self.task):
+            columns = [getattr(self, column) for column in MEASURES[name].columns]
+            if all(column is not None for column in columns):
+                found[name] = _sayable(MEASURES[name].of(*columns))
         return found
 
     def facts(self) -> dict[str, Any]:
@@ -99,8 +102,8 @@ class Judged:
             found["rows_of_unknown_classes"] = unknown
         if self.task is Task.RANKING:
             found["queries"] = len(np.unique(self.queries))
-        if self.task is Task.SEQUENCES:
-            found["sequences"] = len(np.unique(self.qid))  # type: ignore[arg-type]
+        if self.task is Task.SEQUENCES and self.qid is not None:
+            found["sequences"] = len(np.unique(self.qid))
         return found
 
 

@@ -84,10 +84,7 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         help="Values of C, separated by commas.",
     )
     parser.add_argument(
-        "--validation",
-        metavar="FILE",
-        required=True,
-        help="Data on which the models are measured.",
+        "--validation", metavar="FILE", required=True, help="Data on which the models are measured."
     )
     parser.add_argument(
         "--select",
