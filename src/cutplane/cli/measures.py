@@ -204,7 +204,7 @@ def _swapped(truth: np.ndarray, scores: np.ndarray, queries: np.ndarray) -> Any:
     return _ours("swapped_pairs", qid=queries)(truth, scores)
 
 
-def _tau(truth: np.ndarray, scores: np.ndarray, queries: np.ndarray) -> Any:
+def _somers_d(truth: np.ndarray, scores: np.ndarray, queries: np.ndarray) -> Any:
     swapped = _swapped(truth, scores, queries)
     return None if swapped is None else 1.0 - 2.0 * swapped
 
@@ -254,7 +254,7 @@ MEASURES = {
     "ndcg@10": Measure("NDCG@10", RANKING, ORDER, _ndcg(10), per_cent=False),
     "ndcg": Measure("NDCG", RANKING, ORDER, _ndcg(None), per_cent=False),
     "swapped_pairs": Measure("swapped", GRADES + RANKING, ORDER, _swapped, smaller_is_better=True),
-    "kendall_tau": Measure("tau", RANKING, ORDER, _tau, per_cent=False),
+    "somers_d": Measure("Somers' D", RANKING, ORDER, _somers_d, per_cent=False),
     "token_accuracy": Measure("tokens", SEQUENCES, LABELS, _same),
     "sequence_accuracy": Measure("sequences", SEQUENCES, (*LABELS, "qid"), _sequences_right),
 }  # fmt: skip
