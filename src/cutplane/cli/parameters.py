@@ -133,8 +133,8 @@ PARAMETERS = (
     ),
     Parameter(
         "order", MODEL,
-        "How many tags before a tag its score depends on. With 2, training and prediction take "
-        "longer by a factor that is the number of tags.",
+        "How many tags before a tag its score depends on. With 2, the search for the best tags "
+        "takes as many times as long as there are tags.",
         int, choices=(1, 2),
     ),
     Parameter(
