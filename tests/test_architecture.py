@@ -63,6 +63,7 @@ LAZY = {
     "pyarrow",
     "joblib",
     "onnx",
+    "argcomplete",
 }
 LAZY_WHERE_ALLOWED = {"rich": {"report", "cli"}, "matplotlib": {"report", "cli"}}
 

@@ -181,6 +181,19 @@ def test_reader_flags(tmp_path):
     assert cutplane.load_model(tmp_path / "m").n_features_in_ == 3
 
 
+def test_an_input_that_fails_is_not_blamed_on_the_output(files, model, tmp_path, capsys):
+    missing, out = tmp_path / "none.svm", tmp_path / "out"
+    for words in (["predict", missing, model, out], ["convert", missing, out]):
+        assert run(*words) == 1
+        assert (
+            capsys.readouterr().err
+            == f"cutplane {words[0]}: {missing}: No such file or directory\n"
+        )
+    (tmp_path / "nan").write_text("1\nnan\n" * 60)
+    assert run("evaluate", files.binary, "--predictions", tmp_path / "nan") == 1
+    assert "nan:2:1: 'nan' is not a prediction" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("content", [b"", b"not a model", b"\x80\x04\x95pickle", b"\x89CUT\r\n"])
 def test_what_is_no_model(files, tmp_path, capsys, content):
     (tmp_path / "m").write_bytes(content)

@@ -8,13 +8,17 @@ from __future__ import annotations
 import errno
 import io
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TextIO
 
-from .common import CommandError, ExitCode
+from .errors import CommandError, ExitCode
+
+# -- files --------------------------------------------------------------------
 
 
 def check_target(target: str, *sources: str, binary: bool = False) -> None:
@@ -38,18 +42,62 @@ def check_target(target: str, *sources: str, binary: bool = False) -> None:
         raise CommandError(f"cannot write {target}: {error.strerror}") from None
 
 
-@contextmanager
-def text_output(target: str) -> Iterator[BinaryIO]:
-    """A binary file for text: stdout, or a file that appears when it is complete."""
-    from ..data.files import output
+def output_folder(path: Path) -> Path:
+    """Make a folder and make sure that files can be put there, before work is spent."""
+    from ..data.files import check_writable
 
     try:
-        with output(target) as file:
-            yield file
+        path.mkdir(parents=True, exist_ok=True)
+        check_writable(path / "test")
+    except FileExistsError:
+        raise CommandError(f"{path} is a file; the output goes into a folder") from None
+    except OSError as error:
+        raise CommandError(f"cannot write to {path}: {error.strerror}") from None
+    return path
+
+
+@contextmanager
+def output_file(target: str | Path) -> Iterator[BinaryIO]:
+    """A binary file to write to: stdout for '-', or a file that appears when it is complete."""
+    from ..data.files import output
+
+    with _named_errors(target), output(target) as file:
+        yield file
+
+
+def save(model: Any, target: str) -> None:
+    """Write a model to a file or, for '-', to stdout. Ctrl-C waits until it is written."""
+    from .. import save_model
+
+    with uninterrupted(), _named_errors(target):
+        save_model(model, target)
+
+
+@contextmanager
+def _named_errors(target: str | Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         if target == "-":
             raise
-        raise CommandError(f"cannot write {target}: {error.strerror or error}") from None
+        cause = (error.strerror or str(error)).removeprefix("cannot write: ")
+        raise CommandError(f"cannot write {target}: {cause}") from None
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back while the block runs: what has been won is not lost to impatience."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# -- reports ------------------------------------------------------------------
 
 
 class Report(io.TextIOBase):
@@ -104,15 +152,18 @@ class Report(io.TextIOBase):
         return ExitCode.ERROR if self._failed and code == ExitCode.OK else code
 
 
-def report_stream(*targets: str | None) -> Report:
+def report_stream(*targets: str) -> Report:
     """Where to tell how it went, given what the outputs of the command are."""
     return Report(sys.stderr if any(map(_is_stdout, targets)) else sys.stdout)
 
 
-def _is_stdout(target: str | None) -> bool:
+def _is_stdout(target: str) -> bool:
     from ..data.files import descriptor_of
 
-    return target is not None and (target == "-" or descriptor_of(Path(target)) == 1)
+    return target == "-" or descriptor_of(Path(target)) == 1
+
+
+# -- standard streams ---------------------------------------------------------
 
 
 def silence(stream: IO[str]) -> None:
@@ -128,50 +179,22 @@ def standard_streams() -> Iterator[None]:
     A stream that is closed when the process starts is None for Python, and its number goes to the
     next file that is opened. What cannot be said in the encoding of standard output is escaped.
     """
-    kinds = {
-        "stdin": ("r", os.O_RDONLY),
-        "stdout": ("w", os.O_RDONLY),
-        "stderr": ("w", os.O_WRONLY),
-    }
-    for name, (kind, access) in kinds.items():
+    # Only standard error is silent: a product that goes to a closed stdout is an error.
+    for name, mode, access in (
+        ("stdin", "r", os.O_RDONLY),
+        ("stdout", "w", os.O_RDONLY),
+        ("stderr", "w", os.O_WRONLY),
+    ):
         if getattr(sys, name) is None:
-            # Only standard error is silent: a product that goes to a closed stdout is an error.
             handle = os.open(os.devnull, access)
-            setattr(sys, name, open(handle, kind, encoding="utf-8"))  # noqa: SIM115
+            setattr(sys, name, open(handle, mode, encoding="utf-8"))  # noqa: SIM115
     out = sys.stdout
-    errors = getattr(out, "errors", None)
     if not hasattr(out, "reconfigure"):
         yield
         return
+    errors = out.errors
     out.reconfigure(errors="backslashreplace")
     try:
         yield
     finally:
         out.reconfigure(errors=errors)
-
-
-# -- models -------------------------------------------------------------------
-
-
-def save(model: Any, target: str) -> None:
-    """Write a model to a file or, for '-', to stdout."""
-    from .. import save_model
-
-    try:
-        save_model(model, target)
-    except OSError as error:
-        if target == "-":
-            raise
-        cause = (error.strerror or str(error)).removeprefix("cannot write: ")
-        raise CommandError(f"cannot write {target}: {cause}") from None
-
-
-def is_model(name: str) -> bool:
-    """Whether a file begins like a model or a checkpoint, be it damaged or not."""
-    from ..data.files import opened
-    from ..store.container import begins_like_ours
-
-    begin = bytearray(64)
-    with opened(name) as source:
-        source.read_into(memoryview(begin))
-    return begins_like_ours(bytes(begin))
