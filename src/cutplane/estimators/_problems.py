@@ -112,9 +112,10 @@ class RowProblem(Problem):
             memory = None
         if dual_point is not None:
             dual_point = self.risk.clip_dual(dual_point, self.targets)
-            cuts = (oracle.dual_cut(-self.targets.labels * dual_point),)
+            cuts = (oracle.dual_cut(self.risk.dual_coef(dual_point, self.targets)),)
         elif memory is not None and memory.dual_point is not None:
-            dual_point = self._carried(memory.dual_point, memory.C / run.C)
+            factor = memory.C / run.C
+            dual_point = self.risk.carried_dual(memory.dual_point, factor, self.targets)
         made = ready(self._solver(run, oracle, dual_point), run, cuts, self.crew)
         point = None if memory is None or run.C < memory.C else memory.point
         if point is not None and point.w is made.start:  # at a larger C still better than 0
@@ -163,18 +164,6 @@ class RowProblem(Problem):
     def memory(self, solver: Any, result: SolveResult, run: Run) -> Memory:
         point = solver.best_point() if self._keeps_points(run) else None
         return Memory(run.C, solver.dual_point(), solver.active_cuts(), run.digest, point)
-
-    def _carried(self, dual_point: np.ndarray, factor: float) -> np.ndarray:
-        """A dual point divided by C, for another C: ``factor`` is the old one by the new one.
-
-        Rows of a loss with kinks stay at their bound. Where the others' margins are 1 their α
-        hardly depends on C, so that α/C changes by the factor.
-        """
-        if self.risk.smooth:
-            return dual_point
-        weights = self.targets.weights
-        held = dual_point >= weights * (1.0 - 1e-12)
-        return np.where(held, weights, np.minimum(dual_point * factor, weights))
 
 
 @dataclass

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks import check_choice, check_flag, check_number
 from ..data import BlockedMatrix
 from ..exec import SerialExecutor
-from ..losses import LOSSES
+from ..losses import CLASSIFICATION, LOSSES
 from ..oracles.remote import RemoteMatrix
 from ..result import Iteration
 from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
@@ -28,7 +28,7 @@ from ._rows import encode_classes, open_rows, weigh_classes
 from .checkpoint import Checkpoint
 
 # Losses of the solvers that do not take all.
-STOCHASTIC = tuple(name for name, loss in LOSSES.items() if loss.reach is not None)
+STOCHASTIC = tuple(name for name in CLASSIFICATION if LOSSES[name].reach is not None)
 LOSSES_OF = {"sgd": STOCHASTIC, "pegasos": STOCHASTIC}
 MULTI_CLASS = ("ovr", "crammer_singer")
 
@@ -226,7 +226,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     def _check_common(self) -> Settings:
         settings = super()._check_common()
-        check_choice("loss", self.loss, LOSSES)
+        check_choice("loss", self.loss, CLASSIFICATION)
         check_choice("multi_class", self.multi_class, MULTI_CLASS)
         check_flag("fit_intercept", self.fit_intercept)
         if self.penalty != "l2":
@@ -253,7 +253,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     ) -> ModelForm:
         """How many problems there are, and where their bias is."""
         joint = self._joint()
-        if self.loss not in LOSSES_OF.get(self.solver, LOSSES):
+        if self.loss not in LOSSES_OF.get(self.solver, CLASSIFICATION):
             *others, last = (repr(loss) for loss in LOSSES_OF[self.solver])
             raise ValueError(
                 f"solver={self.solver!r} takes loss={', '.join(others)} or {last}, got "
