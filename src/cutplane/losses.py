@@ -263,7 +263,7 @@ class SquaredEpsilonInsensitive(
 
 
 class Quantile(Loss, namedtuple("Quantile", ("quantile",), defaults=(0.5,))):
-    """max(−τ·z, (1 − τ)·z), the pinball loss: its best constant is the τ-quantile of the targets."""
+    """max(−τ·z, (1 − τ)·z), the pinball loss, whose best constant is the τ-quantile."""
 
     regression = True
     conjugate_curvature = 0.0
@@ -276,7 +276,8 @@ class Quantile(Loss, namedtuple("Quantile", ("quantile",), defaults=(0.5,))):
         return max(-self.quantile * z, (1.0 - self.quantile) * z)
 
     def slope(self, z):
-        return 1.0 - self.quantile if z > 0.0 else -self.quantile
+        above = 1.0 - self.quantile if z > 0.0 else 0.0
+        return -self.quantile if z < 0.0 else above
 
     def conjugate(self, u):
         return 0.0
@@ -488,7 +489,7 @@ def _highest(loss, z, low, error):
     return of_ends
 
 
-# Strictly in this order wherever it is called: two loops must find a row on the same side of a kink.
+# In just this order wherever it is called: two loops must find a row on the same side of a kink.
 @overload(argument, jit_options={"fastmath": False})
 def _argument(loss, s, y):
     if loss.instance_class.regression:

@@ -150,7 +150,7 @@ class LinearModel(Estimator):
         return self._scores_of(as_blocks(X, compact=False))
 
     def _scores_of(self, matrix: BlockedMatrix | RemoteMatrix) -> np.ndarray:
-        coef = dense(self.coef_)
+        coef = np.atleast_2d(dense(self.coef_))
         single = len(coef) == 1
         w = coef[0] if single else np.ascontiguousarray(coef.T)
         scores = np.empty((len(matrix),) if single else (len(matrix), len(coef)))

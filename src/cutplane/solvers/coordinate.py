@@ -18,10 +18,10 @@ D(u) − b·τ − ½s²τ², which adds b + s²τ to all scores and s² to ever
 b + s²τ. A regularised bias is the same with b = 0 for ever and s the constant feature's value.
 
 **Conjugate gradients** help where many rows whose u is inside the domain depend on one another,
-as those on hard margins do. On these rows D is a quadratic if ℓ* is one, as it is for most losses, between kinks perhaps.
-Its maximiser is approached until clipping to the ends would cost more than a little, or a quarter as many
-iterations as there were passes have gained less per work than passes do; then the best part of the
-clipped step is taken. If that gained more per work than passes do, half as many passes come
+as those on hard margins do. On these rows D is a quadratic if ℓ* is one, perhaps between kinks. Its
+maximiser is approached until clipping to the domain, or to the kinks, would cost more than a
+little, or a quarter as many iterations as there were passes have gained less per work than passes
+do; then the best part of the clipped step is taken. If that gained more per work than passes do, half as many passes come
 before the next time, otherwise twice as many.
 
 **A certificate** looks at a copy of u, of which the heavier class is scaled down until τ = 0: its D
@@ -226,7 +226,9 @@ class CoordinateSolver(IterativeSolver):
     # -- conjugate gradients --------------------------------------------------
 
     def _conjugate_gradients(self, rate: float) -> bool:
-        """Raise D over all u inside the domain and off kinks; whether that gained more per work than ``rate``.
+        """Raise D over all u inside the domain, off kinks of ℓ*.
+
+        Returns whether that gained more per work than ``rate``.
 
         In the variables a_i = c_i·u_i the gradient of D is z_i − ℓ*'(u_i), and the matrix of its
         quadratic part is −K, K = diag(ℓ*''/c) + (y_i·y_j(<x_i, x_j> + s²)).

@@ -56,9 +56,7 @@ class InteriorPoint:
         )
         self._factor = Factor(oracle, kinks=False)
         loops.begin(loss, *loss.domain, *self._dual)
-        self.coef = (
-            oracle.targets.weights * self._dual[0] * direction(loss, oracle.targets.labels)
-        )
+        self.coef = oracle.targets.weights * self._dual[0] * direction(loss, oracle.targets.labels)
 
     def step(self) -> float:
         """One step; returns its length."""

@@ -40,7 +40,8 @@ from ..result import Status
 from .curvature import Factor
 from .interior import InteriorPoint
 
-# The first width, in units of the risk's: at w = 0 all rows move with z, and the first step is one of least squares.
+# The first width, in units of the risk's: at w = 0 all rows move with z, and the first step is one
+# of least squares.
 WIDTH = 4.0
 # How much smaller the width becomes at a time.
 NARROWER = 0.6
