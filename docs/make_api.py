@@ -26,6 +26,7 @@ PAGE = Path(__file__).with_name("api.md")
 # In the order in which a reader meets them.
 NAMES = (
     "LinearSVC",
+    "LinearSVR",
     "LinearSVCCV",
     "linear_svc_path",
     "LinearSVCPath",

@@ -26,7 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "loops": {"_jit", "losses"},
     "exec": set(),
     "data": {"loops"},
-    "risks": {"loops", "exec"},
+    "risks": {"loops", "losses", "exec"},
     "kernels": {"loops", "data"},
     "lowrank": {"kernels", "loops", "data"},
     "oracles": {"data", "exec", "kernels", "loops", "risks"},

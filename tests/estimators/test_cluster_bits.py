@@ -9,7 +9,15 @@ import pytest
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from cutplane import LinearSVC, MeasureSVC, OrdinalSVC, RankSVM, open_dataset, write_dataset
+from cutplane import (
+    LinearSVC,
+    LinearSVR,
+    MeasureSVC,
+    OrdinalSVC,
+    RankSVM,
+    open_dataset,
+    write_dataset,
+)
 from cutplane.data import as_blocks
 
 distributed = pytest.importorskip("distributed")
@@ -23,6 +31,10 @@ CASES = {
     "squared_hinge": LinearSVC(loss="squared_hinge", max_iter=6),
     "logistic": LinearSVC(loss="logistic"),
     "logistic, no bias": LinearSVC(loss="logistic", fit_intercept=False, max_iter=6),
+    "quantile": LinearSVR(loss="quantile", quantile=0.3, max_iter=6),
+    "squared ε-insensitive": LinearSVR(
+        loss="squared_epsilon_insensitive", epsilon=0.1, fit_intercept=False, max_iter=6
+    ),
     "three classes": LinearSVC(class_weight="balanced", max_iter=6),
     "crammer_singer": LinearSVC(multi_class="crammer_singer", max_iter=6),
     "roc_auc": MeasureSVC("roc_auc"),

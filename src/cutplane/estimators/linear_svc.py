@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_flag, check_number
@@ -33,6 +35,16 @@ LOSSES_OF = {"sgd": STOCHASTIC, "pegasos": STOCHASTIC}
 MULTI_CLASS = ("ovr", "crammer_singer")
 
 
+def _gives_probabilities(model: Any) -> bool:
+    """Whether scores are logarithms of odds."""
+    if model.loss == "logistic":
+        return True
+    raise AttributeError(
+        f"probabilities are for loss='logistic', got loss={model.loss!r}; "
+        "sklearn.calibration.CalibratedClassifierCV finds some for every loss"
+    )
+
+
 class LinearSVC(ClassifierMixin, LinearModel):
     """Linear support vector classifier with a certificate of optimality.
 
@@ -46,8 +58,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
     C : float, default=1.0
         Weight of the losses against the regulariser: multiplies their *sum*,
         as in scikit-learn and liblinear.
-    loss : {'hinge', 'squared_hinge', 'logistic'}, default='hinge'
-        ``hinge`` is the SVM, ``logistic`` gives logistic regression.
+    loss : {'hinge', 'squared_hinge', 'logistic', 'huberised_hinge'}, default='hinge'
+        ``hinge`` is the SVM, ``logistic`` gives logistic regression and its probabilities,
+        ``huberised_hinge`` is the hinge with a parabola of width ½ in place of its kink.
     penalty : {'l2'}, default='l2'
         The regulariser, ½|w|². For code that sets it: there is no other.
     solver : {'auto', 'ocas', 'cpa', 'dcd', 'sgd', 'pegasos'}, default='auto'
@@ -360,6 +373,42 @@ class LinearSVC(ClassifierMixin, LinearModel):
         scores = self.decision_function(X)
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
+
+    @available_if(_gives_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities of the classes; for ``loss='logistic'``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
+
+        Returns
+        -------
+        logarithms : ndarray, shape (n_samples, n_classes)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
+        one_by_one = -np.logaddexp(0.0, -scores)
+        return one_by_one - logsumexp(one_by_one, axis=1, keepdims=True)
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes; for ``loss='logistic'``.
+
+        That of a class is 1/(1 + exp(−score)). With more than two classes these are
+        the probabilities of each class against the rest, divided by their sum.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray, shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return np.exp(self.predict_log_proba(X))
 
     # -- the coefficients in memory -------------------------------------------
 

@@ -26,7 +26,7 @@ from .checkpoint import Checkpoint
 
 REGRESSION = tuple(name for name, loss in LOSSES.items() if loss.regression)
 CROSSING = ("allow", "sort")
-# A gap of this part of the objective at w = 0, b = 0 is what rounding leaves of a perfect fit.
+# Rounding leaves so much of the losses that predictions off by the targets' own size would have.
 ROUNDING = 1e-15
 
 
@@ -35,8 +35,9 @@ class RegressionProblem(RowProblem):
     """A loss of regression. Its optimum may be 0, of which no gap is a small part."""
 
     def solver(self, run: Run) -> Ready:
-        nothing = Scores(np.zeros(len(self.targets.labels)), 0.0)
-        least = ROUNDING * run.C * self.risk.value(nothing, self.targets)
+        y = self.targets.labels
+        far = Scores(y + np.abs(y) + 2.0 * self.risk.loss[0], 0.0)  # beyond ε, too
+        least = ROUNDING * run.C * self.risk.value(far, self.targets)
         stop = replace(run.stop, absolute=max(run.stop.absolute, least))
         return super().solver(replace(run, stop=stop))
 
@@ -317,5 +318,6 @@ def _refuse_text(y: Any) -> None:
                 if not isinstance(value, (str, bytes)):
                     return  # what else it may be, scikit-learn says
                 raise ValueError(
-                    f"y must hold numbers for a regression, got {value!r}; LinearSVC is for classes"
+                    f"y must hold numbers for a regression, got {str(value)!r}; LinearSVC is for "
+                    "classes"
                 ) from None

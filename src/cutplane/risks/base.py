@@ -139,6 +139,13 @@ class Risk(ABC):
         """A guess at the dual point for another C: ``factor`` is the old one by the new one."""
         raise TypeError(f"{self!r} has no dual point of one number per row")
 
+    def dual_unit(self, targets: Targets, free_bias: bool) -> float:
+        """By how much scores change, about, while a loss's slope changes by 1.
+
+        Solvers measure by it what has the unit of scores.
+        """
+        return 1.0
+
 
 @dataclass(frozen=True)
 class LossRisk(Risk):
@@ -229,11 +236,7 @@ class LossRisk(Risk):
         return rows[0], rows[1]
 
     def dual_unit(self, targets: Targets, free_bias: bool) -> float:
-        """By how much z changes, about, while u changes by 1.
-
-        Solvers measure by it what has the unit of scores. Labels ±1 make it 1; targets of
-        regression have a size of their own.
-        """
+        """As for every risk: labels ±1 make it 1, targets of regression have their own size."""
         if not self.loss.regression:
             return 1.0
         y, weights = targets.labels, targets.weights

@@ -21,8 +21,8 @@ b + s²τ. A regularised bias is the same with b = 0 for ever and s the constant
 as those on hard margins do. On these rows D is a quadratic if ℓ* is one, perhaps between kinks. Its
 maximiser is approached until clipping to the domain, or to the kinks, would cost more than a
 little, or a quarter as many iterations as there were passes have gained less per work than passes
-do; then the best part of the clipped step is taken. If that gained more per work than passes do, half as many passes come
-before the next time, otherwise twice as many.
+do; then the best part of the clipped step is taken. If that gained more per work than passes do,
+half as many passes come before the next time, otherwise twice as many.
 
 **A certificate** looks at a copy of u, of which the heavier class is scaled down until τ = 0: its D
 is the bound; its w, scaled by the best factor, is where the best point moves to on a line. It never
