@@ -51,7 +51,8 @@ OneClassSVM
     -------
     graph : onnx.ModelProto
         Input ``X``, of shape (rows, features). Output ``scores`` is ``decision_function``, or
-        ``predict`` of RankSVM, LinearSVR and SVR; of the others ``label`` is what ``predict`` gives.
+        ``predict`` of RankSVM, LinearSVR and SVR; of the others ``label`` is what ``predict``
+        gives.
 
     Notes
     -----
