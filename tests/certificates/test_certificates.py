@@ -40,6 +40,8 @@ ONCE_WRONG = [
     "MeasureSVC-398",
     "SVC-409",
     "SVC-410",
+    "SVR-588",
+    "SVR-673",
     "SVC-3015",
 ]
 DEFAULT = [f"{kind}-{number}" for kind in QUICK for number in range(EACH)] + ONCE_WRONG

@@ -17,7 +17,7 @@ MANY_STEPS = 10_000_000
 STEPS_PER_VARIABLE = 100
 # Times the steps before the interior point method, after which it is the same if that has not
 # helped: rounding is in the way of both.
-AFTERWARDS = 16
+AFTERWARDS = 4
 
 
 class Pace:
