@@ -17,7 +17,6 @@ import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import _interrupts
-from ..data.points import Points
 from ..dual import (
     DualIteration,
     DualPoint,
@@ -36,6 +35,7 @@ from ..kernels import (
     ProductMatrix,
     training_points,
 )
+from ..kernels.points import Points
 from ..report.dual_progress import dual_progress
 from ..result import Iteration, SolveResult, Status
 from ._callbacks import WARN_LEVEL

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from .._blas import single_threaded_blas
 from ..bundle import StopRule
 from ..data import as_blocks
-from ..data.blas import single_threaded_blas
 from ..exec import Executor, SerialExecutor, make_executor
 from ..kernels import Kernel, KernelMatrix, ProductMatrix
 from ..lowrank import Projection, projected

@@ -11,8 +11,6 @@ import numpy as np
 import scipy.sparse
 
 from .._checks import check_number
-from ..data import rbf_sums
-from ..data.points import DensePoints, points_of
 from ..dual.curvature import definiteness
 from ..exec import Executor
 from ..kernels import (
@@ -22,8 +20,10 @@ from ..kernels import (
     PrecomputedMatrix,
     ProductMatrix,
     has_negative_eigenvalue,
+    rbf_sums,
     training_points,
 )
+from ..kernels.points import DensePoints, points_of
 from ..lowrank import projected
 from ..oracles.constant import ConstantOracle
 from ..oracles.sampled import WholeOracle

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 
+from .._blas import single_threaded_blas
 from .._checks import check_choice, check_integer, check_number
-from ..data.blas import single_threaded_blas
 from ..exec import Executor, SerialExecutor, make_executor
 from ..kernels import (
     KERNELS,

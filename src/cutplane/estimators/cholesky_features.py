@@ -11,8 +11,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._blas import single_threaded_blas
 from .._checks import check_choice, check_integer, check_n_jobs, check_number
-from ..data.blas import single_threaded_blas
 from ..exec import SerialExecutor
 from ..kernels import CallableMatrix, KernelMatrix, PrecomputedMatrix, ProductMatrix, points_of
 from ..lowrank import pivoted_cholesky

@@ -11,9 +11,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._blas import single_threaded_blas
 from .._checks import check_choice, check_integer, check_number
 from ..bundle import StopRule
-from ..data.blas import single_threaded_blas
 from ..exec import Executor, SerialExecutor
 from ..kernels import KernelMatrix, ProductMatrix
 from ..losses import Hinge

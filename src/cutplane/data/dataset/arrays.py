@@ -14,11 +14,12 @@ import os
 import stat
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from ..files import naming
 
 HEADER = 128
 _PIECE = 1 << 24  # bytes per step where a whole file is read
@@ -83,17 +84,6 @@ def header(dtype: str, shape: tuple[int, ...]) -> bytes:
     text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape!r}, }}".encode()
     length = HEADER - 10
     return b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + text.ljust(length - 1) + b"\n"
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Errors of the system that name no file, such as that of a full disk, name this one."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is not None or error.errno is None:
-            raise
-        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 class ArrayWriter:
