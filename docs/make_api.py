@@ -53,6 +53,7 @@ NAMES = (
     "DaskCluster",
     "ClusterError",
     "RowFiles",
+    "Rows",
     "convert_dataset",
     "Dataset",
     "save_model",

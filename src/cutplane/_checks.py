@@ -117,18 +117,28 @@ def check_column(
 
 
 def check_queries(qid: Any, rows: int, *, where: str = "") -> np.ndarray:
-    """One query per row, an integer ≥ 0, as int64; ``where`` opens the messages."""
+    """One query per row, an integer ≥ 0 of any type; ``where`` opens the messages."""
     column = np.asarray(qid)
     _check_length("qid", column, rows, where)
+    good = np.zeros(rows, dtype=bool)
     if column.dtype.kind in "iuf":
-        most = np.iinfo(np.int64).max if column.dtype.kind != "f" else 2.0**53  # exact as floats
-        good = (column >= 0) & (column <= most) & (column == np.floor(column))
-    else:
-        good = np.zeros(rows, dtype=bool)
+        good = (column >= 0) & (column == np.floor(column)) & np.isfinite(column)
     if not good.all():
         row = int(good.argmin())
         raise ValueError(
             f"{where}qid must hold integers ≥ 0, got {plain(column[row])!r} in row {row}"
+        )
+    return column
+
+
+def int64_queries(qid: Any, rows: int, *, where: str = "") -> np.ndarray:
+    """The same as int64, for files."""
+    column = check_queries(qid, rows, where=where)
+    largest = 2**53 if column.dtype.kind == "f" else np.iinfo(np.int64).max
+    if rows and column.max() > largest:
+        raise ValueError(
+            f"{where}qid holds {plain(column.max())!r}, beyond the largest integer of type "
+            f"{column.dtype} that a file keeps; renumber the queries"
         )
     return column.astype(np.int64)
 

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import cutplane.data.dataset.read
-from cutplane import LinearSVC, open_dataset, write_dataset
+from cutplane import LinearSVC, Rows, open_dataset, write_dataset
 from cutplane.data import as_blocks
 from cutplane.data.dataset.arrays import header, new_digest
 from cutplane.data.dataset.manifest import _digest_of
@@ -105,6 +105,29 @@ def test_rows_and_columns_come_back(tmp_path: Path, sparse, dtype):
         assert [len(part.y) for part in parts] == [25, 25, 25, 15]
         assert np.array_equal(np.concatenate([part.qid for part in parts]), qid)
     assert sorted(os.listdir(tmp_path)) == ["a.cut"]
+
+
+def test_chunks_are_records_that_unpack(tmp_path: Path):
+    X, y = some_rows(), np.arange(90) % 3
+    qid, cost = np.arange(90) // 4, np.linspace(0.0, 2.0, 90)
+    names = tuple(f"f{j}" for j in range(X.shape[1]))
+    data = write_dataset(tmp_path / "a.cut", [Rows(X, y, cost, qid, names)])
+    (chunk,) = data.chunks()
+    assert isinstance(chunk, Rows) and chunk.names == names == data.feature_names
+    for got, given in zip(chunk, (X, y, qid, cost), strict=True):
+        assert same(got, given)
+    # A copy is the same to the last bit, names included.
+    assert write_dataset(tmp_path / "b.cut", data.chunks(rows=17)).digest() == data.digest()
+    part = chunk.part(10, 12)
+    assert same(part.X, X[10:12]) and part.y.tolist() == y[10:12].tolist()
+    assert part.weight.tolist() == cost[10:12].tolist() and part.names == names
+    assert Rows(X).part(0, 5).y is None
+
+
+@pytest.mark.parametrize("largest", [np.uint64(2**63), 2.0**60])
+def test_queries_beyond_what_files_keep(tmp_path: Path, largest):
+    with pytest.raises(ValueError, match=r"chunk 0: qid holds .* renumber the queries"):
+        write_dataset(tmp_path / "a.cut", [(np.ones((1, 2)), [1], np.array([largest]))])
 
 
 def test_arrays_can_be_read_by_numpy_alone(tmp_path: Path):

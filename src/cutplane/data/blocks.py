@@ -18,9 +18,9 @@ from __future__ import annotations
 import hashlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -153,15 +153,32 @@ class ColumnMajorBlock:
 Block = CSRBlock | RowMajorBlock | ColumnMajorBlock
 
 
-class BlockSource(Sequence[Block]):
-    """Where blocks live: in memory, or in files from which they are read when they are needed.
+class BlockSource:
+    """Blocks in memory; a subclass reads them from files when they are needed.
 
     A pass calls ``begin`` once, and ``take`` and ``release`` for every block; any thread may.
     """
 
-    @abstractmethod
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._blocks = tuple(blocks)
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def __getitem__(self, k: int) -> Block:
+        return self._blocks[k]
+
+    def __iter__(self) -> Iterator[Block]:
+        return (self[k] for k in range(len(self)))
+
     def digest(self) -> bytes:
-        """A fingerprint of the stored numbers and their layout."""
+        """A fingerprint of the stored values and their layout."""
+        digest = hashlib.blake2b(digest_size=16)
+        for block in self:
+            for array in block.arrays():
+                digest.update(array.dtype.str.encode())
+                digest.update(array.data)
+        return digest.digest()
 
     def begin(self) -> None:
         """A pass over the blocks begins."""
@@ -172,31 +189,6 @@ class BlockSource(Sequence[Block]):
 
     def release(self, k: int) -> None:
         """Block k is not needed any more in this pass."""
-
-
-class MemoryBlocks(BlockSource):
-    """Blocks in memory."""
-
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self._blocks = tuple(blocks)
-
-    def __len__(self) -> int:
-        return len(self._blocks)
-
-    @overload
-    def __getitem__(self, k: int) -> Block: ...
-    @overload
-    def __getitem__(self, k: slice) -> Sequence[Block]: ...
-    def __getitem__(self, k: int | slice) -> Block | Sequence[Block]:
-        return self._blocks[k]
-
-    def digest(self) -> bytes:
-        digest = hashlib.blake2b(digest_size=16)
-        for block in self._blocks:
-            for array in block.arrays():
-                digest.update(array.dtype.str.encode())
-                digest.update(array.data)
-        return digest.digest()
 
 
 @dataclass(frozen=True)
@@ -291,12 +283,9 @@ class BlockedMatrix:
 
 
 class RowsInBlocks(ABC):
-    """Data that know how to come in blocks."""
+    """Data that know how to come in blocks; ``shape`` are rows and features."""
 
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, int]:
-        """Rows and features."""
+    shape: tuple[int, int]
 
     @abstractmethod
     def blocks(self, outputs: int = 1, only: range | None = None) -> BlockedMatrix:
@@ -388,7 +377,7 @@ def _csr_matrix(
         relative = read_only(starts[first : last + 1] - starts[first])
         return CSRBlock(values[stored], indices[stored], relative, equal)
 
-    blocks = MemoryBlocks([block(a, b) for a, b in itertools.pairwise(bounds)])
+    blocks = BlockSource([block(a, b) for a, b in itertools.pairwise(bounds)])
     n_stored = int(starts[-1] - starts[0])
     return BlockedMatrix(blocks, bounds, X.shape, n_stored, block(0, X.shape[0]))
 
@@ -407,7 +396,7 @@ def _dense_matrix(
             return RowMajorBlock(x[first:last])
         return ColumnMajorBlock(x, first, last - first)
 
-    blocks = MemoryBlocks([block(a, b) for a, b in itertools.pairwise(bounds.tolist())])
+    blocks = BlockSource([block(a, b) for a, b in itertools.pairwise(bounds.tolist())])
     return BlockedMatrix(blocks, bounds, X.shape, rows * features, block(0, rows))
 
 

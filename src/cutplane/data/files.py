@@ -6,9 +6,9 @@ that is killed meanwhile leaves the temporary folder behind; the next one that w
 name removes it. Whether its owner still lives is told by a lock that the system releases with the
 process.
 
-What is read may be a
-path, ``-`` for standard input or a binary file; names that end in .gz, .bz2 or .xz are
-decompressed, and a content that does not fit its name is an error that says what it looks like.
+What is read may be a path, ``-`` for standard input or a binary file; names that end in .gz, .bz2
+or .xz are decompressed, and a content that does not fit its name is an error that says what it
+looks like.
 """
 
 from __future__ import annotations
@@ -322,22 +322,12 @@ def check_is_text(name: str, head: bytes) -> None:
 
 @dataclass(frozen=True)
 class Input:
-    """A binary file that is open for reading, and what to call it in messages.
-
-    Attributes
-    ----------
-    file : binary file
-    name : str
-    size : int or None
-        Bytes of content, where that is known beforehand.
-    compressed : int or None
-        Bytes before decompression, if it is a compressed file.
-    """
+    """A binary file that is open for reading, and what to call it in messages."""
 
     file: BinaryIO
     name: str
-    size: int | None
-    compressed: int | None = None
+    size: int | None  # bytes of content, where that is known beforehand
+    compressed: int | None = None  # bytes before decompression, if it is a compressed file
 
     def read_into(self, buffer: memoryview) -> int:
         """Fill the buffer as far as there is content; how many bytes that were."""

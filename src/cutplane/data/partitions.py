@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from .blocks import Block, BlockedMatrix, ColumnMajorBlock, MemoryBlocks, as_blocks, read_only
+from .blocks import Block, BlockedMatrix, BlockSource, ColumnMajorBlock, as_blocks, read_only
 from .dataset import Dataset
 from .rows import Rows, first_not_finite, joined_column
 from .sums import part_edges
@@ -33,28 +33,14 @@ from .tables import TABLE_SUFFIXES, Columns, table_chunks
 
 @dataclass(frozen=True)
 class FolderShare:
-    """Some blocks of a data set on disk, by the path of its folder.
-
-    Attributes
-    ----------
-    path : str
-    digest : bytes
-        Of the data set that is meant.
-    n_features : int
-    memory_limit : int or None
-        Bytes that may stay in memory.
-    outputs : int
-        Scores per row of the model.
-    first, last : int
-        Which blocks.
-    """
+    """Some blocks of a data set on disk, by the path of its folder."""
 
     path: str
-    digest: bytes
+    digest: bytes  # of the data set that is meant
     n_features: int
-    memory_limit: int | None
-    outputs: int
-    first: int
+    memory_limit: int | None  # bytes that may stay in memory
+    outputs: int  # scores per row of the model
+    first: int  # block
     last: int
 
     def within(self, limit: int) -> FolderShare:
@@ -110,7 +96,7 @@ def travelling(block: Block) -> Block:
 
 def _matrix_of(blocks: Sequence[Block], features: int, n_stored: int) -> BlockedMatrix:
     bounds = np.cumsum([0, *(block.rows for block in blocks)]).astype(np.int64)
-    return BlockedMatrix(MemoryBlocks(blocks), bounds, (int(bounds[-1]), features), n_stored)
+    return BlockedMatrix(BlockSource(blocks), bounds, (int(bounds[-1]), features), n_stored)
 
 
 # -- files, each read by the worker that will hold it -------------------------------
@@ -202,20 +188,12 @@ def widen(X: Any, features: int) -> Any:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a partition.
-
-    Attributes
-    ----------
-    rows, features, numbers : int
-        Its shape, and stored values.
-    names : tuple of str or None
-        Of its columns.
-    """
+    """What is known of a partition."""
 
     rows: int
     features: int
-    numbers: int
-    names: tuple[str, ...] | None
+    numbers: int  # stored values
+    names: tuple[str, ...] | None  # of its columns
 
 
 def clean(number: int, piece: Any) -> Any:
@@ -304,19 +282,11 @@ def all_parts(bounds: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, lis
 
 @dataclass(frozen=True)
 class PartitionShare:
-    """Some partitions, which are there.
+    """Some partitions, which are there."""
 
-    Attributes
-    ----------
-    pieces : sequence of array or CSR matrix
-    features : int
-    outputs : int
-        Scores per row of the model.
-    """
-
-    pieces: Sequence[Any]
+    pieces: Sequence[Any]  # arrays or CSR matrices
     features: int
-    outputs: int
+    outputs: int  # scores per row of the model
 
     def open(self) -> BlockedMatrix:
         """The rows of all partitions in blocks."""

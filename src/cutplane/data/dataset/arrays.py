@@ -27,28 +27,16 @@ _PIECE = 1 << 24  # bytes per step where a whole file is read
 
 @dataclass(frozen=True)
 class ArrayRecord:
-    """What a manifest says of a file.
+    """What a manifest says of a file."""
 
-    Attributes
-    ----------
-    dtype : str
-        As ``numpy.dtype.str``.
-    shape : tuple of int
-    digest : str
-        BLAKE2b of the numbers, hexadecimal.
-    """
-
-    dtype: str
+    dtype: str  # as numpy.dtype.str
     shape: tuple[int, ...]
-    digest: str
+    digest: str  # BLAKE2b of the numbers, hexadecimal
 
     @property
     def nbytes(self) -> int:
         """Bytes of the numbers."""
-        size = np.dtype(self.dtype).itemsize
-        for length in self.shape:
-            size *= length
-        return size
+        return np.dtype(self.dtype).itemsize * math.prod(self.shape)
 
 
 def new_digest() -> hashlib.blake2b:

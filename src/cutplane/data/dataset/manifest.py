@@ -34,33 +34,16 @@ LARGEST_INTEGER = 2**53  # that float64 tells from the next one
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a data set consists of.
-
-    Attributes
-    ----------
-    rows, features : int
-    n_stored : int
-        Stored values: non-zeros, or rows times features.
-    sparse : bool
-    arrays : dict of str to ArrayRecord
-        By name, see ``TYPES``.
-    label_kind : str or None
-        What the labels were: 'integer', 'real', 'text', or None if there are none.
-    labels : tuple or None
-        The distinct labels; None if there are too many. Text is stored as places in this list.
-    label_counts : tuple of int or None
-        How many rows have them.
-    feature_names : tuple of str or None
-    """
+    """What a data set consists of."""
 
     rows: int
     features: int
-    n_stored: int
+    n_stored: int  # values: non-zeros, or rows times features
     sparse: bool
-    arrays: dict[str, ArrayRecord]
-    label_kind: str | None
-    labels: tuple[Any, ...] | None
-    label_counts: tuple[int, ...] | None
+    arrays: dict[str, ArrayRecord]  # by name, see TYPES
+    label_kind: str | None  # 'integer', 'real', 'text', or None if there are no labels
+    labels: tuple[Any, ...] | None  # the distinct ones; text is stored as positions in this list
+    label_counts: tuple[int, ...] | None  # how many rows have them; both None if too many
     feature_names: tuple[str, ...] | None
 
     @property

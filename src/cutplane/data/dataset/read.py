@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -60,18 +60,22 @@ class Dataset(RowsInBlocks):
     path : Path
     shape : tuple of int
         Rows and features.
+    n_rows, n_features : int
+        The same.
     dtype : dtype
-        Of the values, float32 or float64.
+        Of the values on disk.
     sparse : bool
+        Whether rows are stored without their zeros.
     n_stored : int
         Stored values: non-zeros, or rows times features.
     nbytes : int
         Of all arrays.
     feature_names : tuple of str or None
-    label_counts : dict or None
-        How many rows have each label; None if there are no labels or more than 65536 different.
+        Names of the columns, if they have any.
     memory_limit : int
         Bytes of the features that may stay in memory between two passes.
+    given_memory_limit : int or None
+        The same if it was given, and not chosen by what is available.
     """
 
     def __init__(
@@ -83,67 +87,42 @@ class Dataset(RowsInBlocks):
         verify: bool = False,
     ) -> None:
         self.path = Path(path)
-        self._arguments = (n_features, memory_limit)
-        self._manifest = Manifest.read(self.path)
+        self.given_memory_limit, self._given_features = memory_limit, n_features
+        manifest = self._manifest = Manifest.read(self.path)
         self._files = {
             name: MappedArray(self.path / f"{name}.npy", record)
-            for name, record in self._manifest.arrays.items()
+            for name, record in manifest.arrays.items()
         }
-        self._features = self._manifest.features
-        if n_features is not None:
-            self._widen(n_features)
-        self._mapped = MappedRows(self._files, self._features)
+        self.sparse, self.n_stored, self.nbytes = (
+            manifest.sparse,
+            manifest.n_stored,
+            manifest.nbytes,
+        )
+        self.dtype = self._files["values"].array.dtype
+        self.n_rows, self.n_features = manifest.rows, self._width(n_features)
+        self.shape = (self.n_rows, self.n_features)
+        widened = self.n_features != manifest.features
+        self.feature_names = None if widened else manifest.feature_names
+        self._mapped = MappedRows(self._files, self.n_features)
         limit = data_budget() if memory_limit is None else memory_limit
         self.memory_limit = check_integer("memory_limit", limit, at_least=0, at_most=2**62)
         if check_flag("verify", verify):
             self.verify()
 
-    def _widen(self, n_features: int) -> None:
+    def _width(self, n_features: int | None) -> int:
+        there = self._manifest.features
+        if n_features is None:
+            return there
         wanted = check_integer("n_features", n_features, at_least=1, at_most=MOST_FEATURES)
-        if wanted < self._features or (wanted > self._features and not self.sparse):
+        if wanted < there or (wanted > there and not self.sparse):
             remedy = "it can only be opened with more" if self.sparse else "a dense one is fixed"
-            raise ValueError(f"{self.path} has {self._features} features, not {wanted}; {remedy}")
-        self._features = wanted
+            raise ValueError(f"{self.path} has {there} features, not {wanted}; {remedy}")
+        return wanted
 
     # -- what there is ------------------------------------------------------------
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self._manifest.rows
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self._features
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and features."""
-        return self._manifest.rows, self._features
-
     def __len__(self) -> int:
-        return self._manifest.rows
-
-    @property
-    def sparse(self) -> bool:
-        """Whether rows are stored without their zeros."""
-        return self._manifest.sparse
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Type of the values."""
-        return self._files["values"].array.dtype
-
-    @property
-    def n_stored(self) -> int:
-        """Stored values."""
-        return self._manifest.n_stored
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return self._manifest.nbytes
+        return self.n_rows
 
     @property
     def feature_bytes(self) -> int:
@@ -152,14 +131,8 @@ class Dataset(RowsInBlocks):
         return sum(records[name].nbytes for name in ("values", "indices") if name in records)
 
     @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the columns, if they have any."""
-        same = self._features == self._manifest.features
-        return self._manifest.feature_names if same else None
-
-    @property
     def label_counts(self) -> dict[Any, int] | None:
-        """How many rows have each label."""
+        """How many rows have each label; None without labels or with more than 65536 of them."""
         labels, counts = self._manifest.labels, self._manifest.label_counts
         if labels is None or counts is None:
             return None
@@ -205,11 +178,6 @@ class Dataset(RowsInBlocks):
         return (
             f"<Dataset {str(self.path)!r}: {rows} rows, {features} features, {kind} {self.dtype}>"
         )
-
-    @property
-    def given_memory_limit(self) -> int | None:
-        """The memory limit if one was given."""
-        return self._arguments[1]
 
     # -- rows ---------------------------------------------------------------------
 
@@ -268,12 +236,9 @@ class Dataset(RowsInBlocks):
         if only is not None:
             bounds = bounds[only.start : only.stop + 1]
         first, last = int(bounds[0]), int(bounds[-1])
-        if rows.starts is None:
-            n_stored = (last - first) * self.n_features
-        else:
-            n_stored = int(rows.starts.array[last] - rows.starts.array[first])
+        begin, end = rows.stored(first, last)
         source = MappedBlocks(self, rows, bounds, (outputs, only))
-        return BlockedMatrix(source, bounds - first, (last - first, self.n_features), n_stored)
+        return BlockedMatrix(source, bounds - first, (last - first, self.n_features), end - begin)
 
     # -- the files ----------------------------------------------------------------
 
@@ -294,7 +259,8 @@ class Dataset(RowsInBlocks):
         self.close()
 
     def __reduce__(self) -> Any:
-        return _reopen, (str(self.path.absolute()), self.digest(), *self._arguments)
+        given = (self._given_features, self.given_memory_limit)
+        return _reopen, (str(self.path.absolute()), self.digest(), *given)
 
 
 def _reopen(path: str, digest: bytes, n_features: int | None, memory_limit: int | None) -> Dataset:
@@ -446,18 +412,17 @@ class MappedRows:
             row = first + row_of(starts, int(rising.argmin()))
             raise damaged(f"{self.indices.name}: the features of row {row} are not in order")
 
+    def stored(self, first: int, last: int) -> tuple[int, int]:
+        """Where the stored values of rows begin and end."""
+        if self.starts is None:
+            return first * self.features, last * self.features
+        return int(self.starts.array[first]), int(self.starts.array[last])
+
     def extent(self, first: int, last: int) -> list[tuple[MappedArray, int, int]]:
         """The bytes of rows in each file."""
-        size = self.values.array.itemsize
-        if self.indices is None or self.starts is None:
-            width = self.features * size
-            return [(self.values, first * width, last * width)]
-        begin, end = int(self.starts.array[first]), int(self.starts.array[last])
-        short = self.indices.array.itemsize
-        return [
-            (self.values, begin * size, end * size),
-            (self.indices, begin * short, end * short),
-        ]
+        begin, end = self.stored(first, last)
+        files = [file for file in (self.values, self.indices) if file is not None]
+        return [(file, begin * file.array.itemsize, end * file.array.itemsize) for file in files]
 
 
 def _floats(values: np.ndarray) -> np.ndarray:
@@ -492,35 +457,22 @@ class MappedBlocks(BlockSource):
         self._rows = rows
         self._bounds = bounds.tolist()
         self._request = request
+        ends = np.array([sum(end for _, _, end in rows.extent(0, row)) for row in self._bounds])
+        ends -= ends[0]
         self._first_dropped = len(self)
-        self._edges = [0, len(self)]  # of windows of blocks
-        self._plan(dataset.memory_limit)
+        if ends[-1] > dataset.memory_limit:
+            self._first_dropped = int(np.searchsorted(ends[1:], dataset.memory_limit, "right"))
+        turns = np.unique(np.searchsorted(ends, np.arange(0, ends[-1] + WINDOW, WINDOW)))
+        self._edges = [*(k for k in turns.tolist() if k < len(self)), len(self)]  # of windows
         self._window_of = np.repeat(np.arange(len(self._edges) - 1), np.diff(self._edges)).tolist()
         self._left: list[int] = []  # blocks of each window that are still to be dropped
         self._lock = threading.Lock()
         self._own = threading.local()
 
-    def _plan(self, budget: int) -> None:
-        ends = np.array([self._bytes_before(row) for row in self._bounds])
-        ends -= ends[0]
-        if ends[-1] > budget:
-            self._first_dropped = int(np.searchsorted(ends[1:], budget, "right"))
-        turns = np.unique(np.searchsorted(ends, np.arange(0, ends[-1] + WINDOW, WINDOW)))
-        self._edges = [*(k for k in turns.tolist() if k < len(self)), len(self)]
-
-    def _bytes_before(self, row: int) -> int:
-        return sum(end for _, _, end in self._rows.extent(0, row))
-
     def __len__(self) -> int:
         return len(self._bounds) - 1
 
-    @overload
-    def __getitem__(self, k: int) -> Block: ...
-    @overload
-    def __getitem__(self, k: slice) -> Sequence[Block]: ...
-    def __getitem__(self, k: int | slice) -> Block | Sequence[Block]:
-        if isinstance(k, slice):
-            return [self[j] for j in range(*k.indices(len(self)))]
+    def __getitem__(self, k: int) -> Block:
         return self._block(range(len(self))[k])
 
     def _block(self, k: int, room: np.ndarray | None = None) -> Block:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ..._checks import check_column, check_flag, check_integer, check_queries
+from ..._checks import check_column, check_flag, check_integer, int64_queries
 from ..files import naming, replacing, replacing_folder
 from ..rows import LARGEST_VALUE, MOST_FEATURES, Rows, column_names, first_not_finite
 from .arrays import ArrayWriter
@@ -170,7 +170,7 @@ class DatasetWriter:
         if rows.y is not None:
             columns["y"] = self._labels.encode(rows.y, count, where)
         if rows.qid is not None:
-            columns["qid"] = check_queries(rows.qid, count, where=f"{where}: ")
+            columns["qid"] = int64_queries(rows.qid, count, where=f"{where}: ")
         if rows.weight is not None:
             cost = check_column("cost", rows.weight, count, at_least=0.0, where=f"{where}: ")
             columns["cost"] = cost.astype(np.float64)

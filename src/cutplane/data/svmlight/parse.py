@@ -30,32 +30,15 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Options:
-    """What a file may contain, and what is wanted of it.
+    """What a file may contain, and what is wanted of it."""
 
-    Attributes
-    ----------
-    first : int or None
-        The first index, 0 or 1; None if that is to be found out.
-    n_features : int or None
-    max_features : int
-    ignore_unseen : bool
-        Features beyond ``n_features`` are left out and counted, not an error.
-    any_order : bool
-        Indices need not increase within a row.
-    dtype : numpy dtype
-        Of the values.
-    query_id, cost, comments : bool or 'auto'
-        Whether these are returned.
-    threads : int
-    """
-
-    first: int | None
+    first: int | None  # the first index, 0 or 1; None if that is to be found out
     n_features: int | None
     max_features: int
-    ignore_unseen: bool
-    any_order: bool
-    dtype: np.dtype
-    query_id: bool | Literal["auto"]
+    ignore_unseen: bool  # features beyond n_features are left out and counted, not an error
+    any_order: bool  # indices need not increase within a row
+    dtype: np.dtype  # of the values
+    query_id: bool | Literal["auto"]  # whether these are returned
     cost: bool
     comments: bool
     threads: int
@@ -177,10 +160,9 @@ class Piece:
         found = (self._reals, self._wholes, self.values, self.indices)
         left = (self._slow, self._disordered)
         loops.read_rows(self.text, self.words, self.end, settings, largest, *state, *found, *left)
+        self._convert(largest)
         if self.state[loops.DISORDERED]:
             self._sort()
-        if self.state[loops.SLOW]:
-            self._convert(largest)
 
     def _fail(self, code: int, position: int) -> None:
         """Note a mistake, unless there is one before it."""
@@ -218,26 +200,14 @@ class Piece:
         keys = keys[order]
         self.indices[begin:end] = self.indices[begin:end][order]
         self.values[begin:end] = self.values[begin:end][order]
-        if self.state[loops.SLOW]:
-            self._follow(begin, order)
         repeats = np.flatnonzero(keys[1:] == keys[:-1])
         if len(repeats):
             row, index = divmod(int(keys[repeats[0]]), 1 << 32)
-            text = bytes(self.buffer[: self.end])
-            if self.resumed_row:  # the end of that row is the first line here
-                start = text.index(b"\n") + 1
-                text, row = text[start:], row - 1
-            else:
-                start = 0
-            self._fail(loops.REPEATED, start + errors.second_occurrence(text, row, index))
-
-    def _follow(self, begin: int, order: np.ndarray) -> None:
-        """Let the slow numbers know where their places went."""
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(begin, begin + len(order))
-        targets = self._slow[: self.state[loops.SLOW], loops.TARGET]
-        moved = (targets >= begin) & (targets < begin + len(order))
-        targets[moved] = places[targets[moved] - begin]
+            # The first line may be the end of a row that begins in an earlier piece.
+            start = self.buffer.index(b"\n") + 1 if first else 0
+            text = bytes(self.buffer[start : self.end])
+            position = start + errors.second_occurrence(text, row - first, index)
+            self._fail(loops.REPEATED, position)
 
 
 class _TokenTooLongError(Exception):

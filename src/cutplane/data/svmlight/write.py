@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ..._checks import check_column, check_queries
+from ..._checks import check_column, int64_queries
 from ..files import output
 from ..rows import first_not_finite
 
@@ -56,7 +56,7 @@ def dump_svmlight(
     if not count:
         raise ValueError("X has no rows; a file needs at least one")
     labels = check_column("y", y, count)
-    queries = None if qid is None else check_queries(qid, count)
+    queries = None if qid is None else int64_queries(qid, count)
     costs = None if cost is None else check_column("cost", cost, count, at_least=0.0)
     head = _head(comment)
     with output(path_or_file) as file:
