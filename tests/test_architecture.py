@@ -30,7 +30,6 @@ ALLOWED: dict[str, set[str]] = {
     "data": {"_checks", "loops"},
     "risks": {"loops", "exec"},
     "kernels": {"_blas", "loops"},
-    "lowrank": {"kernels", "loops"},
     "oracles": {"_blas", "data", "exec", "kernels", "loops", "risks"},
     "bundle": {"exec", "loops", "oracles", "result"},
     "dual": {"data", "exec", "kernels", "loops", "result", "risks", "oracles"},

@@ -15,7 +15,7 @@ from ..bundle import StopRule
 from ..data import as_blocks
 from ..exec import Executor, SerialExecutor, make_executor
 from ..kernels import Kernel, KernelMatrix, ProductMatrix
-from ..lowrank import Projection, projected
+from ..kernels.lowrank import Projection, projected
 from ..oracles import Point
 from ..oracles.constant import ConstantOracle
 from ..oracles.products import RowProducts

@@ -23,8 +23,8 @@ from ..kernels import (
     rbf_sums,
     training_points,
 )
+from ..kernels.lowrank import projected
 from ..kernels.points import DensePoints, points_of
-from ..lowrank import projected
 from ..oracles.constant import ConstantOracle
 from ..oracles.sampled import WholeOracle
 from ..result import SolveResult

@@ -15,7 +15,7 @@ from .._blas import single_threaded_blas
 from .._checks import check_choice, check_integer, check_n_jobs, check_number
 from ..exec import SerialExecutor
 from ..kernels import CallableMatrix, KernelMatrix, PrecomputedMatrix, ProductMatrix, points_of
-from ..lowrank import pivoted_cholesky
+from ..kernels.lowrank import pivoted_cholesky
 from ._callbacks import FitTasks, with_callbacks
 from ._kernel_base import KernelMachine
 
