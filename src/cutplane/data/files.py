@@ -27,6 +27,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -146,18 +147,19 @@ def output(target: Any) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     path = Path(target)
-    with replacing(path) as file, ExitStack() as inner:
-        match path.suffix:
-            case ".gz":
-                compressed = gzip.GzipFile("", "wb", 6, file, mtime=0)
-                yield cast(BinaryIO, inner.enter_context(compressed))
-            case ".bz2":
-                yield cast(BinaryIO, inner.enter_context(bz2.BZ2File(file, "wb")))
-            case ".xz":
-                yield cast(BinaryIO, inner.enter_context(lzma.LZMAFile(file, "wb")))
-            case _:
-                yield file
-        inner.close()
+    with replacing(path) as file:
+        if path.suffix not in _COMPRESSED:
+            yield file
+            return
+        with _COMPRESSED[path.suffix](file) as compressed:
+            yield compressed
+
+
+_COMPRESSED: dict[str, Callable[[BinaryIO], Any]] = {
+    ".gz": lambda file: gzip.GzipFile("", "wb", 6, file, mtime=0),
+    ".bz2": partial(bz2.BZ2File, mode="wb"),
+    ".xz": partial(lzma.LZMAFile, mode="wb"),
+}
 
 
 # -- folders ------------------------------------------------------------------

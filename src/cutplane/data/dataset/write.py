@@ -6,6 +6,7 @@ of the right shape and type.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,8 @@ from .manifest import LARGEST_INTEGER, NAME, Manifest
 from .read import Dataset
 
 MOST_LABELS = 1 << 16  # that are counted
+# What labels are, by the kind of their type.
+LABEL_KINDS = {**dict.fromkeys("biu", "integer"), "f": "real", **dict.fromkeys("UT", "text")}
 _SMALL = 1 << 16  # features whose numbers fit in 16 bits
 # Types of integers that values may be stored in.
 WHOLE_TYPES = (np.dtype(np.int16), np.dtype(np.int8), np.dtype(np.uint8))
@@ -368,7 +371,7 @@ class _LabelWriter:
 
     def __init__(self) -> None:
         self._kind: str | None = None
-        self._counts: dict[Any, int] | None = {}
+        self._counts: Counter[Any] | None = Counter()
 
     def encode(self, y: Any, rows: int, where: str) -> np.ndarray:
         """Labels as they are stored: float64, or int32 for text."""
@@ -379,7 +382,9 @@ class _LabelWriter:
             raise ValueError(
                 f"{where}: y must hold one label per row, {rows}; got shape {labels.shape}"
             )
-        kind = _kind_of(labels)
+        kind = LABEL_KINDS.get(labels.dtype.kind)
+        if labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels):
+            kind = "text"
         if kind is None:
             raise ValueError(
                 f"{where}: labels must be finite numbers or text, got type {labels.dtype}"
@@ -391,30 +396,27 @@ class _LabelWriter:
         return self._text(labels, where) if kind == "text" else self._numbers(labels, where)
 
     def _numbers(self, labels: np.ndarray, where: str) -> np.ndarray:
-        if labels.dtype.kind in "iu" and np.any(
-            (labels > LARGEST_INTEGER) | (labels < -LARGEST_INTEGER)
-        ):
+        integers = labels.dtype.kind in "iu"
+        if integers and np.any((labels > LARGEST_INTEGER) | (labels < -LARGEST_INTEGER)):
             raise ValueError(f"{where}: integer labels must be within ±2⁵³")
-        numbers = labels.astype(np.float64)
-        if not np.all(np.isfinite(numbers)):
-            bad = int(np.argmin(np.isfinite(numbers)))
+        finite = np.isfinite(labels)
+        if not finite.all():
+            bad = int(finite.argmin())
             raise ValueError(
-                f"{where}: label {numbers[bad]} in row {bad} of the chunk is not finite"
+                f"{where}: label {labels[bad]} in row {bad} of the chunk is not finite"
             )
+        labels = labels.astype(np.float64)
         if self._counts is not None:
-            for label, count in zip(*np.unique(numbers, return_counts=True), strict=True):
-                self._counts[float(label)] = self._counts.get(float(label), 0) + int(count)
+            self._counts.update(_occurrences(*np.unique(labels, return_counts=True)))
             if len(self._counts) > MOST_LABELS:
                 self._counts = None
-        return numbers
+        return labels
 
     def _text(self, labels: np.ndarray, where: str) -> np.ndarray:
         assert self._counts is not None
-        names, positions, counts = np.unique(
-            labels.astype(str), return_inverse=True, return_counts=True
-        )
-        for name, count in zip(names.tolist(), counts.tolist(), strict=True):
-            self._counts[name] = self._counts.get(name, 0) + count
+        labels = labels.astype(str)
+        names, positions, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        self._counts.update(_occurrences(names, counts))
         if len(self._counts) > MOST_LABELS:
             raise ValueError(f"{where}: there are more than {MOST_LABELS} different labels of text")
         order = {name: k for k, name in enumerate(self._counts)}
@@ -424,20 +426,10 @@ class _LabelWriter:
         """Kind, distinct labels, and how many rows have them."""
         if self._kind is None or self._counts is None:
             return self._kind, None, None
-        labels = list(self._counts)
-        if self._kind != "text":
-            labels.sort()
-        shown = [int(label) for label in labels] if self._kind == "integer" else labels
-        return self._kind, tuple(shown), tuple(self._counts[label] for label in labels)
+        labels = list(self._counts) if self._kind == "text" else sorted(self._counts)
+        counts = tuple(self._counts[label] for label in labels)
+        return self._kind, tuple(map(int, labels) if self._kind == "integer" else labels), counts
 
 
-def _kind_of(labels: np.ndarray) -> str | None:
-    if labels.dtype.kind in "biu":
-        return "integer"
-    if labels.dtype.kind == "f":
-        return "real"
-    if labels.dtype.kind in "UT":
-        return "text"
-    if labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels):
-        return "text"
-    return None
+def _occurrences(labels: np.ndarray, counts: np.ndarray) -> dict[Any, int]:
+    return dict(zip(labels.tolist(), counts.tolist(), strict=True))
