@@ -193,29 +193,14 @@ class BlockSource:
 
 @dataclass(frozen=True)
 class BlockedMatrix:
-    """A design matrix as a sequence of row blocks.
+    """A design matrix as a sequence of row blocks."""
 
-    Attributes
-    ----------
-    blocks : BlockSource
-        In row order.
-    bounds : ndarray of int64, shape (len(blocks) + 1,)
-        Block k holds rows ``bounds[k]`` to ``bounds[k + 1]``.
-    shape : tuple of int
-        Rows and features.
-    numbers : int
-        Stored values: non-zeros, or rows times features.
-    whole : block or None
-        All rows as one block, where they lie in one piece of memory.
-    facts : dict
-        What has been found out about the rows, for the problems that follow on the same matrix.
-    """
-
-    blocks: BlockSource
-    bounds: np.ndarray
-    shape: tuple[int, int]
-    numbers: int
-    whole: Block | None = None
+    blocks: BlockSource  # in row order
+    bounds: np.ndarray  # block k holds rows bounds[k] to bounds[k + 1]
+    shape: tuple[int, int]  # rows and features
+    numbers: int  # stored values: non-zeros, or rows times features
+    whole: Block | None = None  # all rows as one block, where they lie in one piece of memory
+    # What has been found out about the rows, for the problems that follow on the same matrix.
     facts: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -245,17 +230,8 @@ class BlockedMatrix:
     ) -> list[Result]:
         """A pass over all blocks, or over a range of them in a pass that was begun.
 
-        Parameters
-        ----------
-        function : callable
-            Gets the number of a block and the block, which is good until it returns.
-        executor : Executor
-        blocks : range, optional
-
-        Returns
-        -------
-        results : list
-            In the order of the blocks.
+        ``function`` gets the number of a block and the block, which is good until it returns. The
+        results come in the order of the blocks.
         """
         source = self.blocks
         if blocks is None:

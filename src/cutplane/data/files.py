@@ -182,13 +182,8 @@ def replacing_folder(
 ) -> Iterator[Path]:
     """A new, empty folder that takes the place of ``path`` once the block is done.
 
-    Parameters
-    ----------
-    path : Path
-    overwrite : bool
-        Whether something may be there already.
-    is_ours : callable
-        Whether a folder is one that may be replaced.
+    ``overwrite`` says whether something may be there already, ``is_ours`` whether a folder is one
+    that may be replaced.
     """
     _check_free(path, overwrite, is_ours)
     prefix = f".{path.name[:40]}."

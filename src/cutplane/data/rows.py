@@ -18,7 +18,7 @@ LARGEST_VALUE: dict[np.dtype, float] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Consecutive rows with what belongs to each of them; None for what is not there.
 

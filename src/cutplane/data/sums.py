@@ -52,18 +52,10 @@ def part_edges(blocks: int, rows: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SumPlan:
-    """How the sums over a run of parts are formed, on a stack of arrays.
+    """How the sums over a run of parts are formed, on a stack of arrays."""
 
-    Attributes
-    ----------
-    edges : ndarray of int64
-        Blocks at which parts begin, and the end, of all parts.
-    first, last : int
-        The parts of the run.
-    """
-
-    edges: np.ndarray
-    first: int
+    edges: np.ndarray  # blocks at which parts begin, and the end, of all parts
+    first: int  # part of the run
     last: int
 
     @property
@@ -151,21 +143,11 @@ def _total(nodes: Mapping[Node, Any], a: int, b: int) -> tuple[Any, bool]:
 
 @dataclass(frozen=True)
 class ChunkSums:
-    """How sums over chunks of rows are added up: those of a part in their order, then the tree.
+    """How sums over chunks of rows are added up: those of a part in their order, then the tree."""
 
-    Attributes
-    ----------
-    counts : sequence of int
-        Chunks of each part, of a run of parts.
-    first : int
-        The first part.
-    nodes : sequence of Node
-        The largest subtrees within the run.
-    """
-
-    counts: Sequence[int]
-    first: int
-    nodes: Sequence[Node]
+    counts: Sequence[int]  # chunks of each part, of a run of parts
+    first: int  # part of the run
+    nodes: Sequence[Node]  # the largest subtrees within the run
 
     @classmethod
     def whole(cls, counts: Sequence[int]) -> ChunkSums:
@@ -232,21 +214,9 @@ class BlockSum:
     """Sums of one array per block.
 
     However many partial sums are held at a time, the order of additions is that of the plan: the
-    bits depend neither on that number nor on the threads.
-
-    Attributes
-    ----------
-    kept : bool
-        Whether there is room for the arrays of all blocks, which then stay from pass to pass.
-    plan : SumPlan
-
-    Parameters
-    ----------
-    matrix : BlockedMatrix
-    shape : tuple of int
-        Of the arrays.
-    plan : SumPlan, optional
-        If the matrix has some of the blocks of a larger one only.
+    bits depend neither on that number nor on the threads. A plan is given if the matrix has some
+    of the blocks of a larger one only. ``kept`` says whether there is room for the arrays of all
+    blocks, which then stay from pass to pass.
     """
 
     def __init__(
@@ -263,19 +233,11 @@ class BlockSum:
     def run(
         self, partial: Callable[[int, Block, np.ndarray], None], executor: Runner
     ) -> np.ndarray:
-        """One pass; the sums are good until the next one.
+        """One pass: a sum for each node of the plan, a single one if the matrix has all blocks.
 
-        Parameters
-        ----------
-        partial : callable
-            Gets the number of a block, the block, and the array for it: what it left there in
-            the last pass if arrays are ``kept``, anything otherwise.
-        executor : Executor
-
-        Returns
-        -------
-        sums : ndarray
-            One for each node of the plan: a single one if the matrix has all blocks.
+        ``partial`` gets the number of a block, the block, and the array for it: what it left there
+        in the last pass if arrays are ``kept``, anything otherwise. The sums are good until the
+        next pass.
         """
         matrix = self._matrix
         count = len(matrix.blocks)

@@ -75,16 +75,7 @@ def header(dtype: str, shape: tuple[int, ...]) -> bytes:
 
 
 class ArrayWriter:
-    """Writes an array of unknown length.
-
-    Parameters
-    ----------
-    path : Path
-    dtype : dtype
-        Of the array on disk, little-endian.
-    width : int, optional
-        Columns of a two-dimensional array.
-    """
+    """Writes an array of unknown length; ``width`` are its columns, if it has two axes."""
 
     def __init__(self, path: Path, dtype: np.dtype | type, width: int | None = None) -> None:
         self._path = path
@@ -144,19 +135,8 @@ class ArrayWriter:
 class MappedArray:
     """A file of numbers, mapped into memory read-only.
 
-    The map lives as long as arrays on it do; the file stays open for advice to the system.
-
-    Attributes
-    ----------
-    array : ndarray
-    name : str
-        For messages.
-
-    Parameters
-    ----------
-    path : Path
-    record : ArrayRecord
-        What must be there.
+    The map lives as long as arrays on it do; the file stays open for advice to the system. What is
+    there must be what ``record`` says.
     """
 
     def __init__(self, path: Path, record: ArrayRecord) -> None:

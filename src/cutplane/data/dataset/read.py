@@ -309,14 +309,7 @@ def open_dataset(
 
 
 class MappedRows:
-    """The features of a data set: values alone if dense, with indices and starts if sparse.
-
-    Attributes
-    ----------
-    values, indices, starts : MappedArray
-        Values are one-dimensional for sparse rows, two-dimensional for dense ones.
-    features : int
-    """
+    """The features of a data set: two-dimensional values, or flat ones with indices and starts."""
 
     def __init__(self, files: dict[str, MappedArray], features: int) -> None:
         self.values = files["values"]
@@ -431,19 +424,10 @@ def _floats(values: np.ndarray) -> np.ndarray:
 
 
 class MappedBlocks(BlockSource):
-    """Blocks of mapped rows, made when they are asked for.
+    """Blocks of mapped rows, made when they are asked for; they begin at the rows ``bounds``.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        Whose memory limit is the budget.
-    rows : MappedRows
-        Of the data set.
-    bounds : ndarray of int64
-        Rows at which blocks begin, and the end.
-    request : tuple
-        Outputs and range of ``Dataset.blocks``: with the data set what is pickled instead of the
-        blocks, so that a block can be had in any process that sees the folder, by its number.
+    ``request`` are the arguments of ``Dataset.blocks``: they are pickled with the data set instead
+    of the blocks, so that any process that sees the folder can have a block by its number.
     """
 
     def __init__(

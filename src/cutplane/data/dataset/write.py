@@ -116,15 +116,7 @@ def _is_dataset(folder: Path) -> bool:
 
 
 class DatasetWriter:
-    """The files of a data set in the making.
-
-    Parameters
-    ----------
-    folder : Path
-        Empty.
-    n_features, dtype, feature_names
-        As for :func:`write_dataset`.
-    """
+    """The files of a data set in the making, in an empty folder; options of write_dataset."""
 
     def __init__(
         self,
