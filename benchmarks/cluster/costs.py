@@ -96,7 +96,7 @@ def predict(work: Workload, known: Constants) -> dict[str, float]:
 
 def answer_arrays(rows: int, blocks: int, workers: int) -> float:
     """Sums that a worker sends back on average, with equal workers: as the package shares parts."""
-    from cutplane.data.parts import SumPlan, part_edges, share_parts
+    from cutplane.data.sums import SumPlan, part_edges, share_parts
 
     edges = part_edges(blocks, rows)
     runs = share_parts(np.diff(edges).tolist(), [1] * workers)
@@ -169,7 +169,7 @@ def work_constants(runs: Sequence[dict[str, Any]]) -> tuple[float, float]:
 
 def add_constant(features: int = 1 << 20, arrays: int = 8) -> float:
     """Seconds per feature to add one more array to a sum."""
-    from cutplane.data.parts import add_nodes
+    from cutplane.data.sums import add_nodes
 
     nodes = {(k, k + 1): np.ones(features) for k in range(arrays)}
     runs = []

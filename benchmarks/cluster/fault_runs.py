@@ -136,7 +136,7 @@ def generated_problem(rows: int = ROWS) -> Iterator[Problem]:
 
 def _lay(method: str, call: int, victims: dict[int, int]) -> None:
     """On a worker: send signals to processes in the n-th call of a method of the holder."""
-    from cutplane.data.shares import FolderShare
+    from cutplane.data.partitions import FolderShare
     from cutplane.oracles.holder import RowsHolder
 
     owner = FolderShare if method == "open" else RowsHolder

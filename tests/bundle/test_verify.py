@@ -8,12 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cutplane.cli.fitting import describe_certificate
 from sklearn.exceptions import ConvergenceWarning
 
 from cutplane import LinearSVC, load_model, save_model
 from cutplane.bundle import AdaptivePosition, BundleSolver, FixedPosition, StopRule
 from cutplane.bundle import solver as base
-from cutplane.cli.fitting import describe_certificate
 from cutplane.data import as_blocks
 from cutplane.dual import DualCertificate
 from cutplane.dual.records import certificate_of

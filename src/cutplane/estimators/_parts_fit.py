@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from .._blas import single_threaded_blas
 from ..data import as_blocks
-from ..data.blas import single_threaded_blas
 from ..exec import Executor, SerialExecutor, make_executor
 from ..kernels import Kernel, KernelMatrix, ProductMatrix
-from ..lowrank import Projection, projected
+from ..kernels.lowrank import Projection, projected
 from ..oracles import Point
 from ..oracles.constant import ConstantOracle
 from ..oracles.products import RowProducts

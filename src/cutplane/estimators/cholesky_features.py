@@ -10,10 +10,10 @@ import scipy.linalg
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
+from .._blas import single_threaded_blas
 from .._checks import check_choice, check_integer, check_n_jobs, check_number
-from ..data.blas import single_threaded_blas
 from ..kernels import CallableMatrix, KernelMatrix, PrecomputedMatrix, ProductMatrix, points_of
-from ..lowrank import pivoted_cholesky
+from ..kernels.lowrank import pivoted_cholesky
 from ._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from ._kernel import (
     KernelBasis,

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._blas import single_threaded_blas
 from .._checks import check_choice, check_integer, check_weights
-from ..data.blas import single_threaded_blas
 from ..exec import Executor
 from ..kernels import Kernel, KernelMatrix, ProductMatrix
 from ..losses import Hinge

@@ -14,11 +14,12 @@ import os
 import stat
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from ..files import naming
 
 HEADER = 128
 _PIECE = 1 << 24  # bytes per step where a whole file is read
@@ -26,28 +27,16 @@ _PIECE = 1 << 24  # bytes per step where a whole file is read
 
 @dataclass(frozen=True)
 class ArrayRecord:
-    """What a manifest says of a file.
+    """What a manifest says of a file."""
 
-    Attributes
-    ----------
-    dtype : str
-        As ``numpy.dtype.str``.
-    shape : tuple of int
-    digest : str
-        BLAKE2b of the numbers, hexadecimal.
-    """
-
-    dtype: str
+    dtype: str  # as numpy.dtype.str
     shape: tuple[int, ...]
-    digest: str
+    digest: str  # BLAKE2b of the numbers, hexadecimal
 
     @property
     def nbytes(self) -> int:
         """Bytes of the numbers."""
-        size = np.dtype(self.dtype).itemsize
-        for length in self.shape:
-            size *= length
-        return size
+        return np.dtype(self.dtype).itemsize * math.prod(self.shape)
 
 
 def new_digest() -> hashlib.blake2b:
@@ -85,28 +74,8 @@ def header(dtype: str, shape: tuple[int, ...]) -> bytes:
     return b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + text.ljust(length - 1) + b"\n"
 
 
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Errors of the system that name no file, such as that of a full disk, name this one."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is not None or error.errno is None:
-            raise
-        raise OSError(error.errno, error.strerror, str(path)) from None
-
-
 class ArrayWriter:
-    """Writes an array of unknown length.
-
-    Parameters
-    ----------
-    path : Path
-    dtype : dtype
-        Of the array on disk, little-endian.
-    width : int, optional
-        Columns of a two-dimensional array.
-    """
+    """Writes an array of unknown length; ``width`` are its columns, if it has two axes."""
 
     def __init__(self, path: Path, dtype: np.dtype | type, width: int | None = None) -> None:
         self._path = path
@@ -166,19 +135,8 @@ class ArrayWriter:
 class MappedArray:
     """A file of numbers, mapped into memory read-only.
 
-    The map lives as long as arrays on it do; the file stays open for advice to the system.
-
-    Attributes
-    ----------
-    array : ndarray
-    name : str
-        For messages.
-
-    Parameters
-    ----------
-    path : Path
-    record : ArrayRecord
-        What must be there.
+    The map lives as long as arrays on it do; the file stays open for advice to the system. What is
+    there must be what ``record`` says.
     """
 
     def __init__(self, path: Path, record: ArrayRecord) -> None:

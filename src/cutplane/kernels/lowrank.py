@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from .kernels import KernelMatrix
+from . import KernelMatrix
 
 # A row whose squared distance from the span is less than this part of the largest k(x, x) is in
 # it, as far as the values' precision tells.

@@ -7,9 +7,13 @@ text again, which only happens once.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from ..loops import svmlight as loops
-from .svmlight_limits import MOST_FEATURES, Limits
+from ...loops import svmlight as loops
+from ..rows import MOST_FEATURES
+
+if TYPE_CHECKING:
+    from .parse import Options, Piece
 
 _SHOWN = 40  # characters of a token that a message repeats
 _TOKEN = re.compile(rb"[^ \t\r\n#]*")
@@ -17,12 +21,22 @@ _PLAIN_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _NOT_FINITE = re.compile(rb"[+-]?(nan(\(.*\))?|inf|infinity)", re.IGNORECASE)
 
 
-def place(text: bytes, position: int, line: int, column: int) -> tuple[int, int]:
-    """Line and column of a position in a text that begins at the given ones."""
+def mistake(
+    name: str, piece: Piece, options: Options, code: int | None = None, position: int | None = None
+) -> ValueError:
+    """The error to raise for the mistake that was noted in a piece, or for another one there."""
+    code = int(piece.state[loops.CODE]) if code is None else code
+    position = int(piece.state[loops.POSITION]) if position is None else position
+    position = max(position, 0)
+    text = bytes(piece.buffer[: piece.end])
+    message, skipped = _explain(text, position, code, int(piece.state[loops.PREVIOUS]), options)
+    position += skipped
     breaks = text.count(b"\n", 0, position)
-    if not breaks:
-        return line, column + position
-    return line + breaks, position - text.rfind(b"\n", 0, position)
+    line = piece.line + breaks
+    column = position - text.rfind(b"\n", 0, position) if breaks else piece.column + position
+    if code == loops.SOME_QIDS:  # the row is meant, which may have begun in an earlier piece
+        column = 1
+    return ValueError(f"{name}:{line}:{column}: {message}")
 
 
 def _show(token: bytes) -> str:
@@ -100,21 +114,21 @@ def _cost(token: bytes) -> str:
     return f"cost {_number(token, 1e308)}"
 
 
-def _index_range(index: int, code: int, limits: Limits) -> str:
+def _index_range(index: int, code: int, options: Options) -> str:
     if code == loops.TOO_SMALL:
         return "index 0 in a file with indices from 1; pass zero_based=True if they start at 0"
-    start = "" if limits.first is None else f" counted from {limits.first}"
-    if limits.n_features is not None and index <= limits.largest_index(limits.max_features):
+    start = "" if options.first is None else f" counted from {options.first}"
+    if options.n_features is not None and index <= options.largest_index(options.max_features):
         return (
-            f"index {index}{start} is beyond n_features={limits.n_features}; raise it, or pass "
+            f"index {index}{start} is beyond n_features={options.n_features}; raise it, or pass "
             "unseen='ignore' to leave such features out"
         )
-    remedy = " or raise max_features" if limits.max_features < MOST_FEATURES else ""
-    return f"index {index}{start} is beyond max_features={limits.max_features}; correct it{remedy}"
+    remedy = " or raise max_features" if options.max_features < MOST_FEATURES else ""
+    return f"index {index}{start} is beyond max_features={options.max_features}; correct it{remedy}"
 
 
-def explain(
-    text: bytes, position: int, code: int, previous: int, limits: Limits
+def _explain(
+    text: bytes, position: int, code: int, previous: int, options: Options
 ) -> tuple[str, int]:
     """What is wrong at ``position``, and how far behind it the mistake begins."""
     match code:
@@ -149,14 +163,14 @@ def explain(
             return f"{_show(token)} has no value after ':'; expected index:value", 0
         if b":" in value:
             return f"{_show(token)} has more than one ':'; expected index:value", 0
-        return f"value {_number(value, limits.largest_value)}", skipped
+        return f"value {_number(value, options.largest_value)}", skipped
     index = int(key)
     match code:
         case loops.REPEATED:
             return f"index {index} occurs twice in this row; keep one", 0
         case loops.DESCENDING:
             return f"index {index} follows {previous}; indices must increase (or pass sort=True)", 0
-    return _index_range(index, code, limits), 0
+    return _index_range(index, code, options), 0
 
 
 def second_occurrence(text: bytes, row: int, index: int) -> int:

@@ -6,22 +6,25 @@ of the right shape and type.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from .arguments import flag, integer
-from .array_file import ArrayWriter, naming
-from .dataset import Dataset, open_dataset
-from .folders import replacing_folder
-from .labels import LabelWriter
-from .manifest import NAME, Manifest
-from .svmlight_limits import LARGEST_VALUE, MOST_FEATURES
+from ..._checks import check_column, check_flag, check_integer, int64_queries
+from ..files import naming, replacing, replacing_folder
+from ..rows import LARGEST_VALUE, MOST_FEATURES, Rows, column_names, first_not_finite
+from .arrays import ArrayWriter
+from .manifest import LARGEST_INTEGER, NAME, Manifest
+from .read import Dataset
 
+MOST_LABELS = 1 << 16  # that are counted
+# What labels are, by the kind of their type.
+LABEL_KINDS = {**dict.fromkeys("biu", "integer"), "f": "real", **dict.fromkeys("UT", "text")}
 _SMALL = 1 << 16  # features whose numbers fit in 16 bits
 # Types of integers that values may be stored in.
 WHOLE_TYPES = (np.dtype(np.int16), np.dtype(np.int8), np.dtype(np.uint8))
@@ -43,9 +46,9 @@ def write_dataset(
     path : path
         Of the folder to make, by custom with the suffix .cut. It appears when it is complete.
     chunks : iterable
-        Of ``X``, ``(X, y)``, ``(X, y, qid)`` or ``(X, y, qid, cost)``: consecutive rows of a dense
-        or sparse matrix, their labels (numbers or text), queries and factors on C. None stands for
-        what is not there. All chunks have the same of these.
+        Of ``X``, ``(X, y)``, ``(X, y, qid)``, ``(X, y, qid, cost)`` or ``Rows``: consecutive rows
+        of a dense or sparse matrix, their labels (numbers or text), queries and factors on C. None
+        stands for what is not there. All chunks have the same of these.
     n_features : int, optional
         Columns. By default those of dense chunks, or of the widest sparse chunk.
     dtype : float64, float32, int16, int8 or uint8, optional
@@ -85,43 +88,35 @@ def write_dataset(
     >>> LinearSVC().fit(dataset).score(dataset, dataset.y) > 0.99
     True
     """
-    folder = Path(path)
-    with replacing_folder(
-        folder, overwrite=bool(flag("overwrite", overwrite, auto=False)), is_ours=is_dataset
-    ) as building:
-        with DatasetWriter(
-            building, n_features=n_features, dtype=dtype, feature_names=feature_names
-        ) as writer:
-            for chunk in chunks:
-                writer.add(chunk)
+    with new_dataset(
+        path, overwrite, n_features=n_features, dtype=dtype, feature_names=feature_names
+    ) as writer:
+        for chunk in chunks:
+            writer.add(chunk)
+    return Dataset(path)
+
+
+@contextmanager
+def new_dataset(path: Any, overwrite: Any, **options: Any) -> Iterator[DatasetWriter]:
+    """A writer whose data set is complete, and appears, when the block is done.
+
+    ``options`` are those of the writer.
+    """
+    overwrite = check_flag("overwrite", overwrite)
+    with replacing_folder(Path(path), overwrite=overwrite, is_ours=_is_dataset) as folder:
+        with DatasetWriter(folder, **options) as writer:
+            yield writer
             manifest = writer.finish()
-        save_manifest(building, manifest)
-    return open_dataset(folder)
+        with naming(folder / NAME), replacing(folder / NAME) as file:
+            file.write(manifest.text().encode())
 
 
-def is_dataset(folder: Path) -> bool:
-    """Whether there is a data set in a folder."""
+def _is_dataset(folder: Path) -> bool:
     return (folder / NAME).is_file()
 
 
-def save_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest, last of all files."""
-    from .files import replacing
-
-    with naming(folder / NAME), replacing(folder / NAME) as file:
-        file.write(manifest.text().encode())
-
-
 class DatasetWriter:
-    """The files of a data set in the making.
-
-    Parameters
-    ----------
-    folder : Path
-        Empty.
-    n_features, dtype, feature_names
-        As for :func:`write_dataset`.
-    """
+    """The files of a data set in the making, in an empty folder; options of write_dataset."""
 
     def __init__(
         self,
@@ -133,15 +128,17 @@ class DatasetWriter:
     ) -> None:
         self._folder = folder
         self._fixed = n_features is not None
-        self._features = (
-            integer("n_features", n_features, 1, MOST_FEATURES) if n_features is not None else 0
-        )
+        self._features = 0
+        if n_features is not None:
+            self._features = check_integer(
+                "n_features", n_features, at_least=1, at_most=MOST_FEATURES
+            )
         self._dtype = None if dtype is None else value_type(dtype)
         self._names = None if feature_names is None else tuple(map(str, feature_names))
-        self._parts: tuple[bool, bool, bool] | None = None
+        self._columns: tuple[str, ...] = ()
         self._sparse = False
         self._files: dict[str, ArrayWriter] = {}
-        self._labels = LabelWriter()
+        self._labels = _LabelWriter()
         self.lowest_index, self.highest_index = MOST_FEATURES, -1
         self.costs_differ = False
         self.rows = self._chunks = 0
@@ -159,34 +156,37 @@ class DatasetWriter:
     def add(self, chunk: Any) -> None:
         """Append a chunk."""
         where = f"chunk {self._chunks}"
-        X, y, qid, cost = _parts_of(chunk, where)
-        names = _column_names(X)
-        X = self._matrix(X, where)
+        rows = _as_rows(chunk, where)
+        names = rows.names or column_names(rows.X)
+        X = self._matrix(rows.X, where)
+        count = X.shape[0]
+        # All checks come first: nothing is written of a chunk that is refused.
+        columns: dict[str, np.ndarray] = {}
+        if rows.y is not None:
+            columns["y"] = self._labels.encode(rows.y, count, where)
+        if rows.qid is not None:
+            columns["qid"] = int64_queries(rows.qid, count, where=f"{where}: ")
+        if rows.weight is not None:
+            cost = check_column("cost", rows.weight, count, at_least=0.0, where=f"{where}: ")
+            columns["cost"] = cost.astype(np.float64)
+            self.costs_differ |= bool(np.any(cost != 1.0))
         if self._chunks == 0:
-            self._begin(X, names, (y is not None, qid is not None, cost is not None))
-        if self._parts != (y is not None, qid is not None, cost is not None):
+            self._begin(X, names, tuple(columns))
+        if self._columns != tuple(columns):
             raise ValueError(
-                f"{where} has {_listed(y, qid, cost)}, unlike the first one; all chunks must have "
-                "the same"
+                f"{where} has {' and '.join(columns) or 'X only'}, unlike the first one; all "
+                "chunks must have the same"
             )
         if names is not None and self._names is not None and names != self._names:
             raise ValueError(f"{where} has other column names than the first one")
-        rows = X.shape[0]
-        # All checks come first: nothing is written of a chunk that is refused.
-        labels = self._labels.encode(y, rows, where) if y is not None else None
-        queries = _queries(qid, rows, where) if qid is not None else None
-        costs = _costs(cost, rows, where) if cost is not None else None
         self._add_matrix(X, where)
-        for name, column in (("y", labels), ("qid", queries), ("cost", costs)):
-            if column is not None:
-                self._file(name, column.dtype).write(column)
-        if costs is not None:
-            self.costs_differ |= bool(np.any(costs != 1.0))
-        self.rows += rows
+        for name, column in columns.items():
+            self._file(name, column.dtype).write(column)
+        self.rows += count
         self._chunks += 1
 
-    def _begin(self, X: Any, names: tuple[str, ...] | None, parts: tuple[bool, bool, bool]) -> None:
-        self._parts = parts
+    def _begin(self, X: Any, names: tuple[str, ...] | None, columns: tuple[str, ...]) -> None:
+        self._columns = columns
         self._names = self._names or names
         self._sparse = scipy.sparse.issparse(X)
         if self._sparse:
@@ -205,35 +205,29 @@ class DatasetWriter:
 
     def _matrix(self, X: Any, where: str) -> Any:
         """The features as a CSR matrix or a row-major array of the right type."""
-        if scipy.sparse.issparse(X):
+        sparse = scipy.sparse.issparse(X)
+        if sparse:
             csr = scipy.sparse.csr_array(X)
             if not csr.has_canonical_format:
                 csr = csr.copy()
                 csr.sum_duplicates()
             values = self._converted(csr.data, where)
-            csr = scipy.sparse.csr_array((values, csr.indices, csr.indptr), shape=csr.shape)
-            sparse = True
+            X = scipy.sparse.csr_array((values, csr.indices, csr.indptr), shape=csr.shape)
         else:
-            dense = np.asarray(X)
-            if dense.ndim != 2:
-                raise ValueError(f"{where}: X must have two dimensions, got shape {dense.shape}")
-            csr = values = self._converted(dense, where)
-            sparse = False
+            X = np.asarray(X)
+            if X.ndim != 2:
+                raise ValueError(f"{where}: X must have two dimensions, got shape {X.shape}")
+            X = self._converted(X, where)
         if self._chunks and sparse != self._sparse:
             kinds = ("dense", "sparse")
             raise ValueError(f"{where} is {kinds[sparse]}, unlike the first one; convert it first")
-        if not np.all(np.isfinite(values)):
-            bad = int(np.argmin(np.isfinite(values).reshape(-1)))
-            row, column = (
-                (int(np.searchsorted(csr.indptr, bad, "right")) - 1, int(csr.indices[bad]))
-                if sparse
-                else divmod(bad, csr.shape[1])
-            )
+        if (bad := first_not_finite(X)) is not None:
+            row, column, value = bad
             raise ValueError(
-                f"{where}: X must hold finite numbers, got {values.reshape(-1)[bad]} in row "
-                f"{self.rows + row}, column {column}"
+                f"{where}: X must hold finite numbers, got {value} in row {self.rows + row}, "
+                f"column {column}"
             )
-        return csr
+        return X
 
     def _converted(self, values: np.ndarray, where: str) -> np.ndarray:
         if values.dtype.kind not in "biuf":
@@ -305,13 +299,13 @@ class DatasetWriter:
             raise ValueError(
                 f"feature_names has {len(self._names)} names for {self._features} columns"
             )
-        numbers = self._files["values"].length * (1 if self._sparse else self._features)
+        n_stored = self._files["values"].length * (1 if self._sparse else self._features)
         arrays = {name: file.finish() for name, file in self._files.items()}
         kind, labels, counts = self._labels.summary()
         return Manifest(
             rows=self.rows,
             features=self._features,
-            numbers=numbers,
+            n_stored=n_stored,
             sparse=self._sparse,
             arrays=arrays,
             label_kind=kind,
@@ -321,10 +315,12 @@ class DatasetWriter:
         )
 
 
-# -- parts of a chunk -------------------------------------------------------------
+# -- what is in a chunk -----------------------------------------------------------
 
 
-def _parts_of(chunk: Any, where: str) -> tuple[Any, Any, Any, Any]:
+def _as_rows(chunk: Any, where: str) -> Rows:
+    if isinstance(chunk, Rows):
+        return chunk
     parts = chunk if isinstance(chunk, tuple | list) else (chunk,)
     if not 1 <= len(parts) <= 4:
         raise ValueError(
@@ -332,12 +328,7 @@ def _parts_of(chunk: Any, where: str) -> tuple[Any, Any, Any, Any]:
             f"it has {len(parts)} parts"
         )
     X, y, qid, cost = (*parts, None, None, None)[:4]
-    return X, y, qid, cost
-
-
-def _listed(y: Any, qid: Any, cost: Any) -> str:
-    there = [n for n, part in (("y", y), ("qid", qid), ("cost", cost)) if part is not None]
-    return " and ".join(there) or "X only"
+    return Rows(X, y, cost, qid)
 
 
 def value_type(dtype: Any) -> np.dtype:
@@ -364,36 +355,73 @@ def _whole_numbers(values: np.ndarray, dtype: np.dtype, where: str) -> np.ndarra
     return np.ascontiguousarray(values, dtype=dtype)
 
 
-def _column_names(X: Any) -> tuple[str, ...] | None:
-    """Names of the columns of a frame."""
-    columns = getattr(X, "columns", None)
-    if columns is None:
-        return None
-    names = tuple(columns)
-    return names if all(isinstance(name, str) for name in names) else None
+class _LabelWriter:
+    """Labels on the way to disk: numbers as float64, text as positions in a list.
+
+    The distinct labels and how often they occur are counted, unless there are very many.
+    """
+
+    def __init__(self) -> None:
+        self._kind: str | None = None
+        self._counts: Counter[Any] | None = Counter()
+
+    def encode(self, y: Any, rows: int, where: str) -> np.ndarray:
+        """Labels as they are stored: float64, or int32 for text."""
+        labels = np.asarray(y)
+        if labels.ndim == 2 and labels.shape[1] == 1:
+            labels = labels[:, 0]
+        if labels.shape != (rows,):
+            raise ValueError(
+                f"{where}: y must hold one label per row, {rows}; got shape {labels.shape}"
+            )
+        kind = LABEL_KINDS.get(labels.dtype.kind)
+        if labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels):
+            kind = "text"
+        if kind is None:
+            raise ValueError(
+                f"{where}: labels must be finite numbers or text, got type {labels.dtype}"
+            )
+        if self._kind is not None and (kind == "text") != (self._kind == "text"):
+            raise ValueError(f"{where}: labels are {kind}, those before {self._kind}")
+        if self._kind != "real":
+            self._kind = kind
+        return self._text(labels, where) if kind == "text" else self._numbers(labels, where)
+
+    def _numbers(self, labels: np.ndarray, where: str) -> np.ndarray:
+        integers = labels.dtype.kind in "iu"
+        if integers and np.any((labels > LARGEST_INTEGER) | (labels < -LARGEST_INTEGER)):
+            raise ValueError(f"{where}: integer labels must be within ±2⁵³")
+        finite = np.isfinite(labels)
+        if not finite.all():
+            bad = int(finite.argmin())
+            raise ValueError(
+                f"{where}: label {labels[bad]} in row {bad} of the chunk is not finite"
+            )
+        labels = labels.astype(np.float64)
+        if self._counts is not None:
+            self._counts.update(_occurrences(*np.unique(labels, return_counts=True)))
+            if len(self._counts) > MOST_LABELS:
+                self._counts = None
+        return labels
+
+    def _text(self, labels: np.ndarray, where: str) -> np.ndarray:
+        assert self._counts is not None
+        labels = labels.astype(str)
+        names, positions, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        self._counts.update(_occurrences(names, counts))
+        if len(self._counts) > MOST_LABELS:
+            raise ValueError(f"{where}: there are more than {MOST_LABELS} different labels of text")
+        order = {name: k for k, name in enumerate(self._counts)}
+        return np.array([order[name] for name in names.tolist()], np.int32)[positions]
+
+    def summary(self) -> tuple[str | None, tuple[Any, ...] | None, tuple[int, ...] | None]:
+        """Kind, distinct labels, and how many rows have them."""
+        if self._kind is None or self._counts is None:
+            return self._kind, None, None
+        labels = list(self._counts) if self._kind == "text" else sorted(self._counts)
+        counts = tuple(self._counts[label] for label in labels)
+        return self._kind, tuple(map(int, labels) if self._kind == "integer" else labels), counts
 
 
-def _column(name: str, values: Any, rows: int, where: str) -> np.ndarray:
-    column = np.asarray(values)
-    if column.shape != (rows,):
-        raise ValueError(
-            f"{where}: {name} must hold one number per row, {rows}; got shape {column.shape}"
-        )
-    return column
-
-
-def _queries(qid: Any, rows: int, where: str) -> np.ndarray:
-    column = _column("qid", qid, rows, where)
-    whole = column.dtype.kind in "iu"
-    if column.dtype.kind == "f":
-        whole = bool(np.all(column == np.floor(column)) and np.all(np.abs(column) < 2.0**53))
-    if not whole or np.any(column < 0) or np.any(column > np.iinfo(np.int64).max):
-        raise ValueError(f"{where}: qid must hold integers ≥ 0")
-    return column.astype(np.int64)
-
-
-def _costs(cost: Any, rows: int, where: str) -> np.ndarray:
-    column = _column("cost", cost, rows, where)
-    if column.dtype.kind not in "biuf" or not np.all(np.isfinite(column)) or np.any(column < 0):
-        raise ValueError(f"{where}: cost must hold finite numbers ≥ 0")
-    return column.astype(np.float64)
+def _occurrences(labels: np.ndarray, counts: np.ndarray) -> dict[Any, int]:
+    return dict(zip(labels.tolist(), counts.tolist(), strict=True))

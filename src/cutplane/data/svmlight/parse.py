@@ -11,19 +11,58 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from ..loops import svmlight as loops
-from . import svmlight_errors as errors
-from .files import Input, check_is_text
-from .svmlight_limits import Limits
+from ...loops import svmlight as loops
+from ..files import Input, check_is_text
+from ..rows import LARGEST_VALUE
+from . import errors
 
 PIECE = 1 << 20  # bytes: the text and what is made of it should stay in the cache
 LONGEST_TOKEN = 1 << 16
 _HEAD = 64  # bytes that show what a file is
 _SLACK = 16  # bytes behind the text: a newline, and what a look at eight bytes may touch
 _BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a file may contain, and what is wanted of it."""
+
+    first: int | None  # the first index, 0 or 1; None if that is to be found out
+    n_features: int | None
+    max_features: int
+    ignore_unseen: bool  # features beyond n_features are left out and counted, not an error
+    any_order: bool  # indices need not increase within a row
+    dtype: np.dtype  # of the values
+    query_id: bool | Literal["auto"]  # whether these are returned
+    cost: bool
+    comments: bool
+    threads: int
+
+    @property
+    def largest_value(self) -> float:
+        return LARGEST_VALUE[self.dtype]
+
+    def largest_index(self, features: int) -> int:
+        """The last of so many features; the larger answer where the first index is unknown."""
+        return features - 1 if self.first == 0 else features
+
+    def settings(self) -> np.ndarray:
+        """For the compiled loop."""
+        allowed = kept = self.largest_index(self.max_features)
+        if self.n_features is not None:
+            kept = min(allowed, self.largest_index(self.n_features))
+            allowed = allowed if self.ignore_unseen else kept
+        settings = np.empty(loops.SETTINGS, np.int64)
+        settings[loops.SMALLEST] = self.first or 0
+        settings[loops.LARGEST] = allowed
+        settings[loops.KEPT] = kept
+        settings[loops.ANY_ORDER] = self.any_order
+        return settings
 
 
 class Piece:
@@ -60,7 +99,7 @@ class Piece:
         return int(self.state[loops.ROWS])
 
     @property
-    def numbers(self) -> int:
+    def n_stored(self) -> int:
         return int(self.state[loops.NUMBERS])
 
     @property
@@ -117,25 +156,13 @@ class Piece:
 
     def parse(self, settings: np.ndarray, largest: float) -> None:
         """Find the rows in the text."""
-        loops.read_rows(
-            self.text,
-            self.words,
-            self.end,
-            settings,
-            largest,
-            self.state,
-            self._real_state,
-            self._reals,
-            self._wholes,
-            self.values,
-            self.indices,
-            self._slow,
-            self._disordered,
-        )
+        state = (self.state, self._real_state)
+        found = (self._reals, self._wholes, self.values, self.indices)
+        left = (self._slow, self._disordered)
+        loops.read_rows(self.text, self.words, self.end, settings, largest, *state, *found, *left)
+        self._convert(largest)
         if self.state[loops.DISORDERED]:
             self._sort()
-        if self.state[loops.SLOW]:
-            self._convert(largest)
 
     def _fail(self, code: int, position: int) -> None:
         """Note a mistake, unless there is one before it."""
@@ -173,26 +200,14 @@ class Piece:
         keys = keys[order]
         self.indices[begin:end] = self.indices[begin:end][order]
         self.values[begin:end] = self.values[begin:end][order]
-        if self.state[loops.SLOW]:
-            self._follow(begin, order)
         repeats = np.flatnonzero(keys[1:] == keys[:-1])
         if len(repeats):
             row, index = divmod(int(keys[repeats[0]]), 1 << 32)
-            text = bytes(self.buffer[: self.end])
-            if self.resumed_row:  # the end of that row is the first line here
-                start = text.index(b"\n") + 1
-                text, row = text[start:], row - 1
-            else:
-                start = 0
-            self._fail(loops.REPEATED, start + errors.second_occurrence(text, row, index))
-
-    def _follow(self, begin: int, order: np.ndarray) -> None:
-        """Let the slow numbers know where their places went."""
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(begin, begin + len(order))
-        targets = self._slow[: self.state[loops.SLOW], loops.TARGET]
-        moved = (targets >= begin) & (targets < begin + len(order))
-        targets[moved] = places[targets[moved] - begin]
+            # The first line may be the end of a row that begins in an earlier piece.
+            start = self.buffer.index(b"\n") + 1 if first else 0
+            text = bytes(self.buffer[start : self.end])
+            position = start + errors.second_occurrence(text, row - first, index)
+            self._fail(loops.REPEATED, position)
 
 
 class _TokenTooLongError(Exception):
@@ -263,12 +278,12 @@ def _between_tokens(buffer: bytearray, held: int, previous: Piece | None) -> int
     return max(buffer.rfind(b" ", 0, held), buffer.rfind(b"\t", 0, held)) + 1
 
 
-def read_pieces(
-    source: Input, limits: Limits, *, threads: int, size: int, keep_comments: bool
-) -> Iterator[Piece]:
+def read_pieces(source: Input, options: Options, size: int) -> Iterator[Piece]:
     """Parsed pieces in the order of the file. A piece is used again once the next is asked for."""
     cutter = _Cutter(source, size)
-    settings, largest = limits.settings(), limits.largest_value
+    settings, largest = options.settings(), options.largest_value
+    small = source.size is not None and source.size <= size
+    threads = 1 if small else options.threads
     pool = ThreadPoolExecutor(threads, thread_name_prefix="cutplane") if threads > 1 else None
     ahead: deque[tuple[Piece, Future[None] | None] | Exception] = deque()
     depth = 2 * threads if pool else 1
@@ -290,7 +305,7 @@ def read_pieces(
                     break
                 if not more:
                     break
-                piece.start(previous, keep_comments)
+                piece.start(previous, options.comments)
                 if parked is not None:
                     free.append(parked)
                     parked = None
@@ -318,10 +333,10 @@ def read_pieces(
             if piece.rows:  # all pieces must agree, as all rows of one do
                 if any_qids not in (None, piece.state[loops.QIDS]):
                     position = int(piece.state[loops.FIRST_ROW])
-                    raise mistake(source.name, piece, limits, loops.SOME_QIDS, position)
+                    raise errors.mistake(source.name, piece, options, loops.SOME_QIDS, position)
                 any_qids = piece.state[loops.QIDS]
             if piece.state[loops.CODE]:
-                raise mistake(source.name, piece, limits)
+                raise errors.mistake(source.name, piece, options)
             yield piece
             line += int(piece.state[loops.LINES])
             column = column + piece.end if piece.partial else 1
@@ -332,18 +347,3 @@ def read_pieces(
     finally:
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
-
-
-def mistake(
-    name: str, piece: Piece, limits: Limits, code: int | None = None, position: int | None = None
-) -> ValueError:
-    """The error to raise for the mistake that was noted in a piece, or for another one there."""
-    code = int(piece.state[loops.CODE]) if code is None else code
-    position = int(piece.state[loops.POSITION]) if position is None else position
-    text = bytes(piece.buffer[: piece.end])
-    previous = int(piece.state[loops.PREVIOUS])
-    message, skipped = errors.explain(text, max(position, 0), code, previous, limits)
-    line, column = errors.place(text, max(position, 0) + skipped, piece.line, piece.column)
-    if code == loops.SOME_QIDS:  # the row is meant, which may have begun in an earlier piece
-        column = 1
-    return ValueError(f"{name}:{line}:{column}: {message}")

@@ -1,7 +1,7 @@
-"""Parts: runs of consecutive blocks, and the fixed tree in which sums over blocks are added.
+"""Sums over blocks, gradients above all, in an order that the blocks alone fix.
 
-Sums over the blocks of a part are added in the order of the blocks, and those of parts along a
-binary tree that halves the range,
+Parts are runs of consecutive blocks. Sums over the blocks of a part are added in the order of the
+blocks, and those of parts along a binary tree that halves the range,
 
     sum(a, b) = sum(a, m) + sum(m, b),   m = ⌊(a + b)/2⌋   over the parts a to b.
 
@@ -13,12 +13,17 @@ bits as one who holds all parts. Parts depend on the blocks and the rows alone.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from ..loops import vectors
+
+if TYPE_CHECKING:
+    from .blocks import Block, BlockedMatrix, Runner
 
 # Parts are the smallest share of a machine, and no pass over scores goes across their ends: so
 # many keep threads and machines busy, and more come only with rows that are worth it.
@@ -27,6 +32,14 @@ ROWS_PER_PART = 1 << 18
 # How far from the best place a share may end, as part of a share, if it then sends fewer sums; two
 # parts, which is what halves of odd numbers may be off by, may be twice as much.
 ROOM = 1.0 / 32
+# Partial gradients that are held at a time: many enough for the threads, in so many numbers.
+PARTIAL_NUMBERS = 1 << 22
+LEAST_PARTIALS = 8
+# Columns of them that are worth a task to add up.
+SUM_COLUMNS = 1 << 14
+# Numbers between two of them: threads that write to the same line of the cache, or to neighbouring
+# ones, wait for one another: on covtype Xᵀ·c takes two threads a tenth more time then.
+APART = 16
 
 Node = tuple[int, int]
 
@@ -39,18 +52,10 @@ def part_edges(blocks: int, rows: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SumPlan:
-    """How the sums over a run of parts are formed, on a stack of arrays.
+    """How the sums over a run of parts are formed, on a stack of arrays."""
 
-    Attributes
-    ----------
-    edges : ndarray of int64
-        Blocks at which parts begin, and the end, of all parts.
-    first, last : int
-        The parts of the run.
-    """
-
-    edges: np.ndarray
-    first: int
+    edges: np.ndarray  # blocks at which parts begin, and the end, of all parts
+    first: int  # part of the run
     last: int
 
     @property
@@ -138,21 +143,11 @@ def _total(nodes: Mapping[Node, Any], a: int, b: int) -> tuple[Any, bool]:
 
 @dataclass(frozen=True)
 class ChunkSums:
-    """How sums over chunks of rows are added up: those of a part in their order, then the tree.
+    """How sums over chunks of rows are added up: those of a part in their order, then the tree."""
 
-    Attributes
-    ----------
-    counts : sequence of int
-        Chunks of each part, of a run of parts.
-    first : int
-        The first part.
-    nodes : sequence of Node
-        The largest subtrees within the run.
-    """
-
-    counts: Sequence[int]
-    first: int
-    nodes: Sequence[Node]
+    counts: Sequence[int]  # chunks of each part, of a run of parts
+    first: int  # part of the run
+    nodes: Sequence[Node]  # the largest subtrees within the run
 
     @classmethod
     def whole(cls, counts: Sequence[int]) -> ChunkSums:
@@ -205,3 +200,87 @@ def _split_depths(parts: int) -> list[int]:
             depths[middle] = depth
             ranges += [(a, middle, depth + 1), (middle, b, depth + 1)]
     return depths
+
+
+# -- gradients --------------------------------------------------------------------
+
+
+def room_for(shape: tuple[int, ...]) -> int:
+    """How many arrays of a shape are held at a time."""
+    return max(LEAST_PARTIALS, PARTIAL_NUMBERS // max(1, int(np.prod(shape))))
+
+
+class BlockSum:
+    """Sums of one array per block.
+
+    However many partial sums are held at a time, the order of additions is that of the plan: the
+    bits depend neither on that number nor on the threads. A plan is given if the matrix has some
+    of the blocks of a larger one only. ``kept`` says whether there is room for the arrays of all
+    blocks, which then stay from pass to pass.
+    """
+
+    def __init__(
+        self, matrix: BlockedMatrix, shape: tuple[int, ...], plan: SumPlan | None = None
+    ) -> None:
+        self._matrix = matrix
+        self._shape = shape
+        self.plan = plan or whole_plan(len(matrix.blocks), len(matrix))
+        self._partials: np.ndarray | None = None
+        self._stack: np.ndarray | None = None
+        self._room = room_for(shape)
+        self.kept = len(matrix.blocks) <= self._room
+
+    def run(
+        self, partial: Callable[[int, Block, np.ndarray], None], executor: Runner
+    ) -> np.ndarray:
+        """One pass: a sum for each node of the plan, a single one if the matrix has all blocks.
+
+        ``partial`` gets the number of a block, the block, and the array for it: what it left there
+        in the last pass if arrays are ``kept``, anything otherwise. The sums are good until the
+        next pass.
+        """
+        matrix = self._matrix
+        count = len(matrix.blocks)
+        if self._partials is None or self._stack is None:
+            room = min(count, max(self._room, executor.threads))
+            self._partials = np.empty((room, int(np.prod(self._shape)) + APART))
+            self._stack = np.empty((self.plan.depth, *self._shape))
+        partials, stack = self._partials, self._stack
+        room = len(partials)
+        top = 0
+        matrix.blocks.begin()
+        for first in range(0, count, room):
+            group = range(first, min(first + room, count))
+
+            def work(k: int, block: Block, first: int = first) -> None:
+                partial(k, block, partials[k - first, :-APART].reshape(self._shape))
+
+            matrix.run(work, executor, group)
+            top = self._add_up(partials[: len(group)], group, top, stack, executor)
+        return stack[:top]
+
+    def held(self) -> np.ndarray:
+        """The arrays that are ``kept`` of all blocks after a pass, shape (blocks, numbers)."""
+        assert self._partials is not None
+        return self._partials[:, :-APART]
+
+    def restore(self, arrays: np.ndarray) -> None:
+        """Hold these arrays, as if they came from a pass."""
+        self._partials = np.empty((len(arrays), arrays.shape[1] + APART))
+        self._partials[:, :-APART] = arrays
+        self._stack = np.empty((self.plan.depth, *self._shape))
+
+    def _add_up(
+        self, partials: np.ndarray, group: range, top: int, stack: np.ndarray, executor: Runner
+    ) -> int:
+        """Add the arrays of some blocks to the sums on the stack; returns the number of these."""
+        sums = stack.reshape(len(stack), -1)
+        blocks = slice(group.start, group.stop)
+        begins, merges = self.plan.begins[blocks], self.plan.merges[blocks]
+        width = sums.shape[1]
+
+        def columns(k: int) -> int:
+            last = min((k + 1) * SUM_COLUMNS, width)
+            return vectors.add_tree(partials, begins, merges, top, k * SUM_COLUMNS, last, sums)
+
+        return executor.run(columns, max(1, -(-width // SUM_COLUMNS)))[0]

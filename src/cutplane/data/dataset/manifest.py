@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .array_file import ArrayRecord, new_digest, open_regular
-from .labels import LARGEST_INTEGER
-from .svmlight_limits import MOST_FEATURES
+from ..rows import MOST_FEATURES
+from .arrays import ArrayRecord, new_digest, open_regular
 
 NAME = "manifest.json"
 FORMAT = "cutplane data set"
@@ -30,38 +29,21 @@ TYPES: dict[str, tuple[str, ...]] = {
     "qid": ("<i8",),
     "cost": ("<f8",),
 }
-LABEL_KINDS = ("integer", "real", "text")
+LARGEST_INTEGER = 2**53  # that float64 tells from the next one
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a data set consists of.
-
-    Attributes
-    ----------
-    rows, features : int
-    numbers : int
-        Stored values: non-zeros, or rows times features.
-    sparse : bool
-    arrays : dict of str to ArrayRecord
-        By name, see ``TYPES``.
-    label_kind : str or None
-        What the labels were: 'integer', 'real', 'text', or None if there are none.
-    labels : tuple or None
-        The distinct labels; None if there are too many. Text is stored as places in this list.
-    label_counts : tuple of int or None
-        How many rows have them.
-    feature_names : tuple of str or None
-    """
+    """What a data set consists of."""
 
     rows: int
     features: int
-    numbers: int
+    n_stored: int  # values: non-zeros, or rows times features
     sparse: bool
-    arrays: dict[str, ArrayRecord]
-    label_kind: str | None
-    labels: tuple[Any, ...] | None
-    label_counts: tuple[int, ...] | None
+    arrays: dict[str, ArrayRecord]  # by name, see TYPES
+    label_kind: str | None  # 'integer', 'real', 'text', or None if there are no labels
+    labels: tuple[Any, ...] | None  # the distinct ones; text is stored as positions in this list
+    label_counts: tuple[int, ...] | None  # how many rows have them; both None if too many
     feature_names: tuple[str, ...] | None
 
     @property
@@ -79,7 +61,7 @@ class Manifest:
             "version": VERSION,
             "rows": self.rows,
             "features": self.features,
-            "numbers": self.numbers,
+            "numbers": self.n_stored,
             "layout": "sparse" if self.sparse else "dense",
             "label_kind": self.label_kind,
             "labels": self.labels,
@@ -146,7 +128,7 @@ def _digest_of(entries: dict[str, Any]) -> str:
 
 def _checked(entries: dict[str, Any]) -> Manifest:
     """The manifest, if its entries fit each other."""
-    rows, features, numbers = (_count(entries[name]) for name in ("rows", "features", "numbers"))
+    rows, features, n_stored = (_count(entries[name]) for name in ("rows", "features", "numbers"))
     if not rows or not 1 <= features <= MOST_FEATURES:
         raise ValueError(f"{rows} rows of {features} features; there can be {MOST_FEATURES}")
     sparse = {"sparse": True, "dense": False}[entries["layout"]]
@@ -156,10 +138,10 @@ def _checked(entries: dict[str, Any]) -> Manifest:
             raise ValueError(f"{name} cannot be of type {entry['dtype']}")
         shape = tuple(_count(length) for length in entry["shape"])
         arrays[name] = ArrayRecord(entry["dtype"], shape, str(entry["digest"]))
-    wanted: dict[str, tuple[int, ...]] = {"values": (numbers,) if sparse else (rows, features)}
+    wanted: dict[str, tuple[int, ...]] = {"values": (n_stored,) if sparse else (rows, features)}
     if sparse:
-        wanted |= {"indices": (numbers,), "starts": (rows + 1,)}
-    elif numbers != rows * features:
+        wanted |= {"indices": (n_stored,), "starts": (rows + 1,)}
+    elif n_stored != rows * features:
         raise ValueError("numbers are not rows times features")
     wanted |= {name: (rows,) for name in ("y", "qid", "cost") if name in arrays}
     if wanted != {name: record.shape for name, record in arrays.items()}:
@@ -171,9 +153,8 @@ def _checked(entries: dict[str, Any]) -> Manifest:
     if names is not None and not all(type(name) is str for name in names):
         raise ValueError("feature_names are not all text")
     kind = entries["label_kind"]
-    if (kind is None) != ("y" not in arrays) or kind not in (None, *LABEL_KINDS):
-        raise ValueError("label_kind does not fit")
-    if kind is not None and (arrays["y"].dtype == "<i4") != (kind == "text"):
+    kinds = {"<i4": ("text",), "<f8": ("integer", "real"), None: (None,)}
+    if kind not in kinds[arrays["y"].dtype if "y" in arrays else None]:
         raise ValueError("label_kind does not fit")
     if names is not None and len(names) != features:
         raise ValueError("feature_names do not fit")
@@ -186,7 +167,7 @@ def _checked(entries: dict[str, Any]) -> Manifest:
     types = {"text": (str,), "integer": (int,), "real": (int, float), None: ()}[kind]
     if labels is not None and not all(type(label) in types for label in labels):
         raise ValueError(f"labels are not all of the kind {kind}")
-    return Manifest(rows, features, numbers, sparse, arrays, kind, labels, counts, names)
+    return Manifest(rows, features, n_stored, sparse, arrays, kind, labels, counts, names)
 
 
 def _count(value: Any) -> int:

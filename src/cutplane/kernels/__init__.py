@@ -30,15 +30,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 
-from .data import rbf_sums
-from .data.blas import single_threaded_blas
-from .data.given_values import call_kernel as call_kernel
-from .data.given_values import check_precomputed as check_precomputed
-from .data.points import DensePoints, Points, SparsePoints, points_of, squared_norms
-from .loops import kernel_values as loops
+from .._blas import single_threaded_blas
+from ..loops import kernel_values as loops
+from . import rbf_sums
+from .points import DensePoints, Points, SparsePoints, points_of, squared_norms
 
 if TYPE_CHECKING:
-    from .exec import Executor
+    from ..exec import Executor
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
@@ -54,6 +52,8 @@ SUM_ROWS, SUM_COLUMNS = 256, 256
 PAIRWISE = 1024  # rows whose products are added by pairs
 # Relative size of a negative eigenvalue that rounding does not explain.
 NEGATIVE = 1e-6
+# Difference of mirrored values, as part of the largest one, that rounding explains.
+SYMMETRY = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def training_points(
     single : bool
         Whether single precision would do for the solver.
     sums : bool
-        Whether what is wanted are sums of values: see ``data.rbf_sums``.
+        Whether what is wanted are sums of values: see ``kernels.rbf_sums``.
     centre : bool
         Whether the bias is free, so that a linear kernel may be moved to the mean.
     """
@@ -546,3 +546,49 @@ def has_negative_eigenvalue(matrix: KernelMatrix, rows: np.ndarray) -> bool:
     square = matrix.rows(rows, rows).astype(np.float64)
     values = np.linalg.eigvalsh(0.5 * (square + square.T))
     return bool(values[0] < -NEGATIVE * np.max(np.abs(values)))
+
+
+# -- values that users give --------------------------------------------------------------
+
+
+def call_kernel(function: Callable[[Any, Any], Any], left: Any, right: Any) -> np.ndarray:
+    """The user's function of two sets of rows, checked."""
+    shape = (left.shape[0], right.shape[0])
+    values = function(left, right)
+    if scipy.sparse.issparse(values):
+        values = values.toarray()
+    try:
+        values = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"kernel: the function must return an array of numbers: {error}") from None
+    if values.shape != shape:
+        raise ValueError(
+            f"kernel: the function got {shape[0]} and {shape[1]} rows and must return an array "
+            f"of shape {shape}, got {values.shape}"
+        )
+    if not np.all(np.isfinite(values)):
+        a, b = np.argwhere(~np.isfinite(values))[0]
+        raise ValueError(
+            f"kernel: the function returned {values[a, b]} for rows {a} and {b} of its arguments"
+        )
+    return values
+
+
+def check_precomputed(values: np.ndarray) -> None:
+    """A precomputed kernel of the training data is square and symmetric."""
+    rows, columns = values.shape
+    if rows != columns:
+        raise ValueError(
+            "Precomputed matrix must be a square matrix: kernel='precomputed' takes the kernel "
+            f"values of all pairs of training rows, got {rows} × {columns}"
+        )
+    scale = float(np.max(np.abs(values), initial=0.0))
+    for first in range(0, rows, 512):
+        block = values[first : first + 512]
+        apart = np.abs(block - values[:, first : first + 512].T)
+        if np.max(apart) > SYMMETRY[values.dtype] * scale:
+            a, b = np.unravel_index(np.argmax(apart), apart.shape)
+            raise ValueError(
+                f"kernel='precomputed' takes a symmetric matrix, but X[{first + a}, {b}] = "
+                f"{block[a, b]:g} and X[{b}, {first + a}] = {values[b, first + a]:g}"
+            )
