@@ -32,7 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "kernels": {"_blas", "loops"},
     "oracles": {"_blas", "data", "exec", "kernels", "loops", "risks"},
     "bundle": {"exec", "loops", "oracles", "result"},
-    "dual": {"data", "exec", "kernels", "loops", "result", "risks", "oracles"},
+    "dual": {"_blas", "data", "exec", "kernels", "loops", "result", "risks", "oracles"},
     "descent": {"bundle", "data", "exec", "loops", "losses", "oracles", "result", "risks"},
     "solvers": {"_blas", "bundle", "data", "exec", "loops", "losses", "oracles", "result", "risks"},
     "stochastic": {"bundle", "data", "exec", "loops", "oracles", "result", "risks"},
