@@ -19,6 +19,7 @@ from ..losses import LOSSES
 from ..oracles.remote import RemoteMatrix
 from ..result import Iteration
 from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
+from ._attributes import check_linear, stored_classes
 from ._base import LinearModel, dense
 from ._callbacks import with_callbacks
 from ._fit import Problem, Problems, Settings, warn_of
@@ -142,6 +143,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     """
 
     _solvers = SOLVERS
+    _sparse_coef = True  # after sparsify
 
     def __init__(
         self,
@@ -360,6 +362,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
         scores = self.decision_function(X)
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
+
+    def _check_attributes(self) -> None:
+        classes = stored_classes(self)
+        check_linear(self, 1 if classes == 2 else classes)
 
     # -- the coefficients in memory -------------------------------------------
 
