@@ -15,6 +15,7 @@ from ..data.dataset import Dataset
 from ..exec import Executor, make_executor
 from ..oracles.remote import RemoteMatrix
 from ..result import SolveResult
+from ._attributes import check_linear
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._cluster import WithExecutor, threads_of
 from ._fit import STOPPING, Attributes, Problem, Settings, solve, store_results
@@ -35,6 +36,8 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
 
     _solvers: ClassVar[tuple[str, ...]] = ()
     _stopping: ClassVar[tuple[str, ...]] = STOPPING
+    # Whether coefficients may be stored as a sparse matrix.
+    _sparse_coef: ClassVar[bool] = False
 
     def _check_common(self) -> Settings:
         """Check the parameters; those that all estimators have are returned."""
@@ -77,6 +80,10 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         store_results(self, fitted.results)
         tasks.end()
         return fitted.results
+
+    def _check_attributes(self) -> None:
+        """Refuse fitted attributes, from a file, that do not fit together."""
+        raise NotImplementedError
 
     def _set(self, attributes: dict[str, Any]) -> None:
         for name, value in attributes.items():
@@ -137,6 +144,9 @@ class LinearModel(Estimator):
         if hasattr(self, "classes_"):
             attributes["classes_"] = self.classes_
         return attributes
+
+    def _check_attributes(self) -> None:
+        check_linear(self, 1)
 
     # -- scores ---------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from ..losses import CLASSIFICATION, LOSSES
 from ..oracles.remote import RemoteMatrix
 from ..result import Iteration
 from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
+from ._attributes import check_linear, stored_classes
 from ._base import LinearModel, dense
 from ._callbacks import with_callbacks
 from ._fit import Problem, Problems, Settings, warn_of
@@ -155,6 +156,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     """
 
     _solvers = SOLVERS
+    _sparse_coef = True  # after sparsify
 
     def __init__(
         self,
@@ -409,6 +411,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
             In the order of ``classes_``.
         """
         return np.exp(self.predict_log_proba(X))
+
+    def _check_attributes(self) -> None:
+        classes = stored_classes(self)
+        check_linear(self, 1 if classes == 2 else classes)
 
     # -- the coefficients in memory -------------------------------------------
 

@@ -16,6 +16,7 @@ from ..losses import LOSSES
 from ..oracles.remote import RemoteMatrix
 from ..result import Iteration
 from ..risks import LossRisk, Scores, Targets
+from ._attributes import check_linear, check_stored, stored_features
 from ._base import LinearModel
 from ._callbacks import with_callbacks
 from ._fit import Problem, Problems, Ready, Run, Settings, warn_of
@@ -231,6 +232,13 @@ default='epsilon_insensitive'
 
     def _quantiles(self) -> list[float]:
         return np.atleast_1d(np.asarray(self.quantile)).tolist()
+
+    def _check_attributes(self) -> None:
+        if self._several():
+            check_linear(self, len(self.quantile))
+        else:
+            check_stored(self, "coef_", (stored_features(self),))
+            check_stored(self, "intercept_", (1,))
 
     def _several(self) -> bool:
         """Whether there is an output per quantile of a list."""

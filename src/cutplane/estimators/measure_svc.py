@@ -22,6 +22,7 @@ from ..risks import (
     WholeRisk,
     best_threshold,
 )
+from ._attributes import stored_classes
 from ._base import LinearModel
 from ._callbacks import with_callbacks
 from ._fit import Settings, divided, warn_of
@@ -307,6 +308,10 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         """
         positive = self.decision_function(X) > 0.0
         return self.classes_[positive.astype(np.intp)]
+
+    def _check_attributes(self) -> None:
+        stored_classes(self, most=2)
+        super()._check_attributes()
 
     def __sklearn_tags__(self) -> Any:
         """Two classes only."""
