@@ -487,11 +487,17 @@ def _svc_problems(case: Case) -> list[tuple[int, int]]:
 
 def _svc_objectives(case: Case, C: float | None = None) -> list[Objective]:
     space, found = _space(case), []
+    sizes = np.abs(space.values)
+    if case.parameters["kernel"] == "linear":  # whose rows are moved by the mean of all of them
+        X = case.rows.astype(np.float64)
+        norms = np.linalg.norm(X - X.mean(axis=0), axis=1)
+        sizes = np.maximum(sizes, np.outer(norms, norms))
     for positive, negative in _svc_problems(case):
         taken = (case.y == positive) | (case.y == negative) | (negative < 0)
         y = np.where(case.y == positive, 1.0, -1.0)
         cost = case.parameters["C"] * case.weights * taken
-        own = objectives.Kernel(space.values * np.outer(taken, taken), space.work)
+        both = np.outer(taken, taken)
+        own = objectives.Kernel(space.values * both, space.work, sizes * both)
         found.append(objectives.signed_rows(own, y, cost, "hinge", np.inf))
     return found
 
@@ -743,14 +749,14 @@ def _draw_structured(rng: Generator) -> dict[str, Any]:
 
 
 def _structured_objectives(case: Case, C: float | None = None) -> list[Objective]:
-    examples = []
+    examples, magnitudes = [], []
     for x, y in zip(case.X, case.y, strict=True):
         losses = np.abs(np.arange(len(x)) - y) / 2.0
+        scale = losses[:, None] if case.parameters["rescaling"] == "slack" else 1.0
         features = x.astype(objectives.LONG) - x[y].astype(objectives.LONG)
-        if case.parameters["rescaling"] == "slack":
-            features = losses[:, None] * features
-        examples.append((features, losses))
-    return [objectives.structured(examples, case.parameters["C"])]
+        examples.append((scale * features, losses))
+        magnitudes.append(scale * (np.abs(x) + np.abs(x[y])))
+    return [objectives.structured(examples, case.parameters["C"], magnitudes)]
 
 
 def _draw_kernel_structured(rng: Generator) -> dict[str, Any]:

@@ -416,7 +416,7 @@ class DualSolver:
             STEPS_PER_VARIABLE * max(len(chosen), EXACT_SET) if len(chosen) > 2 else 1,
             seen,
         )
-        self._pace.steps += max(steps, SET_STEPS) if len(chosen) > 2 else steps
+        self._pace.add(max(steps, SET_STEPS) if len(chosen) > 2 else steps, SET_STEPS)
         self._least_curvature = min(self._least_curvature, seen[1])
         middle = time.perf_counter()
         self._seconds["inner"] += middle - begin

@@ -61,8 +61,7 @@ class SVC(ClassifierMixin, KernelMachine):
         Factors on C by class.
     max_iter : int or None, default=None
         Most iterations, that is working sets, per problem. None or −1 for no limit; then a
-        problem ends as numerically limited once ten million steps of pairs, or 100 for each row, do
-        not halve the gap any more.
+        problem ends as numerically limited once twice as many steps do not halve the gap any more.
     decision_function_shape : {'ovr', 'ovo'}, default='ovr'
         For more than two classes: whether ``decision_function`` tells a score per class
         or per pair of classes.
