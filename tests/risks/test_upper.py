@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from cutplane.exec import SerialExecutor
-from cutplane.losses import LOSSES, Logistic, SquaredHinge
+from cutplane.losses import LOSSES, HuberisedHinge, Logistic, SquaredHinge
 from cutplane.risks import (
     CrammerSingerRisk,
     F1Risk,
     LossRisk,
+    MultinomialRisk,
     PairRisk,
     Targets,
     TopRisk,
@@ -27,15 +28,28 @@ def exact_loss(risk, row: list[Fraction], label) -> mpmath.mpf:
     s = [mpmath.mpf(v.numerator) / v.denominator for v in row]
     if isinstance(risk, CrammerSingerRisk):
         return max((c != label) + v - s[label] for c, v in enumerate(s))
+    if isinstance(risk, MultinomialRisk):
+        return mpmath.log(sum(mpmath.exp(v - s[label]) for v in s))
+    if risk.loss.regression:
+        size = abs(s[0] - mpmath.mpf(float(label)))
+        beyond = max(mpmath.mpf(0), size - mpmath.mpf(0.1))
+        return {
+            "EpsilonInsensitive": beyond,
+            "SquaredEpsilonInsensitive": beyond**2,
+            "Quantile": size / 2,
+            "Huber": size**2 / 2 if size <= 1 else size - mpmath.mpf(0.5),
+        }[type(risk.loss).__name__]
     z = int(label) * s[0]
     if isinstance(risk.loss, Logistic):
         return mpmath.log1p(mpmath.exp(-z))
     loss = max(mpmath.mpf(0), 1 - z)
+    if isinstance(risk.loss, HuberisedHinge):
+        return loss**2 if loss <= 0.5 else loss - mpmath.mpf(0.25)
     return loss**2 if isinstance(risk.loss, SquaredHinge) else loss
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("digits", ["one number", "two numbers"])
 def test_the_worst_scores_within_the_error_are_below(name, scale, digits):
     check_upper(LossRisk(LOSSES[name]()), scale, digits, None)
@@ -43,8 +57,9 @@ def test_the_worst_scores_within_the_error_are_below(name, scale, digits):
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("digits", ["one number", "two numbers"])
-def test_the_worst_scores_of_classes_are_below(scale, digits):
-    check_upper(CrammerSingerRisk(4), scale, digits, 4)
+@pytest.mark.parametrize("risk", [CrammerSingerRisk(4), MultinomialRisk(4)], ids=repr)
+def test_the_worst_scores_of_classes_are_below(risk, scale, digits):
+    check_upper(risk, scale, digits, 4)
 
 
 def check_upper(risk, scale, digits, classes):
@@ -69,6 +84,8 @@ def check_upper(risk, scale, digits, classes):
     for h, small, e, label, weight in zip(high, low, error, labels, weights, strict=True):
         middle = [Fraction(a) + Fraction(b) for a, b in zip(h, small, strict=True)]
         own = [c == label for c in range(classes)] if classes else [label > 0]
+        if classes is None and risk.loss.regression:  # farther from the target
+            own = [middle[0] < label]
         bad = [
             m - Fraction(d) if o else m + Fraction(d)
             for m, d, o in zip(middle, e, own, strict=True)

@@ -96,11 +96,13 @@ default='epsilon_insensitive'
     intercept_ : ndarray, shape (1,) or (n_quantiles,)
     n_iter_ : int
         Iterations; the most of any quantile.
-    certificate_ : Certificate or list of Certificate
-        ``primal, dual, gap, relative_gap, kind`` in the objective above; one per quantile for a
-        list of more than one.
-    result_ : SolveResult or list of SolveResult
-        The same with status, trace and timings.
+    certificate_ : Certificate
+        ``primal, dual, gap, relative_gap, kind`` of the objective above; of several quantiles that
+        of the sum of their objectives.
+    certificates_ : list of Certificate
+        One, or one per quantile.
+    results_ : list of SolveResult
+        One, or one per quantile: the certificate with status, trace and timings.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         If X had string column names.

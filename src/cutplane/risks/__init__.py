@@ -2,7 +2,7 @@
 
 from .base import LossRisk, Risk, Scores, Targets, WholeRisk
 from .measures import F1Risk, TopRisk, best_threshold
-from .multiclass import CrammerSingerRisk
+from .multiclass import CrammerSingerRisk, MultinomialRisk
 from .pairs import PairRisk
 from .thresholds import fit_thresholds
 
@@ -10,6 +10,7 @@ __all__ = [
     "CrammerSingerRisk",
     "F1Risk",
     "LossRisk",
+    "MultinomialRisk",
     "PairRisk",
     "Risk",
     "Scores",
