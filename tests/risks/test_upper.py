@@ -12,9 +12,9 @@ from cutplane.exec import SerialExecutor
 from cutplane.losses import LOSSES, Logistic, SquaredHinge
 from cutplane.risks import (
     CrammerSingerRisk,
-    F1Risk,
     LossRisk,
     PairRisk,
+    TableRisk,
     Targets,
     TopRisk,
 )
@@ -91,7 +91,7 @@ def test_risks_of_all_scores_move_no_faster(name, scale):
         "weighted queries": lambda: PairRisk(
             rng.normal(size=rows), queries=queries, weights=weights, weighting="queries"
         ),
-        "f1": lambda: F1Risk(labels),
+        "f1": lambda: TableRisk(labels, "f1"),
         "top": lambda: TopRisk(labels, 7),
     }[name]()
     scores, error = scale * rng.normal(size=rows), 1e-3 * scale
@@ -130,7 +130,7 @@ def exact_risk(risk, s: list[Fraction], labels, weights) -> Fraction:
     best = Fraction(0)
     for a in range(p + 1):
         for b in range(len(downs) + 1):
-            if isinstance(risk, F1Risk):
+            if isinstance(risk, TableRisk):
                 rate, loss = Fraction(1, m), 1 - Fraction(2 * a, p + a + b)
                 change = rate * (sum(downs[:b]) - sum(ups[a:]))
             else:
@@ -155,7 +155,7 @@ def exact_case(name, rng, rows):
         "weighted pairs": lambda: (PairRisk(levels, weights=weights), levels, weights),
         "a heavy level": lambda: (PairRisk(levels, weights=heavy), levels, heavy),
         "weighted classes": lambda: (PairRisk(labels, weights=weights), labels, weights),
-        "f1": lambda: (F1Risk(labels), labels, ones),
+        "f1": lambda: (TableRisk(labels, "f1"), labels, ones),
         "precision, few": lambda: (TopRisk(labels, 3), labels, ones),
         "precision, many": lambda: (TopRisk(labels, 14), labels, ones),
         "recall, all": lambda: (TopRisk(labels, rows, recall=True), labels, ones),

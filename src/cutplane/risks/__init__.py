@@ -1,18 +1,18 @@
 """Risks: functions of scores. They never see the data or the weights of the model."""
 
 from .base import LossRisk, Risk, Scores, Targets, WholeRisk
-from .measures import F1Risk, TopRisk, best_threshold
+from .measures import TableRisk, TopRisk, best_threshold
 from .multiclass import CrammerSingerRisk
 from .pairs import PairRisk
 from .thresholds import fit_thresholds
 
 __all__ = [
     "CrammerSingerRisk",
-    "F1Risk",
     "LossRisk",
     "PairRisk",
     "Risk",
     "Scores",
+    "TableRisk",
     "Targets",
     "TopRisk",
     "WholeRisk",
