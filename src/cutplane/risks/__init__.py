@@ -4,12 +4,16 @@ from .base import LossRisk, Risk, Scores, Targets, WholeRisk
 from .measures import TableRisk, TopRisk, best_threshold
 from .multiclass import CrammerSingerRisk
 from .pairs import PairRisk
+from .partial_area import PartialAreaRisk
+from .rankings import RankingRisk
 from .thresholds import fit_thresholds
 
 __all__ = [
     "CrammerSingerRisk",
     "LossRisk",
     "PairRisk",
+    "PartialAreaRisk",
+    "RankingRisk",
     "Risk",
     "Scores",
     "TableRisk",

@@ -81,9 +81,9 @@ class MeasureRisk(WholeRisk):
     """
 
     def __init__(self, labels: np.ndarray, *, multiplicity: np.ndarray | None = None) -> None:
-        labels = _checked_labels(labels)
+        labels = checked_labels(labels)
         self.rows = len(labels)
-        counts = _checked_multiplicity(multiplicity, self.rows)
+        counts = checked_multiplicity(multiplicity, self.rows)
         self.positives = int(counts[labels > 0.0].sum())
         self.negatives = int(counts[labels < 0.0].sum())
         self.total = self.positives + self.negatives
@@ -340,7 +340,7 @@ def best_threshold(
         above them, by half the distance between the outermost two.
     """
     scores = np.asarray(scores, dtype=np.float64)
-    labels = _checked_labels(labels)
+    labels = checked_labels(labels)
     weights = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=np.float64)
     if not len(scores) == len(labels) == len(weights):
         raise ValueError(
@@ -401,14 +401,14 @@ def _between(levels: np.ndarray, cut: int) -> float:
     return float(middle if low <= middle < high else low)  # neighbours in floating point
 
 
-def _checked_labels(labels: np.ndarray) -> np.ndarray:
+def checked_labels(labels: np.ndarray) -> np.ndarray:
     labels = np.asarray(labels, dtype=np.float64)
     if labels.ndim != 1 or not np.isin(labels, (-1.0, 1.0)).all():
         raise ValueError("labels must be −1 or +1, one per row; encode the two classes so")
     return labels
 
 
-def _checked_multiplicity(multiplicity: np.ndarray | None, rows: int) -> np.ndarray:
+def checked_multiplicity(multiplicity: np.ndarray | None, rows: int) -> np.ndarray:
     if multiplicity is None:
         return np.ones(rows, np.int64)
     counts = np.asarray(multiplicity)
