@@ -30,6 +30,8 @@ VALUES = {
     "n_jobs": ("2", 2),
     "intercept_scaling": ("1.5", 1.5),
     "nu": ("0.25", 0.25),
+    "max_fpr": ("0.05", 0.05),
+    "confidence": ("0.9", 0.9),
 }
 
 

@@ -1,4 +1,4 @@
-"""Average precision, NDCG and partial ROC area, against every ranking and every set of negatives."""
+"""Average precision, NDCG and partial ROC area, against every ranking and set of negatives."""
 
 from __future__ import annotations
 

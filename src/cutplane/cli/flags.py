@@ -150,8 +150,30 @@ SPECIAL: dict[str, Special] = {
     "k": Special(or_none(rows_or_share)),
     "class_weight": Special(class_factors, metavar="LABEL:FACTOR,..."),
     "measure": Special(
-        choices=("roc_auc", "f1", "precision_at_k", "recall_at_k", "prbep", "error_rate")
+        choices=(
+            "roc_auc",
+            "partial_roc_auc",
+            "recall_at_fpr",
+            "average_precision",
+            "precision_at_k",
+            "recall_at_k",
+            "prbep",
+            "f1",
+            "fbeta",
+            "jaccard",
+            "balanced_error",
+            "g_mean",
+            "matthews",
+            "absolute_error",
+            "relative_absolute_error",
+            "nkld",
+            "q_beta",
+            "error_rate",
+        )
     ),
+    "beta": Special(or_none(positive_number)),
+    "max_fpr": Special(or_none(share)),
+    "confidence": Special(or_none(share)),
 }
 
 

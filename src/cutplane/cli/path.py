@@ -20,7 +20,7 @@ from .fitting import Fit, certificate_line, check_numbers, fit, make_model
 from .flags import add_model_flags, elsewhere, parameters_given
 from .inputs import Table, add_reader_flags, check_reader_flags, in_memory, read_table
 from .kinds import Kind, Task
-from .measures import FIRST_CHOICE, better, check_name, format_measure
+from .measures import FIRST_CHOICE, NAMES, better, check_name, format_measure
 from .parser import Parser
 from .predict import applied
 from .signatures import parameters_of
@@ -152,8 +152,8 @@ def _criterion(args: argparse.Namespace, kind: Kind) -> str:
     if args.select is not None:
         return check_name(kind.task, args.select)
     measure = parameters_given(args).get("measure")
-    if kind.task is Task.CLASSES and measure is not None:
-        return check_name(kind.task, measure)
+    if kind.task is Task.CLASSES and measure in NAMES[kind.task]:
+        return str(measure)
     return FIRST_CHOICE[kind.task]
 
 

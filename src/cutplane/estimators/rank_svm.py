@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_choice, check_weights, query_codes
+from .._checks import check_choice, check_integer, check_weights, query_codes
 from ..data.dataset import Dataset
 from ..metrics import swapped_pairs
 from ..result import Iteration
-from ..risks import PairRisk
+from ..risks import PairRisk, RankingRisk
 from ._base import LinearModel
 from ._callbacks import WARN_LEVEL, with_callbacks
 from ._cluster import CollectionRows, blocks_for
@@ -26,12 +26,13 @@ from .checkpoint import Checkpoint
 logger = logging.getLogger("cutplane")
 
 WEIGHTINGS = ("pairs", "queries")
+OBJECTIVES = ("pairs", "average_precision", "ndcg")
 
 
 class RankSVM(LinearModel):
     """Linear ranking SVM: learns scores that put rows of larger target first.
 
-    Minimises ½|w|² + C·(mean over comparable pairs of max(0, 1 − (s_i − s_j))), where
+    By default minimises ½|w|² + C·(mean over comparable pairs of max(0, 1 − (s_i − s_j))), where
     a pair is comparable if both rows are of the same query and y_i > y_j, and certifies how
     far from the optimum the answer is. Targets may be grades or any real numbers: no pair is
     ever formed, the cost is O(m log m) for any number of distinct targets.
@@ -42,8 +43,16 @@ class RankSVM(LinearModel):
         Weight of the mean over pairs. SVM-rank's objective with its default loss
         has C = C_rank·(pairs)/(queries) here with ``weighting='pairs'``; with its
         ``-l 2`` it has C = C_rank with ``weighting='queries'``.
+    objective : {'pairs', 'average_precision', 'ndcg'}, default='pairs'
+        ``pairs``: pairs in the right order. ``average_precision``: rows of positive target are
+        relevant, the others not. ``ndcg``: targets are grades of relevance from 0 on, with gain
+        2^y - 1; the cost grows with the number of different grades. The risk of the last two is the
+        mean over queries of a convex bound on one minus the measure.
+    k : int or None, default=None
+        For ``ndcg``: only the first k positions count. None counts all.
     weighting : {'pairs', 'queries'}, default='pairs'
-        Whether every pair counts the same, or every query that has a pair.
+        For ``pairs``: whether every pair counts the same, or every query that has a pair. For the
+        other objectives every such query does.
     solver : {'ocas', 'cpa'}, default='ocas'
         The optimised cutting plane algorithm, or the plain one of SVM-rank.
     tol : float, default=1e-3
@@ -94,6 +103,8 @@ class RankSVM(LinearModel):
         self,
         C: float = 1000.0,
         *,
+        objective: str = "pairs",
+        k: int | None = None,
         weighting: str = "pairs",
         solver: str = "ocas",
         tol: float = 1e-3,
@@ -108,6 +119,8 @@ class RankSVM(LinearModel):
         checkpoint: Checkpoint | str | PathLike[str] | None = None,
     ) -> None:
         self.C = C
+        self.objective = objective
+        self.k = k
         self.weighting = weighting
         self.solver = solver
         self.tol = tol
@@ -143,6 +156,14 @@ class RankSVM(LinearModel):
         """
         self._check_common()
         check_choice("weighting", self.weighting, WEIGHTINGS)
+        check_choice("objective", self.objective, OBJECTIVES)
+        if self.k is not None:
+            check_integer("k", self.k, at_least=1)
+            if self.objective != "ndcg":
+                raise ValueError(
+                    f"k has no meaning for objective={self.objective!r}; leave it out, or use "
+                    "objective='ndcg'"
+                )
         y, sample_weight = own_columns(X, y, sample_weight)
         if qid is None and isinstance(X, Dataset):
             qid = X.qid
@@ -160,11 +181,10 @@ class RankSVM(LinearModel):
             )
         weights = check_weights(sample_weight, checked)
         queries = query_codes(qid, len(targets))
-        risk = PairRisk(
+        risk = self._risk(
             np.asarray(targets, dtype=np.float64),
-            queries=queries if qid is not None else None,
-            weights=weights if sample_weight is not None else None,
-            weighting=self.weighting,
+            queries if qid is not None else None,
+            weights if sample_weight is not None else None,
         )
         self.n_pairs_, self.n_queries_ = risk.pairs, risk.queries
         self.n_idle_queries_ = risk.idle_queries
@@ -179,6 +199,19 @@ class RankSVM(LinearModel):
             results = self._solve_one((X, y), matrix, problem, start)
         warn_unless_converged(type(self).__name__, results)
         return self
+
+    def _risk(
+        self, targets: np.ndarray, queries: np.ndarray | None, weights: np.ndarray | None
+    ) -> PairRisk | RankingRisk:
+        if self.objective == "pairs":
+            return PairRisk(targets, queries=queries, weights=weights, weighting=self.weighting)
+        if weights is not None and not np.all(weights == 1.0):
+            raise ValueError(
+                f"sample_weight has no meaning for objective={self.objective!r}: it counts "
+                "positions in a ranking, and a row has one position; leave it out, or use "
+                "objective='pairs'"
+            )
+        return RankingRisk(targets, self.objective, queries=queries, k=self.k)
 
     def predict(self, X: Any) -> np.ndarray:
         """Scores, the larger the better; only their order within a query means something.

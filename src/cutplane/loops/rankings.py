@@ -1,8 +1,8 @@
 """The ranking of two classes that violates its margin most: average precision and NDCG.
 
 ``ups`` (p,) and ``downs`` (n,) are the scores of the relevant and of the other rows, from high to
-low, less a constant that keeps the digits. In the worst ranking both stay in this order; it is known
-from ``above``[j], the relevant rows above the j-th other one, which never fall, or from
+low, less a constant that keeps the digits. In the worst ranking both stay in this order; it is
+known from ``above``[j], the relevant rows above the j-th other one, which never fall, or from
 ``before``[i], the other rows above the i-th relevant one. A relevant row at position r is worth
 ``worth``[r], r = 1, 2, …; for average precision it is worth i/r over p, if it is the i-th.
 """
@@ -18,7 +18,7 @@ from .._jit import jit
 
 @jit
 def _gain(i, j, ups, downs, rate, worth, ideal):
-    """What it adds to the risk that the j-th other row is above the i-th relevant one, from 1 on."""
+    """What the j-th other row above the i-th relevant one adds to the risk, i, j = 1, 2, …"""
     if ideal > 0.0:
         loss = (worth[i + j - 1] - worth[i + j]) / ideal
     else:
@@ -30,12 +30,12 @@ def _gain(i, j, ups, downs, rate, worth, ideal):
 def merge_by_halves(ups, downs, rate, worth, ideal, above):
     """The worst ranking if worth is convex, or for average precision (``ideal`` = 0).
 
-    The risk is the sum of the gains of all pairs that are swapped. With k relevant rows above it the
-    j-th other row gains f_j(k) = Σ_{i > k} gain(i, j). No gain grows with j, so that
-    f_j(k) − f_j(k') = Σ_{k < i ≤ k'} gain(i, j) falls with j for k < k': the best k of a row is no
-    smaller than that of the row before. The rows can be placed one by one, each where it gains most
-    (Yue et al. 2007), and the middle one's place divides the search for the others (as Mohapatra et
-    al. 2016 do): O(n + p log n). Returns the number of gains that were computed.
+    The risk is the sum of the gains of all pairs that are swapped. With k relevant rows above it
+    the j-th other row gains f_j(k) = Σ_{i > k} gain(i, j). No gain grows with j, so that f_j(k) −
+    f_j(k') = Σ_{k < i ≤ k'} gain(i, j) falls with j for k < k': the best k of a row is no smaller
+    than that of the row before. The rows can be placed one by one, each where it gains most (Yue
+    et al. 2007), and the middle one's place divides the search for the others (as Mohapatra et al.
+    2016 do): O(n + p log n). Returns the number of gains that were computed.
     """
     p = ups.shape[0]
     stack = np.empty((128, 4), np.int64)  # two entries per halving of at most 2⁶³ rows

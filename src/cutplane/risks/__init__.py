@@ -6,7 +6,7 @@ from .multiclass import CrammerSingerRisk
 from .pairs import PairRisk
 from .partial_area import PartialAreaRisk
 from .rankings import RankingRisk
-from .thresholds import fit_thresholds
+from .thresholds import fit_thresholds, least_rows_for_fpr, threshold_for_fpr
 
 __all__ = [
     "CrammerSingerRisk",
@@ -22,4 +22,6 @@ __all__ = [
     "WholeRisk",
     "best_threshold",
     "fit_thresholds",
+    "least_rows_for_fpr",
+    "threshold_for_fpr",
 ]

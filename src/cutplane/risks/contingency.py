@@ -8,23 +8,23 @@ A measure is a loss Δ(tp, fp, fn, tn) ∈ [0, 1] of the counts (a, b, p − a, 
 where −m·g[a] is the sum of the p − a lowest scores of positives, and m·h[b] that of the b highest
 scores of negatives. (p + 1)(n + 1) tables are too many to look at; two searches avoid that.
 
-**Concave losses.** h is concave, because its steps are the falling scores of the negatives. If Δ is
-concave in b for every a, V is too, and halving finds the first b without a gain. If besides Δ never
-grows with a, then F(a) = max_b Δ(a, b) + h[b] falls with a, so that F(a₀) + g[a] is at least the best
-value of every row a ≥ a₀: a few rows far apart rule most of the others out. O(p log n) tables at most.
-Fβ, Jaccard and the balanced error are of this kind:
+**Concave losses.** h is concave, because its steps are the falling scores of the negatives. If Δ
+is concave in b for every a, V is too, and halving finds the first b without a gain. If besides Δ
+never grows with a, then F(a) = max_b Δ(a, b) + h[b] falls with a, so that F(a₀) + g[a] is at least
+the best value of every row a ≥ a₀: a few rows far apart rule most of the others out. O(p log n)
+tables at most. Fβ, Jaccard and the balanced error are of this kind:
 
     Fβ       Δ = 1 − (1 + β²)a/(β²p + a + b)    −1/(constant + b) is concave
     Jaccard  Δ = 1 − a/(p + b)                  the same
     balanced Δ = ½((p − a)/p + b/n)             linear
 
-**Any loss.** The tables are divided into tiles, at most 512 × 512 of them. The largest Δ of a tile,
-with the largest g and the largest h in it, bounds V; tiles are opened in falling order of this bound
-until none can beat the best table found. The largest Δ of each tile is computed once: from all
-tables, in blocks, or, if the loss is quasi-convex in each of a and b (it falls and then grows, or does
-only one of the two), from its corners, where a function of this kind is largest. G-mean and Matthews'
-coefficient are monotone in both. The quantification losses are convex in |fp − fn|, and Qβ is the
-harmonic mean of two concave functions, which is concave.
+**Any loss.** The tables are divided into tiles, at most 512 × 512 of them. The largest Δ of a
+tile, with the largest g and the largest h in it, bounds V; tiles are opened in falling order of
+this bound until none can beat the best table found. The largest Δ of each tile is computed once:
+from all tables, in blocks, or, if the loss is quasi-convex in each of a and b (it falls and then
+grows, or does only one of the two), from its corners, where a function of this kind is largest.
+G-mean and Matthews' coefficient are monotone in both. The quantification losses are convex in |fp
+− fn|, and Qβ is the harmonic mean of two concave functions, which is concave.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..loops.bounded import FEW, ROUNDING
 
-Loss = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+Counts = np.ndarray
+Loss = Callable[..., Any]
 
 # Tiles per side: a bound for each of so many squared takes about as long as sorting 10⁵ scores.
 TILES = 512
@@ -75,39 +76,39 @@ class TableMeasure:
 # Each is exactly 0 for the perfect table in floating point, too.
 
 
-def fbeta(tp, fp, fn, tn, *, beta):  # type: ignore[no-untyped-def]
+def fbeta(tp: Counts, fp: Counts, fn: Counts, tn: Counts, *, beta: float) -> Counts:
     """1 − Fβ: recall counts β times as much as precision."""
     wrong = beta**2 * fn + fp
     return wrong / ((1.0 + beta**2) * tp + wrong)
 
 
-def jaccard(tp, fp, fn, tn):  # type: ignore[no-untyped-def]
+def jaccard(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
     """1 − Jaccard index (intersection over union) of the true and the predicted positives."""
     return (fp + fn) / (tp + fp + fn)
 
 
-def balanced_error(tp, fp, fn, tn):  # type: ignore[no-untyped-def]
+def balanced_error(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
     """The mean of both classes' error rates: 1 − balanced accuracy."""
     return 0.5 * (fn / (tp + fn) + fp / (fp + tn))
 
 
-def g_mean(tp, fp, fn, tn):  # type: ignore[no-untyped-def]
+def g_mean(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
     """1 − the geometric mean of both classes' recall."""
     return 1.0 - np.sqrt(tp / (tp + fn) * (tn / (fp + tn)))
 
 
-def matthews(tp, fp, fn, tn):  # type: ignore[no-untyped-def]
+def matthews(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
     """½(1 − Matthews' correlation coefficient), which is 0 if one class only is predicted."""
     size = np.sqrt((tp + fp) * (tp + fn)) * np.sqrt((tn + fp) * (tn + fn))
     return 0.5 * (1.0 - (tp * tn - fp * fn) / np.where(size > 0.0, size, np.inf))
 
 
-def absolute_error(tp, fp, fn, tn):  # type: ignore[no-untyped-def]
+def absolute_error(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
     """Absolute error of the share of positives: |fp − fn|/m."""
     return np.abs(fp - fn) / (tp + fp + fn + tn)
 
 
-def relative_absolute_error(tp, fp, fn, tn):  # type: ignore[no-untyped-def]
+def relative_absolute_error(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
     """Relative absolute error of the classes' shares, over the largest it can be.
 
     The mean over two classes of |p̂ − p|/p is in proportion to |fp − fn|.
@@ -115,7 +116,7 @@ def relative_absolute_error(tp, fp, fn, tn):  # type: ignore[no-untyped-def]
     return np.abs(fp - fn) / np.maximum(tp + fn, fp + tn)
 
 
-def nkld(tp, fp, fn, tn):  # type: ignore[no-untyped-def]
+def nkld(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
     """Normalised Kullback-Leibler divergence tanh(½ KLD) of the predicted share of positives.
 
     Shares are smoothed by half a row, so that predicting one class only has a finite KLD.
@@ -127,7 +128,7 @@ def nkld(tp, fp, fn, tn):  # type: ignore[no-untyped-def]
     return np.tanh(0.5 * np.maximum(divergence, 0.0))
 
 
-def q_beta(tp, fp, fn, tn, *, beta):  # type: ignore[no-untyped-def]
+def q_beta(tp: Counts, fp: Counts, fn: Counts, tn: Counts, *, beta: float) -> Counts:
     """1 − Qβ: the Fβ-mean of recall and 1 − |fp − fn|/max(p, n) (Barranquero et al. 2015)."""
     recall = tp / (tp + fn)
     quantification = 1.0 - np.abs(fp - fn) / np.maximum(tp + fn, fp + tn)
@@ -167,7 +168,8 @@ def table_measure(measure: str | Loss, beta: float = 1.0) -> TableMeasure:
         return TableMeasure(name, measure, corners=False)
     found = TABLE_MEASURES[measure]
     if measure in WITH_BETA:
-        return TableMeasure(f"{measure} {beta!r}", partial(found.loss, beta=beta), found.concave)  # type: ignore[call-arg]
+        loss = partial(found.loss, beta=beta)
+        return TableMeasure(f"{measure} {beta!r}", loss, found.concave)
     return found
 
 
@@ -351,8 +353,8 @@ class Tables:
             values = np.asarray(self.measure.loss(tp.copy(), fp.copy(), fn, tn), np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"measure={name} cannot take arrays of counts ({error}); write loss(tp, fp, fn, tn) "
-                "with numpy's functions, and np.where in place of if"
+                f"measure={name} cannot take arrays of counts ({error}); write "
+                "loss(tp, fp, fn, tn) with numpy's functions, and np.where in place of if"
             ) from error
         if values.shape != tp.shape:
             raise ValueError(

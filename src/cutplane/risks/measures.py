@@ -402,6 +402,7 @@ def _between(levels: np.ndarray, cut: int) -> float:
 
 
 def checked_labels(labels: np.ndarray) -> np.ndarray:
+    """Labels of two classes, in float64."""
     labels = np.asarray(labels, dtype=np.float64)
     if labels.ndim != 1 or not np.isin(labels, (-1.0, 1.0)).all():
         raise ValueError("labels must be −1 or +1, one per row; encode the two classes so")
@@ -409,6 +410,7 @@ def checked_labels(labels: np.ndarray) -> np.ndarray:
 
 
 def checked_multiplicity(multiplicity: np.ndarray | None, rows: int) -> np.ndarray:
+    """How often each row counts."""
     if multiplicity is None:
         return np.ones(rows, np.int64)
     counts = np.asarray(multiplicity)

@@ -4,11 +4,11 @@ With p positive and n negative rows, of which only the k = ⌈β·n⌉ of highes
 
     R(s) = (1/pk) Σ_{i positive} Σ_{j among the k highest negatives} max(0, 1 − (s_i − s_j)).
 
-The k highest negatives are those with the largest sum, because every term grows with s_j. So R is a
-maximum over all sets of k negatives of convex functions: it is convex, and its subgradient is that of
-the pairs with the k highest ones. 1 − R bounds the area under the curve up to the false positive rate
-k/n, divided by that rate, from below. k = n is the ROC area; k = 1 asks for positives above all
-negatives: accuracy at the top.
+The k highest negatives are those with the largest sum, because every term grows with s_j. So R is
+a maximum over all sets of k negatives of convex functions: it is convex, and its subgradient is
+that of the pairs with the k highest ones. 1 − R bounds the area under the curve up to the false
+positive rate k/n, divided by that rate, from below. k = n is the ROC area; k = 1 asks for
+positives above all negatives: accuracy at the top.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class PartialAreaRisk(WholeRisk):
         rows = np.concatenate([self._positives, self._negatives[top]])
         slack = errors[rows]
         if len(others):
-            # ``most`` is rounded: one that was left out may be above one that was taken by that much.
+            # ``most`` is rounded: one left out may be above one taken by that much.
             size = FEW * ROUNDING
             taken, left = most[self._negatives[top]], most[self._negatives[others]].max()
             miss = (left + size * abs(left)) - (taken - size * np.abs(taken))

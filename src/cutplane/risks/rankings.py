@@ -1,24 +1,25 @@
 """Average precision and NDCG of rankings within queries.
 
-Of one query let p rows be relevant and n not. A ranking π swaps a pair (i relevant, j not) if it puts
-j above i; of the ranking by falling score these are the pairs with s_i < s_j. The risk is the worst
-ranking by loss and score together (Yue et al. 2007):
+Of one query let p rows be relevant and n not. A ranking π swaps a pair (i relevant, j not) if it
+puts j above i; of the ranking by falling score these are the pairs with s_i < s_j. The risk is the
+worst ranking by loss and score together (Yue et al. 2007):
 
     R(s) = max_π  Δ(π) − (2/pn) Σ_{pairs swapped by π} (s_i − s_j).
 
-It is a maximum of linear functions, hence convex. π without a swapped pair has Δ = 0, so R ≥ 0. The
-ranking by score swaps only pairs with s_i ≤ s_j, so R is at least its loss. The order among relevant
-rows, or among the others, costs nothing.
+It is a maximum of linear functions, hence convex. π without a swapped pair has Δ = 0, so R ≥ 0.
+The ranking by score swaps only pairs with s_i ≤ s_j, so R is at least its loss. The order among
+relevant rows, or among the others, costs nothing.
 
     average precision   Δ = 1 − (1/p) Σ_i i/r_i         r_i: position of the i-th relevant row
     NDCG@k              Δ = 1 − Σ_{r_i ≤ k} D(r_i)/Σ_{i ≤ k} D(i),    D(r) = 1/log₂(1 + r)
 
-``loops.rankings`` finds the worst ranking exactly: O(m log m) without k, O(m log m + k² + k·p) with it.
+``loops.rankings`` finds the worst ranking exactly: O(m log m) without k, O(m log m + k² + k·p)
+with it.
 
-**Grades.** With relevance v_0 < v_1 < … and gain 2^v − 1, the gain of a row is the sum of the steps up
-to its grade. So DCG = Σ_t (gain(v_t) − gain(v_{t−1}))·DCG_t, where in DCG_t the rows of relevance v_t
-and above are relevant and the others not, and the best ranking is best for every t. Therefore
-1 − NDCG is a mean of the losses of these problems of two classes, with shares λ_t, and
+**Grades.** With relevance v_0 < v_1 < … and gain 2^v − 1, the gain of a row is the sum of the
+steps up to its grade. So DCG = Σ_t (gain(v_t) − gain(v_{t−1}))·DCG_t, where in DCG_t the rows of
+relevance v_t and above are relevant and the others not, and the best ranking is best for every t.
+Therefore 1 − NDCG is a mean of the losses of these problems of two classes, with shares λ_t, and
 
     R(s) = Σ_t λ_t R_t(s)
 
@@ -30,6 +31,7 @@ The risk of several queries is the mean over those that have rows to be told apa
 from __future__ import annotations
 
 import hashlib
+from itertools import pairwise
 
 import numpy as np
 
@@ -120,7 +122,7 @@ class RankingRisk(WholeRisk):
         ideals: list[float] = []
         slopes = np.zeros(self.rows)
         self.pairs = 0
-        for start, stop in zip(edges[:-1], edges[1:], strict=True):
+        for start, stop in pairwise(edges.tolist()):
             own = order[start:stop]
             values, level = np.unique(relevance[own], return_inverse=True)
             if len(values) == 1:
@@ -187,7 +189,7 @@ class RankingRisk(WholeRisk):
     def upper(
         self, high: np.ndarray, low: np.ndarray | None, errors: np.ndarray, executor: Executor
     ) -> float:
-        """As for every risk: no plane is steeper in a score than the largest coefficient of its row.
+        """As for every risk: no plane is steeper in a score than its row's largest coefficient.
 
         The search compares sums of at most m gains. Where rounding misleads it, the ranking that it
         finds is worse than the worst by no more than the rounding of these sums, once per halving;
