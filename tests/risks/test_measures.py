@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.losses import Hinge
 from cutplane.risks import LossRisk, Scores, Targets
-from cutplane.risks.contingency import TABLE_MEASURES
+from cutplane.risks.contingency import TABLE_MEASURES, Tables, table_measure
 from cutplane.risks.measures import (
     MeasureRisk,
     TableRisk,
@@ -478,6 +478,83 @@ def test_precision_and_recall_meet_at_the_number_of_positives():
     assert found[0][:2] == found[1][:2] == found[2][:2]
 
 
+# -- the search over tables -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TABLE_MEASURES)
+def test_what_a_measure_says_of_its_loss_is_true(name):
+    """On every table of many small sizes; the search relies on it."""
+    for p, n in itertools.product((1, 2, 5, 12), (1, 3, 12)):
+        for beta in (0.3, 1.0, 4.0):
+            tables = Tables(table_measure(name, beta), p, n)
+            grid = tables.losses(np.arange(p + 1)[:, None], np.arange(n + 1))
+            assert grid.min() >= 0.0 and grid.max() <= 1.0
+            assert grid[p, 0] == 0.0
+            if tables.measure.search == "concave":
+                assert (np.diff(grid, 2, axis=1) <= 1e-15).all()
+                assert (np.diff(grid, axis=0) <= 1e-15).all()
+            elif tables.measure.search == "size":
+                size = np.add.outer(np.arange(p + 1), np.arange(n + 1))
+                for q in range(p + n + 1):
+                    assert np.ptp(grid[size == q]) == 0.0
+            else:
+                for lines in (grid, grid.T):  # no table is above both ends of a part of its line
+                    for line in lines:
+                        for i, j, k in itertools.combinations(range(len(line)), 3):
+                            assert line[j] <= max(line[i], line[k]) + 1e-15
+
+
+@pytest.mark.parametrize("name", ["f1", "jaccard", "balanced_error", "absolute_error", "nkld"])
+def test_tables_looked_at_grow_as_m_log_m(name):
+    """Far fewer than all p·n, whatever the scores are."""
+    for m in (1000, 8000, 64_000):
+        rng = np.random.default_rng(0)
+        labels = np.where(np.arange(m) % 3 == 0, 1.0, -1.0)
+        risk = TableRisk(labels, name)
+        for scores in (np.zeros(m), rng.normal(size=m) + labels, 0.01 * rng.normal(size=m)):
+            before = risk.tables.looked_at
+            evaluate(risk, scores)
+            assert risk.tables.looked_at - before <= m * (2.0 + math.log2(m))
+
+
+@pytest.mark.parametrize("name", ["g_mean", "matthews", "q_beta", "callable"])
+def test_most_tables_are_ruled_out(name):
+    rng = np.random.default_rng(1)
+    m = 4000
+    labels = np.where(np.arange(m) % 4 == 0, 1.0, -1.0)
+
+    def loss(tp, fp, fn, tn):
+        return np.abs(fp - 2.0 * fn) / (2.0 * m)
+
+    risk = TableRisk(labels, loss if name == "callable" else name)
+    for scores in (rng.normal(size=m) + labels, 5.0 * rng.normal(size=m)):
+        before = risk.tables.looked_at
+        evaluate(risk, scores)
+        assert risk.tables.looked_at - before < 0.1 * 1000 * 3000
+
+
+BAD_LOSSES = {
+    "nan": (lambda tp, fp, fn, tn: tp / (tp + fp), r"is nan for tp=0, fp=0, fn=2, tn=3.*np\.where"),
+    "outside": (lambda tp, fp, fn, tn: fp, r"is 2 for tp=0, fp=2.*not in \[0, 1\]; scale"),
+    "negative": (lambda tp, fp, fn, tn: -tp, r"not in \[0, 1\]"),
+    "not vectorised": (
+        lambda tp, fp, fn, tn: 1.0 if tp > 1 else 0.0,
+        "cannot take arrays.*np.where",
+    ),
+    "by math": (lambda tp, fp, fn, tn: math.sqrt(tp), "cannot take arrays.*numpy's functions"),
+    "one number": (lambda tp, fp, fn, tn: 0.5, r"shape \(\).*one loss per table"),
+    "other arguments": (lambda tp: tp, "loss\\(tp, fp, fn, tn\\)"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("bad", BAD_LOSSES)
+def test_losses_that_are_none_are_refused(bad):
+    loss, message = BAD_LOSSES[bad]
+    with pytest.raises(ValueError, match=f"measure=.*{message}"):
+        TableRisk(np.array([1.0, 1.0, -1.0, -1.0, -1.0]), loss)
+
+
 # -- errors and digests ---------------------------------------------------------------
 
 
@@ -522,6 +599,9 @@ def test_digests_tell_risks_apart():
     labels = np.array([1.0, -1.0, 1.0, -1.0])
     ones = np.ones(4, int)
     different = [
+        *(TableRisk(labels, name) for name in TABLE_MEASURES if name not in ("f1", "fbeta")),
+        TableRisk(labels, "fbeta", beta=2.0),
+        TableRisk(labels, some_loss),
         TableRisk(labels, "f1"),
         TableRisk(-labels, "f1"),
         TableRisk(labels, "f1", multiplicity=2 * ones),

@@ -6,9 +6,9 @@ A measure is a loss Δ(tp, fp, fn, tn) ∈ [0, 1] of the counts (a, b, p − a, 
     max over 0 ≤ a ≤ p, 0 ≤ b ≤ n of  V(a, b) = Δ(a, b) + g[a] + h[b],
 
 where −m·g[a] is the sum of the p − a lowest scores of positives, and m·h[b] that of the b highest
-scores of negatives. (p + 1)(n + 1) tables are too many to look at; two searches avoid that.
+scores of negatives. (p + 1)(n + 1) tables are too many to look at; a measure says how to avoid it.
 
-**Concave losses.** h is concave, because its steps are the falling scores of the negatives. If Δ
+**concave.** h is concave, because its steps are the falling scores of the negatives. If Δ
 is concave in b for every a, V is too, and halving finds the first b without a gain. If besides Δ
 never grows with a, then F(a) = max_b Δ(a, b) + h[b] falls with a, so that F(a₀) + g[a] is at least
 the best value of every row a ≥ a₀: a few rows far apart rule most of the others out. O(p log n)
@@ -18,13 +18,17 @@ tables at most. Fβ, Jaccard and the balanced error are of this kind:
     Jaccard  Δ = 1 − a/(p + b)                  the same
     balanced Δ = ½((p − a)/p + b/n)             linear
 
-**Any loss.** The tables are divided into tiles, at most 512 × 512 of them. The largest Δ of a
-tile, with the largest g and the largest h in it, bounds V; tiles are opened in falling order of
-this bound until none can beat the best table found. The largest Δ of each tile is computed once:
-from all tables, in blocks, or, if the loss is quasi-convex in each of a and b (it falls and then
-grows, or does only one of the two), from its corners, where a function of this kind is largest.
-G-mean and Matthews' coefficient are monotone in both. The quantification losses are convex in |fp
-− fn|, and Qβ is the harmonic mean of two concave functions, which is concave.
+**size.** If Δ depends on the number of predicted positives a + b alone, the worst table of a size
+has the highest scores of both classes together: m + 1 tables after a merge. The quantification
+losses, which compare a + b with p, are of this kind.
+
+**corners, tables.** Otherwise the tables are divided into tiles, at most 512 × 512 of them. The
+largest Δ of a tile, with the largest g and the largest h in it, bounds V; tiles are opened in
+falling order of this bound until none can beat the best table found. The largest Δ of each tile
+is computed once: from all tables, in blocks, for a loss of which nothing is known; or from its
+corners, if the loss is quasi-convex in each of a and b (it falls and then grows, or does one of
+the two), for a function of this kind is largest there. G-mean and Matthews' coefficient are
+monotone in both; Qβ is the harmonic mean of two concave functions, which is concave.
 """
 
 from __future__ import annotations
@@ -60,16 +64,14 @@ class TableMeasure:
     name : str
     loss : callable
         ``loss(tp, fp, fn, tn)`` of float64 arrays of one shape; values in [0, 1].
-    concave : bool
-        Whether it is concave in fp for every tp, and never grows with tp.
-    corners : bool
-        Whether it is quasi-convex in each of tp and fp.
+    search : {'concave', 'size', 'corners', 'tables'}
+        What is known of the loss, see the module: 'concave' in fp for every tp, and never larger
+        for a larger tp; a function of tp + fp alone; quasi-convex in each of tp and fp; or nothing.
     """
 
     name: str
     loss: Loss
-    concave: bool = False
-    corners: bool = True
+    search: str = "tables"
 
 
 # -- the losses -----------------------------------------------------------------
@@ -139,16 +141,18 @@ def q_beta(tp: Counts, fp: Counts, fn: Counts, tn: Counts, *, beta: float) -> Co
 
 # Names of measures of a table; those of WITH_BETA have a parameter.
 TABLE_MEASURES = {
-    "f1": TableMeasure("f1", partial(fbeta, beta=1.0), concave=True),
-    "fbeta": TableMeasure("fbeta", fbeta, concave=True),
-    "jaccard": TableMeasure("jaccard", jaccard, concave=True),
-    "balanced_error": TableMeasure("balanced_error", balanced_error, concave=True),
-    "g_mean": TableMeasure("g_mean", g_mean),
-    "matthews": TableMeasure("matthews", matthews),
-    "absolute_error": TableMeasure("absolute_error", absolute_error),
-    "relative_absolute_error": TableMeasure("relative_absolute_error", relative_absolute_error),
-    "nkld": TableMeasure("nkld", nkld),
-    "q_beta": TableMeasure("q_beta", q_beta),
+    "f1": TableMeasure("f1", partial(fbeta, beta=1.0), "concave"),
+    "fbeta": TableMeasure("fbeta", fbeta, "concave"),
+    "jaccard": TableMeasure("jaccard", jaccard, "concave"),
+    "balanced_error": TableMeasure("balanced_error", balanced_error, "concave"),
+    "g_mean": TableMeasure("g_mean", g_mean, "corners"),
+    "matthews": TableMeasure("matthews", matthews, "corners"),
+    "absolute_error": TableMeasure("absolute_error", absolute_error, "size"),
+    "relative_absolute_error": TableMeasure(
+        "relative_absolute_error", relative_absolute_error, "size"
+    ),
+    "nkld": TableMeasure("nkld", nkld, "size"),
+    "q_beta": TableMeasure("q_beta", q_beta, "corners"),
 }
 WITH_BETA = ("fbeta", "q_beta")
 
@@ -165,15 +169,22 @@ def table_measure(measure: str | Loss, beta: float = 1.0) -> TableMeasure:
     """
     if callable(measure):
         name = getattr(measure, "__qualname__", type(measure).__name__)
-        return TableMeasure(name, measure, corners=False)
+        return TableMeasure(name, measure)
     found = TABLE_MEASURES[measure]
     if measure in WITH_BETA:
         loss = partial(found.loss, beta=beta)
-        return TableMeasure(f"{measure} {beta!r}", loss, found.concave)
+        return TableMeasure(f"{measure} {beta!r}", loss, found.search)
     return found
 
 
 # -- the search -------------------------------------------------------------------
+
+
+class Ranked(NamedTuple):
+    """Scores of the positives, then of the negatives, each from high to low, in two numbers."""
+
+    high: np.ndarray
+    low: np.ndarray
 
 
 class Worst(NamedTuple):
@@ -203,7 +214,7 @@ class Tables:
         self.measure = measure
         self.p, self.n = positives, negatives
         self.looked_at = 0
-        if not measure.concave:
+        if measure.search in ("corners", "tables"):
             self._make_tiles()
 
     def losses(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -211,31 +222,34 @@ class Tables:
         shape = np.broadcast_shapes(np.shape(a), np.shape(b))
         tp, fp = (np.array(np.broadcast_to(count, shape), np.float64) for count in (a, b))
         self.looked_at += tp.size
-        if self.measure.corners:
+        if self.measure.search != "tables":
             return self.measure.loss(tp, fp, self.p - tp, self.n - fp)
         return self._checked(tp, fp)
 
-    def worst(self, g: np.ndarray, h: np.ndarray, steps: np.ndarray, rounding: float) -> Worst:
+    def worst(self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float) -> Worst:
         """The table of largest V.
 
         Parameters
         ----------
         g, h : ndarray, shape (p + 1,) and (n + 1,)
-        steps : ndarray, shape (n,)
-            Of h, falling.
+        scores : Ranked
+            Of which these are sums.
         rounding : float
             0 for the table alone. Otherwise what rounding does to a loss, at most: the value is
             at least V of every table in exact arithmetic, if g and h are at least what they stand
             for. A loss that is computed as 0 is 0.
         """
-        if self.measure.concave:
+        if self.measure.search == "concave":
+            steps = scores.high[self.p :] / (self.p + self.n)
             return self._worst_of_rows(g, h, steps, rounding)
+        if self.measure.search == "size":
+            return self._worst_of_sizes(g, h, scores, rounding)
         return self._worst_of_tiles(g, h, rounding)
 
     def digest(self) -> bytes:
         """Identifies the measure; a user's by its values."""
         digest = hashlib.blake2b(self.measure.name.encode(), digest_size=16)
-        if not self.measure.corners:
+        if self.measure.search == "tables":
             digest.update(np.ascontiguousarray(self._top).data)
             digest.update(np.ascontiguousarray(self._first).data)
         return digest.digest()
@@ -290,6 +304,19 @@ class Tables:
         b = np.minimum(b, self.n - 1)
         return self.losses(a, b + 1) - self.losses(a, b) + steps[b]
 
+    # -- losses of the size -------------------------------------------------------
+
+    def _worst_of_sizes(
+        self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float
+    ) -> Worst:
+        order = np.lexsort((scores.low, scores.high))[::-1]
+        a = np.concatenate([[0], np.cumsum(order < self.p)])
+        b = np.arange(self.p + self.n + 1) - a
+        losses = self.losses(a, b)
+        values = losses + rounding * (losses > 0.0) + g[a] + h[b]
+        best = int(np.argmax(values))
+        return Worst(float(values[best]), int(a[best]), int(b[best]))
+
     # -- any loss -----------------------------------------------------------------
 
     def _make_tiles(self) -> None:
@@ -299,7 +326,7 @@ class Tables:
         self._columns = np.arange(0, self.n + 1, self._width)
         last_rows = np.append(self._rows[1:] - 1, self.p)
         last_columns = np.append(self._columns[1:] - 1, self.n)
-        if self.measure.corners:
+        if self.measure.search == "corners":
             corners = [
                 self.losses(a[:, None], b)
                 for a in (self._rows, last_rows)

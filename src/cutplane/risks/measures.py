@@ -50,7 +50,7 @@ from ..exec import Executor
 from ..loops import measures as loops
 from ..loops.bounded import FEW, MANY, ROUNDING
 from .base import WholeRisk
-from .contingency import Loss, Tables, Worst, table_measure
+from .contingency import Loss, Ranked, Tables, Worst, table_measure
 from .order import ScoreOrder
 
 
@@ -104,7 +104,7 @@ class MeasureRisk(WholeRisk):
 
     @abstractmethod
     def worst(
-        self, missed: np.ndarray, alarms: np.ndarray, negatives: np.ndarray, rounding: float
+        self, missed: np.ndarray, alarms: np.ndarray, scores: Ranked, rounding: float
     ) -> Worst:
         """The table where the maximum is attained, and the maximum.
 
@@ -114,8 +114,8 @@ class MeasureRisk(WholeRisk):
             Sums of all positives' scores but the a highest ones.
         alarms : ndarray, shape (n + 1,)
             Sums of the b highest negatives' scores.
-        negatives : ndarray, shape (n,)
-            These scores, from high to low.
+        scores : Ranked
+            These scores.
         rounding : float
             0, or the rounding of sums and losses relative to their size, at most: the value is
             then at least the maximum in exact arithmetic, but for a factor 1 + a few roundings.
@@ -168,7 +168,7 @@ class MeasureRisk(WholeRisk):
         p = self.positives
         missed, alarms = np.empty(p + 1), np.empty(self.negatives + 1)
         loops.running_sums(high[:p], low[:p], high[p:], low[p:], missed, alarms)
-        return self.worst(missed, alarms, high[p:], rounding)
+        return self.worst(missed, alarms, Ranked(high, low), rounding)
 
     def digest(self) -> bytes:
         digest = hashlib.blake2b(repr(self._name()).encode(), digest_size=16)
@@ -207,12 +207,11 @@ class TableRisk(MeasureRisk):
         return float(self.tables.losses(np.array(true_positives), np.array(false_positives)))
 
     def worst(
-        self, missed: np.ndarray, alarms: np.ndarray, negatives: np.ndarray, rounding: float
+        self, missed: np.ndarray, alarms: np.ndarray, scores: Ranked, rounding: float
     ) -> Worst:
-        g, h, steps = (part / self.total for part in (-missed, alarms, negatives))
-        return self.tables.worst(
-            g + rounding * np.abs(g), h + rounding * np.abs(h), steps, rounding
-        )
+        g, h = -missed / self.total, alarms / self.total
+        g, h = g + rounding * np.abs(g), h + rounding * np.abs(h)
+        return self.tables.worst(g, h, scores, rounding)
 
     def _name(self) -> tuple[object, ...]:
         return (*super()._name(), self.tables.digest())
@@ -255,7 +254,7 @@ class TopRisk(MeasureRisk):
         return 1.0 - true_positives / self._size
 
     def worst(
-        self, missed: np.ndarray, alarms: np.ndarray, negatives: np.ndarray, rounding: float
+        self, missed: np.ndarray, alarms: np.ndarray, scores: Ranked, rounding: float
     ) -> Worst:
         most = min(self.k, self.positives)
         a = np.arange(most, max(0, self.k - self.negatives) - 1, -1)
