@@ -217,7 +217,7 @@ def test_the_false_positive_rate_holds_as_often_as_said(n, max_fpr, confidence):
 def test_too_few_negatives_for_the_confidence():
     assert least_rows_for_fpr(0.05, 0.95) == 59
     threshold_for_fpr(np.arange(59.0), 0.05, 0.95)
-    with pytest.raises(ValueError, match="58 negative rows are too few.*at least 59"):
+    with pytest.raises(ValueError, match=r"58 negative rows are too few.*at least 59"):
         threshold_for_fpr(np.arange(58.0), 0.05, 0.95)
     X, y = np.random.default_rng(0).normal(size=(100, 2)), np.arange(100) % 10 == 0
     with pytest.raises(ValueError, match=r"max_fpr=0\.05.*needs 118 negative rows.*there are 90"):
