@@ -237,8 +237,10 @@ class Tables:
         rounding : float
             0 for the table alone. Otherwise what rounding does to a loss, at most: the value is
             at least V of every table in exact arithmetic, if g and h are at least what they stand
-            for. A loss that is computed as 0 is 0.
+            for. A loss that is computed as 0 is 0; that of concave losses is relative to them.
         """
+        if not (np.isfinite(g).all() and np.isfinite(h).all()):
+            return Worst(math.inf, self.p, 0)  # sums of such scores are no numbers
         if self.measure.search == "concave":
             steps = scores.high[self.p :] / (self.p + self.n)
             return self._worst_of_rows(g, h, steps, rounding)
@@ -273,36 +275,45 @@ class Tables:
             more_b, more = self._best_of_rows(others, h, steps, rounding)
             rows = np.concatenate([rows, others])
             best_b, bound = np.concatenate([best_b, more_b]), np.concatenate([bound, more])
-        values = bound + g[rows]
-        best = float(np.max(values))
-        a = int(np.max(rows[values == best]))  # of equal ones that with the most true positives
-        return Worst(best, a, int(best_b[rows == a][0]))
+        order = np.argsort(-rows)  # of equal tables that with the most true positives
+        values = (bound + g[rows])[order]
+        best = int(np.argmax(values))
+        return Worst(float(values[best]), int(rows[order[best]]), int(best_b[order[best]]))
 
     def _best_of_rows(
         self, a: np.ndarray, h: np.ndarray, steps: np.ndarray, rounding: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The best b of some rows a, and Δ + h there."""
+        """The best b of some rows a, and Δ + h there, or what is at least that.
+
+        Concave losses have no rounding but relative to their size. A gain that is not 0 by
+        rounding alone tells on which side of it the best b is.
+        """
+        first = self._first_below(a, steps, rounding)
+        losses = self.losses(a, first)
+        if rounding == 0.0:
+            return first, losses + h[first]
+        steps_left = self._first_below(a, steps, -rounding) - first
+        gain, size = self._gain(a, first, steps)
+        most = np.maximum(0.0, gain + rounding * size)
+        return first, losses * (1.0 + rounding) + h[first] + steps_left * most
+
+    def _first_below(self, a: np.ndarray, steps: np.ndarray, share: float) -> np.ndarray:
+        """The first b of each row from which on V gains no more than this share of what it sums."""
         low, high = np.zeros(len(a), np.int64), np.full(len(a), self.n, np.int64)
         while (low < high).any():
             middle = (low + high) // 2
-            gains = (self._gain(a, middle, steps) > 0.0) & (low < high)
-            low, high = np.where(gains, middle + 1, low), np.where(gains, high, middle)
-        losses = self.losses(a, low)
-        if rounding == 0.0:
-            return low, losses + h[low]
-        # By concavity no b is better by more than a step's gain times the steps to the end.
-        bound = losses + rounding * (losses > 0.0) + h[low]
-        behind, ahead = np.maximum(low - 1, 0), low
-        for b, sign, length in ((ahead, 1.0, self.n - low), (behind, -1.0, low)):
-            size = 1.0 + np.abs(steps[np.minimum(b, self.n - 1)])
-            gain = sign * self._gain(a, b, steps) + 2.0 * rounding * size
-            bound += np.maximum(0.0, gain) * length
-        return low, bound
+            gain, size = self._gain(a, middle, steps)
+            more = (gain > share * size) & (low < high)
+            low, high = np.where(more, middle + 1, low), np.where(more, high, middle)
+        return low
 
-    def _gain(self, a: np.ndarray, b: np.ndarray, steps: np.ndarray) -> np.ndarray:
-        """V(a, b + 1) − V(a, b); at the end that of the last step."""
+    def _gain(
+        self, a: np.ndarray, b: np.ndarray, steps: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """V(a, b + 1) − V(a, b), and the sizes of what it sums; at the end those of the last."""
         b = np.minimum(b, self.n - 1)
-        return self.losses(a, b + 1) - self.losses(a, b) + steps[b]
+        here, there = self.losses(a, b), self.losses(a, b + 1)
+        return there - here + steps[b], there + here + np.abs(steps[b])
 
     # -- losses of the size -------------------------------------------------------
 

@@ -145,7 +145,8 @@ class MeasureRisk(WholeRisk):
             coef,
         )
         offset = self.loss(table.true_positives, table.false_positives)
-        return max(0.0, offset + change), offset  # below 0 by rounding only
+        value = offset + change
+        return (0.0 if value < 0.0 else value), offset  # rounding; NaN stays NaN
 
     def upper(
         self, high: np.ndarray, low: np.ndarray | None, errors: np.ndarray, executor: Executor
@@ -161,7 +162,8 @@ class MeasureRisk(WholeRisk):
         # Sums of m numbers and of their rounding errors: only the rounding of those is lost.
         lost = FEW * (2.0 * self.total * ROUNDING) ** 2
         value += float(np.sum(copies * (errors + lost * np.abs(high))))
-        return max(0.0, value) * (1.0 + MANY * ROUNDING)
+        value = 0.0 if value < 0.0 else value
+        return value * (1.0 + MANY * ROUNDING)
 
     def _worst(self, high: np.ndarray, low: np.ndarray, rounding: float) -> Worst:
         """The worst table from the sorted scores of the positives, then of the negatives."""
