@@ -152,7 +152,10 @@ def _criterion(args: argparse.Namespace, kind: Kind) -> str:
     if args.select is not None:
         return check_name(kind.task, args.select)
     measure = parameters_given(args).get("measure")
-    if kind.task is Task.CLASSES and measure in NAMES[kind.task]:
+    if kind.task is Task.CLASSES and measure is not None:
+        if measure not in NAMES[kind.task]:
+            names = ", ".join(NAMES[kind.task])
+            raise UsageError(f"a path cannot choose by {measure}; give --select, one of {names}")
         return str(measure)
     return FIRST_CHOICE[kind.task]
 
