@@ -1,10 +1,11 @@
 """Data sets of the benchmarks: loaders for the data folder, and generated stand-ins.
 
-Every set is CSR float32 with int32 indices. Binary labels are −1 and +1 as float64, class labels
-and ranks int64, real targets float64; rows of a ranking have a query. The data folder comes from
-the caller or from the environment variable CUTPLANE_DATA. Parsed files are kept as .npz in a cache
-folder outside the project (CUTPLANE_BENCH_CACHE, or a folder in the system's temporary one),
-because the licences of several sets forbid copies in it and parsing svmlight text is slow.
+Every set of the folder is CSR float32 with int32 indices; those of ``families`` may be dense.
+Binary labels are −1 and +1 as float64, class labels and ranks int64, real targets float64; rows of
+a ranking have a query. The data folder comes from the caller or from the environment variable
+CUTPLANE_DATA. Parsed files are kept as .npz in a cache folder outside the project
+(CUTPLANE_BENCH_CACHE, or a folder in the system's temporary one), because the licences of several
+sets forbid copies in it and parsing svmlight text is slow.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from .families import FAMILIES
 from .generated import GENERATORS
 from .kmers import positional_kmers
 from .targets import Rows, equal_ranks
@@ -40,7 +42,7 @@ class DataSet:
     """Rows, labels, and where they come from."""
 
     name: str
-    X: sp.csr_matrix
+    X: sp.csr_matrix | np.ndarray
     y: np.ndarray
     origin: str  # 'data folder', 'generated' or 'a file given'
     qid: np.ndarray | None = None
@@ -51,7 +53,7 @@ class DataSet:
             "data": self.name,
             "rows": self.X.shape[0],
             "features": self.X.shape[1],
-            "nonzeros": int(self.X.nnz),
+            "nonzeros": int(self.X.nnz) if sp.issparse(self.X) else self.X.size,
             "origin": self.origin,
         }
         if self.qid is not None:
@@ -106,6 +108,8 @@ class Source:
             if self.file is None:
                 raise MissingDataError("a file of yours: give it by --file")
             data = own_file(self.file)
+        elif name in FAMILIES:
+            data = DataSet(name, *FAMILIES[name](), "generated")
         elif self.generated:
             X, y, *qid = GENERATORS[name](self.rows or 1000, np.random.default_rng(SEED))
             return DataSet(name, _canonical(X), y, "generated", *qid)

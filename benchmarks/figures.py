@@ -1,17 +1,12 @@
-"""Figures from the JSON files of a benchmark, each as PNG and SVG.
+"""What figures of all suites share: how they are found, written, and how convergence is drawn.
 
-- ``iterations``: Figure 1 of the OCAS paper: objective and lower bound of OCAS and CPA against
-  iterations and against time, one figure per data set, one row per C.
-- ``position``: iterations against λ, with the library's own rule.
-
-Those of the measures are in ``measure_figures``, those of the kernels in ``kernel_figures``, those
-of the engine and the papers in ``engine_figures`` and ``paper_figures``, those of sampled cuts in
-``sampled_figures``.
+Each suite draws its own in its module ``figures``, from the JSON file of a section.
 """
 
 from __future__ import annotations
 
-import math
+import importlib
+import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,38 +17,12 @@ RANGE = (0.2, 8.0)  # of objective / best known that is shown
 
 
 def draw(content: dict[str, Any], folder: Path) -> list[Path]:
-    """The figures of a section, as files in ``folder``."""
-    cases = content["cases"]
-    if content["suite"] == "measures":
-        from . import measure_figures
-
-        return measure_figures.draw(content, folder)
-    if content["suite"] == "kernels":
-        from . import kernel_figures
-
-        return kernel_figures.draw(content, folder)
-    if content["suite"] == "engine":
-        from . import engine_figures
-
-        return engine_figures.draw(content, folder)
-    if content["suite"] == "papers":
-        from . import paper_figures
-
-        return paper_figures.draw(content, folder)
-    if content["suite"] == "sampled":
-        from . import sampled_figures
-
-        return sampled_figures.draw(content, folder)
-    if content["section"] == "iterations":
-        names = list(dict.fromkeys(case["data"] for case in cases))
-        drawn = []
-        for name in names:
-            figure = convergence([case for case in cases if case["data"] == name])
-            drawn += save(figure, folder / f"figure1-{name}")
-        return drawn
-    if content["section"] == "position" and cases:
-        return save(_positions(cases), folder / "position")
-    return []
+    """The figures of a section, as files in ``folder``; none if its suite has no figures."""
+    name = f"benchmarks.{content['suite']}.figures"
+    if importlib.util.find_spec(name) is None:
+        return []
+    drawn: list[Path] = importlib.import_module(name).draw(content, folder)
+    return drawn
 
 
 def save(figure: Any, stem: Path, endings: Sequence[str] = (".png", ".svg")) -> list[Path]:
@@ -125,34 +94,3 @@ def _curve(ax: Any, record: dict[str, Any], x: str, best: float, colour: str) ->
     ax.plot(at, dual, color=colour, linewidth=1.4, linestyle="--", label=f"{name} lower bound")
     if record["status"] == "converged":
         ax.plot(at[-1:], primal[-1:], "o", color=colour, markersize=6)
-
-
-def _positions(cases: Sequence[dict[str, Any]]) -> Any:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.0, 4.2), layout="constrained")
-    ax = figure.subplots()
-    for k, case in enumerate(cases):
-        colour = COLOURS[k % len(COLOURS)]
-        fixed = [r for r in case["runs"] if r["solver"].startswith("λ = ")]
-        at = [float(r["solver"].removeprefix("λ = ")) for r in fixed]
-        own = next(r for r in case["runs"] if r["solver"] == case["automatic"])
-        label = f"{case['data']} C={case['C']:g}"
-        needed = [r["n_iter"] if r["status"] == "converged" else math.nan for r in fixed]
-        ax.plot(at, needed, "o-", color=colour, markersize=4, label=label)
-        stopped = [r["n_iter"] if r["status"] != "converged" else math.nan for r in fixed]
-        ax.plot(at, stopped, "^", color=colour, markersize=7, fillstyle="none")
-        if own["status"] == "converged":
-            ax.axhline(own["n_iter"], color=colour, linestyle=":", linewidth=1.2)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    ticks = sorted(
-        {float(r["solver"][4:]) for c in cases for r in c["runs"] if r["solver"][0] == "λ"}
-    )
-    ax.set_xticks(ticks, labels=[f"{t:g}" for t in ticks])
-    ax.minorticks_off()
-    ax.set_xlabel("fixed λ (dotted: the library's own rule; triangle: stopped before)")
-    ax.set_ylabel("iterations to relative gap 1e-3")
-    ax.grid(alpha=0.25)
-    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
-    return figure

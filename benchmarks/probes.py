@@ -86,7 +86,7 @@ def memory(arguments: argparse.Namespace) -> dict[str, object]:
     peak = measure.peak_bytes()
     # If the peak could not be reset, what loading the data took is taken off, which flatters.
     base = before if exact else peak_before
-    trace = trained.result_.trace
+    trace = trained.results_[0].trace
     return {
         **problem.facts(),
         "data_bytes": data_bytes,
@@ -107,9 +107,10 @@ def dataset(arguments: argparse.Namespace) -> dict[str, object]:
     import numpy as np
 
     from cutplane import LinearSVC, open_dataset
-    from cutplane.data.mapped import MappedBlocks
+    from cutplane.data.dataset.read import MappedBlocks
 
-    from . import disk, measure
+    from . import measure
+    from .files import disk
 
     data = open_dataset(arguments.folder, memory_limit=arguments.kept)
     files = disk.files_of(Path(arguments.folder))
@@ -138,14 +139,14 @@ def dataset(arguments: argparse.Namespace) -> dict[str, object]:
     seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
     peak, cached = measure.peak_bytes(), disk.cached_bytes(files)
     after = disk.bytes_from_disk()
-    timings = model.result_.timings
+    timings = model.results_[0].timings
     certificate = model.certificate_
     return {
         "seconds": seconds,
         "cpu_seconds": cpu,
         "timings": timings,
         "n_iter": model.n_iter_,
-        "status": model.result_.status.value,
+        "status": model.results_[0].status.value,
         "primal": certificate.primal,
         "dual": certificate.dual,
         "relative_gap": certificate.relative_gap,
@@ -165,7 +166,7 @@ def dataset(arguments: argparse.Namespace) -> dict[str, object]:
 def kernel_memory(question: dict, source: Source) -> dict[str, object]:
     """Peak memory during a fit of a kernel machine, above what was in use before it."""
     from . import measure
-    from .kernel_solvers import KernelProblem, fit_ours, sample
+    from .kernels.solvers import KernelProblem, fit_ours, sample
 
     data = sample(source, question["name"], question["rows"])
     problem = KernelProblem(data, question["C"], question["gamma"])
@@ -192,7 +193,7 @@ def kernel_memory(question: dict, source: Source) -> dict[str, object]:
 
 def _kernel_probe(arguments: argparse.Namespace) -> dict[str, object]:
     from .datasets import Source, data_folder
-    from .kernel_solvers import answer_race
+    from .kernels.solvers import answer_race
 
     source = Source(data_folder(arguments.data), arguments.rows, arguments.generated)
     probe = answer_race if arguments.probe == "kernel-peer" else kernel_memory

@@ -28,7 +28,7 @@ from .risks import count_pairs
 from .solvers import Effort, Model, Problem
 
 if TYPE_CHECKING:
-    from .measure_solvers import MeasureProblem
+    from .measures.solvers import MeasureProblem
 
 SECONDS = 600.0  # a program that has not ended by then has failed
 _RUNTIME = re.compile(r"Runtime in cpu-seconds:\s*([0-9.eE+-]+)")

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .engine_figures import MIDDLE, times
+from .engine.figures import MIDDLE, times
+from .engine.objective import best_peer, ratio_of
 from .figures import save
 from .measure import ROOT
-from .measure_tables import NAMES
-from .sections.engine.objective import best_peer, ratio_of
+from .measures.tables import NAMES
 from .tables import Content, load, markdown, seconds_text
 
 MARKS = ("<!-- benchmarks: begin -->", "<!-- benchmarks: end -->")

@@ -19,7 +19,7 @@ from .datasets import DataSet, MissingDataError, Source
 from .solvers import PEERS, Effort, Problem, Run, Solver, run
 
 if TYPE_CHECKING:
-    from .measure_solvers import MeasureProblem
+    from .measures.solvers import MeasureProblem
 
 SCHEMA = 1
 TOL = 1e-3  # the relative gap of all "loose" runs, and the distance that counts as reached

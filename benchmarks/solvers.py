@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
+import importlib.metadata
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from cutplane import LinearSVC
 from .datasets import DataSet
 from .measure import CompileWatch
 
+# Features up to which a peer that factorises their matrix is tried.
+FEW_FEATURES = 2000
 LOSSES = ("hinge", "squared_hinge", "logistic", "crammer_singer")
 BIASES = ("none", "regularised", "free")
 
@@ -181,10 +184,11 @@ def run(solver: Solver, problem: Problem, effort: Effort, prepared: Any = None) 
     blas = contextlib.nullcontext() if solver.ours else threadpool_limits(1, "blas")
     with warnings.catch_warnings(), blas, CompileWatch() as watch:
         warnings.simplefilter("ignore", ConvergenceWarning)
-        begin = time.perf_counter()
+        begin, cpu = time.perf_counter(), time.process_time()
         trained = solver.train(problem, prepared, effort)
-        seconds = time.perf_counter() - begin
+        seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
     model, details, result = solver.finish(problem, trained)
+    details["cpu_seconds"] = cpu
     seconds = details.pop("seconds", seconds)  # of a program that reads its data itself
     value = problem.objective(model)
     return Run(solver.name, effort, seconds, watch.seconds, value, model, details, result)
@@ -236,8 +240,8 @@ class Cutplane:
         binary = len(trained.coef_) == 1
         w = trained.coef_[0] if binary else trained.coef_.T
         b = trained.intercept_[0] if binary else trained.intercept_
-        details = {**trained.result_.as_dict(), "stopping": self.stopping}
-        return Model(w, b), details, trained.result_
+        details = {**trained.results_[0].as_dict(), "stopping": self.stopping}
+        return Model(w, b), details, trained.results_[0]
 
 
 class PlacedCuts:
@@ -303,18 +307,28 @@ def automatic_position() -> Solver:
 
 
 class ScikitLearn:
-    """scikit-learn: LinearSVC for both hinges, LogisticRegression for the logistic loss."""
+    """scikit-learn: LinearSVC for both hinges, LogisticRegression for the logistic loss.
 
-    name = "scikit-learn"
+    ``logistic`` is the solver of the latter: its default, or ``newton-cholesky``, which is the
+    better one for few features.
+    """
+
     ours = False
+
+    def __init__(self, logistic: str = "lbfgs") -> None:
+        self.logistic = logistic
+        self.name = "scikit-learn" + ("" if logistic == "lbfgs" else f" {logistic}")
 
     def missing(self) -> str | None:
         return None  # cutplane depends on it
 
     def solves(self, problem: Problem) -> bool:
         if problem.loss == "logistic":
-            return problem.bias != "regularised"
-        return problem.loss != "crammer_singer" and problem.bias != "free"
+            few = problem.data.X.shape[1] <= FEW_FEATURES
+            return problem.bias != "regularised" and (few or self.logistic == "lbfgs")
+        return (
+            self.logistic == "lbfgs" and problem.loss != "crammer_singer" and problem.bias != "free"
+        )
 
     def prepare(self, problem: Problem) -> sp.csr_matrix:
         return problem.data.X.astype(np.float64)
@@ -324,6 +338,7 @@ class ScikitLearn:
         if problem.loss == "logistic":
             model = LogisticRegression(
                 C=problem.C,
+                solver=self.logistic,
                 fit_intercept=biased,
                 tol=effort.tol or 1e-8,
                 max_iter=effort.max_iter or 10_000,
@@ -354,21 +369,31 @@ class ScikitLearn:
 
 
 class Liblinear:
-    """liblinear-official: -s 3, 2, 0 and 4 for our four losses."""
+    """liblinear: -s 3, 2, 0 and 4 for our four losses, ``-m`` threads with its multicore build."""
 
-    name = "liblinear"
     ours = False
     types = {"hinge": 3, "squared_hinge": 2, "logistic": 0, "crammer_singer": 4}  # noqa: RUF012
     tight = {3: 1e-3, 2: 1e-6, 0: 1e-6, 4: 1e-3}  # noqa: RUF012
+
+    def __init__(self, threads: int = 1) -> None:
+        self.threads = threads
+        self.name = "liblinear" if threads == 1 else f"liblinear, {threads} threads"
 
     def missing(self) -> str | None:
         try:
             importlib.import_module("liblinear.liblinearutil")
         except ImportError:
             return "liblinear is left out: pip install liblinear-official"
+        try:
+            if self.threads > 1:
+                importlib.metadata.version("liblinear-multicore")
+        except importlib.metadata.PackageNotFoundError:
+            return f"{self.name} is left out: pip install liblinear-multicore"
         return None
 
     def solves(self, problem: Problem) -> bool:
+        if self.threads > 1 and problem.loss == "crammer_singer":
+            return False
         return problem.bias != "free" or problem.loss in ("squared_hinge", "logistic")
 
     def prepare(self, problem: Problem) -> Any:
@@ -386,6 +411,8 @@ class Liblinear:
             options += " -B 1"
         if problem.bias == "free":
             options += " -R"
+        if self.threads > 1:
+            options += f" -m {self.threads}"
         return train(prepared, options)
 
     def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:

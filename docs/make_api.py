@@ -26,6 +26,7 @@ PAGE = Path(__file__).with_name("api.md")
 # In the order in which a reader meets them.
 NAMES = (
     "LinearSVC",
+    "LinearSVR",
     "LinearSVCCV",
     "linear_svc_path",
     "LinearSVCPath",
@@ -53,6 +54,7 @@ NAMES = (
     "DaskCluster",
     "ClusterError",
     "RowFiles",
+    "Rows",
     "convert_dataset",
     "Dataset",
     "save_model",

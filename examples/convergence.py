@@ -43,4 +43,4 @@ for name, X in {"scaled features": scaled, "raw features": raw}.items():
         print(f'                warning "{warning.message}"')
     print(f"                at most {100 * (reached / bound - 1):.3g} % above the optimum")
     print(f"  cutplane:     {ours.certificate_}")
-    print(f"                {ours.result_.status.reason} after {ours.n_iter_} iterations")
+    print(f"                {ours.results_[0].status.reason} after {ours.n_iter_} iterations")

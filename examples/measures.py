@@ -9,7 +9,7 @@ from sklearn.model_selection import train_test_split
 from cutplane import MeasureSVC
 from cutplane.metrics import prbep, precision_at_k
 
-C = {"error_rate": 3e3, "roc_auc": 1e2, "f1": 3e4, "precision_at_k": 3e4, "prbep": 3e4}
+C = {"error_rate": 0.3, "roc_auc": 0.01, "f1": 3.0, "precision_at_k": 3.0, "prbep": 3.0}
 
 
 X, y = make_classification(

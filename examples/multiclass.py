@@ -16,7 +16,7 @@ train, test, y_train, y_test = train_test_split(digits.data / 16, digits.target,
 
 ovr = LinearSVC(C=0.1).fit(train, y_train)
 print("one-vs-rest: a certificate per class")
-for label, certificate in zip(ovr.classes_, ovr.certificate_, strict=True):
+for label, certificate in zip(ovr.classes_, ovr.certificates_, strict=True):
     print(f"  {label}: {certificate}")
 print(f"  held-out accuracy {100 * ovr.score(test, y_test):.1f} %")
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,9 +59,12 @@ class RiskCase:
     losses: Callable[[np.ndarray, np.ndarray], np.ndarray]
     dual: Callable[[np.random.Generator, np.ndarray], np.ndarray]
     classes: int | None = None
+    regression: bool = False
 
     def labels(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Random labels, every class among the first rows."""
+        """Random labels, every class among the first rows; or random targets."""
+        if self.regression:
+            return np.round(4.0 * rng.normal(size=rows)) / 2.0
         if self.classes is None:
             labels = rng.choice([-1.0, 1.0], rows)
             labels[:2] = [1.0, -1.0][:rows]
@@ -87,23 +91,79 @@ class RiskCase:
         return (targets.weights * unit.T).T
 
 
-# Every loss of the table in plain numpy: a new one needs its formula here.
-FORMULAS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "hinge": lambda s, y: np.maximum(0.0, 1.0 - y * s),
-    "squared_hinge": lambda s, y: np.maximum(0.0, 1.0 - y * s) ** 2,
-    "logistic": lambda s, y: np.logaddexp(0.0, -y * s),
+class Numpy:
+    """The functions that formulas are made of, as cvxpy calls them."""
+
+    abs = staticmethod(np.abs)
+
+    @staticmethod
+    def pos(t: np.ndarray) -> np.ndarray:
+        return np.maximum(0.0, t)
+
+    @staticmethod
+    def logistic(t: np.ndarray) -> np.ndarray:
+        return np.logaddexp(0.0, t)
+
+    @staticmethod
+    def huber(t: np.ndarray, M: float) -> np.ndarray:
+        return np.where(np.abs(t) <= M, np.minimum(np.abs(t), M) ** 2, M * (2.0 * np.abs(t) - M))
+
+
+# Every loss of the table, with the parameters that it has if none are given: a new one needs its
+# formula here. z is y·s, or s − y for regression; f is Numpy or the module cvxpy.
+FORMULAS: dict[str, Callable[[Any, Any], Any]] = {
+    "hinge": lambda z, f: f.pos(1.0 - z),
+    "squared_hinge": lambda z, f: f.pos(1.0 - z) ** 2,
+    "logistic": lambda z, f: f.logistic(-z),
+    "huberised_hinge": lambda z, f: f.huber(f.pos(1.0 - z), 0.5),
+    "epsilon_insensitive": lambda z, f: f.pos(f.abs(z) - 0.1),
+    "squared_epsilon_insensitive": lambda z, f: f.pos(f.abs(z) - 0.1) ** 2,
+    "quantile": lambda z, f: 0.5 * f.abs(z),
+    "huber": lambda z, f: 0.5 * f.huber(z, 1.0),
 }
 
 
 def _loss_case(name: str) -> RiskCase:
     loss = LOSSES[name]()
 
-    def dual(rng: np.random.Generator, y: np.ndarray) -> np.ndarray:
-        low, high = loss.domain
-        u = rng.uniform(low, high, len(y)) if np.isfinite(low) else -rng.gamma(1.0, 2.0, len(y))
-        return y * u
+    def losses(s: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return FORMULAS[name](s - y if loss.regression else y * s, Numpy)
 
-    return RiskCase(name, lambda: LossRisk(loss), FORMULAS[name], dual)
+    def dual(rng: np.random.Generator, y: np.ndarray) -> np.ndarray:
+        ends = np.clip(loss.domain, -8.0, 8.0)
+        return rng.uniform(*ends, len(y)) * (1.0 if loss.regression else y)
+
+    return RiskCase(name, lambda: LossRisk(loss), losses, dual, regression=loss.regression)
+
+
+def _minimise(
+    X: np.ndarray, y: np.ndarray, weights: np.ndarray, loss: str, free_bias: bool, C: float
+) -> tuple[float, np.ndarray, float]:
+    """The least ½|w|² + C·(mean loss), its w and its bias, by an interior point method."""
+    import cvxpy
+
+    w, bias = cvxpy.Variable(X.shape[1]), cvxpy.Variable()
+    s = X @ w + (bias if free_bias else 0.0)
+    losses = FORMULAS[loss](s - y if LOSSES[loss].regression else cvxpy.multiply(y, s), cvxpy)
+    risk = cvxpy.sum(cvxpy.multiply(weights / weights.sum(), losses))
+    problem = cvxpy.Problem(cvxpy.Minimize(0.5 * cvxpy.sum_squares(w) + C * risk))
+    precise = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
+    value = float(problem.solve(solver=cvxpy.CLARABEL, **precise))
+    return value, w.value, float(bias.value) if free_bias else 0.0
+
+
+@pytest.fixture(scope="session")
+def optimum() -> Callable[..., float]:
+    """The optimum for any loss; the bias is 'none', 'free', or 'constant', a feature of value 2."""
+
+    def find(
+        X: np.ndarray, y: np.ndarray, weights: np.ndarray, loss: str, bias: str, C: float
+    ) -> float:
+        if bias == "constant":
+            X = np.column_stack([X, np.full(len(y), 2.0)])
+        return _minimise(X, y, weights, loss, bias == "free", C)[0]
+
+    return find
 
 
 RISKS = [
@@ -179,6 +239,14 @@ class Problem:
     def objective(self, w: np.ndarray, bias: float, C: float) -> float:
         return 0.5 * float(np.sum(w * w)) + C * self.risk(w, bias)
 
+    def minimiser(self, C: float) -> tuple[np.ndarray, float]:
+        """(w, bias) by an interior point method, for the losses of the table."""
+        X = self.X
+        if self.constant:
+            X = np.column_stack([X, np.full(len(X), self.constant)])
+        loss = self.case.name
+        return _minimise(X, self.labels, self.weights, loss, self.free_bias, C)[1:]
+
     def random_w(self, rng: np.random.Generator, scale: float = 1.0) -> np.ndarray:
         tail = () if self.case.classes is None else (self.case.classes,)
         shape = (self.X.shape[1] + (self.constant != 0.0), *tail)
@@ -204,6 +272,8 @@ def _make_problem(
         directions[1] = -directions[0]
         number = labels.astype(int) if case.classes else (labels > 0).astype(int)
         X = 0.1 * X + directions[number]
+        if case.regression:  # targets that a w meets
+            labels = X @ rng.normal(size=features)
     weights = rng.integers(0, 4, rows).astype(float) if weighted else np.ones(rows)
     weights[:4] = 1.0
     return Problem(case, X, labels, weights, constant, free_bias)

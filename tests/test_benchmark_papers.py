@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 pytestmark = [
     pytest.mark.skipif(
-        not (ROOT / "benchmarks" / "papers.py").is_file(), reason="no benchmarks folder here"
+        not (ROOT / "benchmarks" / "runner.py").is_file(), reason="no benchmarks folder here"
     ),
     pytest.mark.filterwarnings("ignore:numpy.core:DeprecationWarning"),  # snapml's import
 ]
@@ -35,7 +35,7 @@ def run_sections(load, out: Path, capsys, sections: list[str], *more: str) -> di
     arguments = ["--generated", "--rows", "150", "--repeats", "1", *LIMITS, *more]
     for section in sections:
         arguments += ["--section", section]
-    status = load("papers").main([*arguments, "--out", str(out)])
+    status = load("papers").SUITE.main([*arguments, "--out", str(out)])
     assert status == 0, capsys.readouterr().err
     contents = {}
     for section in sections:
@@ -52,7 +52,7 @@ def run_sections(load, out: Path, capsys, sections: list[str], *more: str) -> di
 
 def look(load, out: Path, contents: dict[str, dict], words: dict[str, str]) -> list[str]:
     """Draw one case of each section, in one format: that takes long; what was drawn."""
-    tables, figures, drawing = load("tables"), load("figures"), load("paper_figures")
+    tables, figures, drawing = load("tables"), load("figures"), load("papers.figures")
     one = functools.partial(figures.save, endings=(".svg",))
     files = []
     with pytest.MonkeyPatch.context() as patch:
@@ -67,7 +67,7 @@ def look(load, out: Path, contents: dict[str, dict], words: dict[str, str]) -> l
 def test_figures_of_the_ocas_paper(load, tmp_path: Path, capsys, monkeypatch) -> None:
     few = {"covtype": 1.0, "w8a": 1.0}
     for module in ("curves", "scaling"):
-        monkeypatch.setattr(load(f"sections.papers.{module}"), "CASES", few)
+        monkeypatch.setattr(load(f"papers.{module}"), "CASES", few)
     for section in ("ocas-curves", "ocas-peers"):
         monkeypatch.setitem(CASES, section, 2)
     peers = ["--peer", "scikit-learn", "--peer", "SGDClassifier"]
@@ -102,7 +102,7 @@ def test_figures_of_the_ocas_paper(load, tmp_path: Path, capsys, monkeypatch) ->
 
 
 def test_figures_of_the_svm_perf_paper(load, tmp_path: Path, capsys, monkeypatch) -> None:
-    perf = load("sections.papers.perf")
+    perf = load("papers.perf")
     monkeypatch.setattr(perf, "DATA", ("a9a", "w8a"))
     monkeypatch.setattr(perf, "EPSILONS", (0.1, 0.01, 1e-3))
     monkeypatch.setattr(perf, "WEIGHTS", (1e1, 1e2, 1e3, 1e4))
@@ -131,9 +131,9 @@ def test_figures_of_the_svm_perf_paper(load, tmp_path: Path, capsys, monkeypatch
 
 def test_model_selection_by_hand(load, monkeypatch) -> None:
     """The C of the best validation area is taken, times are added, a budget cuts the grid."""
-    selection, datasets = load("sections.papers.selection"), load("datasets")
+    selection, datasets = load("papers.selection"), load("datasets")
     data = datasets.Source(rows=250, generated=True).load("w8a")
-    split = load("selection").folds(data)[0]
+    split = load("measures.selection").folds(data)[0]
     rng = np.random.default_rng(5)
     good = rng.normal(size=data.X.shape[1])
     rule = np.asarray(split.train.X.T @ split.train.y).ravel()
@@ -179,7 +179,7 @@ def engine_case() -> dict:
 
 
 def test_a_peer_that_was_stopped_counts_with_its_longest_run(load) -> None:
-    objective = load("sections.engine.objective")
+    objective = load("engine.objective")
     case = engine_case()
     # With two threads the peer of two threads is best; with one, the stopped one may have been.
     assert objective.ratio_of(case, 2) == pytest.approx(2.5)
@@ -192,7 +192,7 @@ def test_a_peer_that_was_stopped_counts_with_its_longest_run(load) -> None:
 
 
 def test_passes_between(load) -> None:
-    objective, solvers = load("sections.engine.objective"), load("solvers")
+    objective, solvers = load("engine.objective"), load("solvers")
 
     def done(passes: int, value: float) -> object:
         effort = solvers.Effort(tol=1e-12, max_iter=passes)

@@ -28,7 +28,7 @@ def problem_of(load, name: str = "a9a", rows: int = 300, C: float = 0.1, bias: s
 
 @pytest.mark.parametrize("name", ["snapml", pytest.param("skglm", marks=pytest.mark.slow)])
 def test_optional_peers_reach_our_optimum(load, name: str) -> None:
-    solvers, peers = load("solvers"), load("engine_solvers").PEERS
+    solvers, peers = load("solvers"), load("peers").PEERS
     peer = peers[name]()
     if peer.missing() is not None:
         pytest.skip(peer.missing())
@@ -44,10 +44,10 @@ def test_optional_peers_reach_our_optimum(load, name: str) -> None:
 def test_a_missing_peer_says_how_to_get_it(load, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("snapml", "skglm", "dlib"):
         monkeypatch.setitem(sys.modules, name, None)  # import fails
-        assert f"pip install {name}" in load("engine_solvers").PEERS[name]().missing()
+        assert f"pip install {name}" in load("peers").PEERS[name]().missing()
     monkeypatch.setenv("PATH", "")
     for name in ("SVM-light", "SVM-perf"):
-        assert "is not on the PATH" in load("engine_solvers").PEERS[name]().missing()
+        assert "is not on the PATH" in load("peers").PEERS[name]().missing()
 
 
 def pairs_of(w: np.ndarray) -> list[SimpleNamespace]:
@@ -57,7 +57,7 @@ def pairs_of(w: np.ndarray) -> list[SimpleNamespace]:
 
 def test_dlib_itself_reaches_our_optimum(load) -> None:
     pytest.importorskip("dlib")
-    solvers, measured = load("solvers"), load("measure_solvers")
+    solvers, measured = load("solvers"), load("measures.solvers")
     data = load("datasets").Source(rows=200, generated=True).load("mq2008")
     for problem, ours, peer in (
         (
@@ -131,14 +131,14 @@ def pretend(folder: Path, program: str, answer: Path, extra: str = "") -> None:
 @pytest.mark.skipif(os.name != "posix", reason="the stand-ins are shell scripts")
 @pytest.mark.parametrize("name", ["SVM-light", "SVM-perf", "SVM-rank"])
 def test_programs_on_the_path(load, tmp_path: Path, monkeypatch, name: str) -> None:
-    solvers, programs, measured = load("solvers"), load("programs"), load("measure_solvers")
+    solvers, programs, measured = load("solvers"), load("programs"), load("measures.solvers")
     if name == "SVM-rank":
         data = load("datasets").Source(rows=200, generated=True).load("mq2008")
         problem, peer = measured.MeasureProblem(data, 10.0, "ranking"), programs.SvmRank()
         ours, effort = measured.MeasureCutplane(), solvers.Effort(tol=1e-3)
     else:
         problem, effort = problem_of(load), solvers.Effort(tol=1e-3)
-        peer = load("engine_solvers").PEERS[name]()
+        peer = load("peers").PEERS[name]()
         ours = solvers.Cutplane("ocas")
     prepared = ours.prepare(problem)
     trained = ours.train(problem, prepared, effort)
@@ -202,18 +202,18 @@ def test_a_file_of_the_user(load, tmp_path: Path, capsys) -> None:
     with pytest.raises(ValueError, match=r"three\.svm has 3 different labels"):
         datasets.own_file(tmp_path / "three.svm")
     with pytest.raises(SystemExit):
-        load("engine").main(["--section", "file", "--file", str(tmp_path / "none.svm")])
+        load("engine").SUITE.main(["--section", "file", "--file", str(tmp_path / "none.svm")])
     assert "there is no file" in capsys.readouterr().err
 
 
 def test_the_section_of_a_file(load, tmp_path: Path, monkeypatch, capsys) -> None:
-    peers = load("engine_solvers").PEERS
+    peers = load("peers").PEERS
     for name in [n for n in peers if n != "scikit-learn"]:
         monkeypatch.delitem(peers, name)
     data = load("datasets").Source(rows=200, generated=True).load("a9a")
     dump_svmlight(data.X, data.y, tmp_path / "mine.svm.gz")
     arguments = ["--section", "file", "--file", str(tmp_path / "mine.svm.gz"), "--quick"]
-    status = load("engine").main([*arguments, "--out", str(tmp_path / "out")])
+    status = load("engine").SUITE.main([*arguments, "--out", str(tmp_path / "out")])
     assert status == 0, capsys.readouterr().err
     text = (tmp_path / "out" / "file.json").read_text("utf-8")
     assert '"data": "mine"' in text and str(tmp_path) not in text

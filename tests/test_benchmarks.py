@@ -17,7 +17,7 @@ import scipy.sparse
 ROOT = Path(__file__).resolve().parents[1]
 
 pytestmark = pytest.mark.skipif(
-    not (ROOT / "benchmarks" / "foundation.py").is_file(), reason="no benchmarks folder here"
+    not (ROOT / "benchmarks" / "runner.py").is_file(), reason="no benchmarks folder here"
 )
 
 
@@ -29,7 +29,7 @@ def tiny_data(datasets: ModuleType, y: list, X: list) -> object:
 def test_iterations_and_objectives_on_generated_data(load, tmp_path: Path, capsys) -> None:
     arguments = ["--section", "iterations", "--section", "objectives", "--generated"]
     arguments += ["--rows", "150", "--tight-seconds", "0.2", "--cpa-seconds", "0.2"]
-    status = load("foundation").main([*arguments, "--out", str(tmp_path)])
+    status = load("foundation").SUITE.main([*arguments, "--out", str(tmp_path)])
     assert status == 0, capsys.readouterr().err
     for section, cases in (("iterations", 7), ("objectives", 25)):
         text = (tmp_path / f"{section}.json").read_text("utf-8")
@@ -65,7 +65,7 @@ def test_missing_data_are_skipped_and_said(load, tmp_path: Path, capsys) -> None
     empty.mkdir()
     out = tmp_path / "out"
     arguments = ["--section", "position", "--quick", "--data", str(empty), "--out", str(out)]
-    assert load("foundation").main(arguments) == 0
+    assert load("foundation").SUITE.main(arguments) == 0
     text = capsys.readouterr().out
     assert "skipped: covtype: covtype/covtype.npz is not in the data folder" in text
     content = json.loads((out / "position.json").read_text("utf-8"))
@@ -177,13 +177,13 @@ def test_repeated_rows_and_generated_sets(load) -> None:
 
 
 def test_engine_sections_on_generated_data(load, tmp_path: Path, capsys, monkeypatch) -> None:
-    monkeypatch.delitem(load("engine_solvers").PEERS, "skglm")  # compiles for ten seconds
+    monkeypatch.delitem(load("peers").PEERS, "skglm")  # compiles for ten seconds
     arguments = ["--generated", "--rows", "200", "--repeats", "1", "--out", str(tmp_path)]
     arguments += ["--tight-seconds", "2.0", "--peer-seconds", "0.05"]
-    monkeypatch.setattr(load("sections.engine.products"), "SECONDS", 0.0)
+    monkeypatch.setattr(load("engine.products"), "SECONDS", 0.0)
     for section in ("a9a", "aclimdb", "products", "summary"):
         arguments += ["--section", section]
-    status = load("engine").main(arguments)
+    status = load("engine").SUITE.main(arguments)
     assert status == 0, capsys.readouterr().err
     for section, cases in (("a9a", 3), ("aclimdb", 4), ("summary", 2)):
         text = (tmp_path / f"{section}.json").read_text("utf-8")
@@ -208,7 +208,7 @@ def test_engine_sections_on_generated_data(load, tmp_path: Path, capsys, monkeyp
 
 
 def test_engine_growth_is_measured_on_a_linear_rule(load) -> None:
-    growth = load("sections.engine.growth")
+    growth = load("engine.growth")
     X, y = growth.generate(500)
     assert X.shape == (500, growth.FEATURES) and X.has_sorted_indices
     assert np.all(np.diff(X.indptr) == growth.PER_ROW)
@@ -221,7 +221,7 @@ def test_engine_growth_is_measured_on_a_linear_rule(load) -> None:
 def test_measure_sections_on_generated_data(load, tmp_path: Path, capsys) -> None:
     arguments = ["--section", "all", "--generated", "--rows", "150", "--repeats", "1"]
     arguments += ["--tight-seconds", "0.1", "--cpa-seconds", "0.1", "--peer-seconds", "0.1"]
-    status = load("measures").main([*arguments, "--out", str(tmp_path)])
+    status = load("measures").SUITE.main([*arguments, "--out", str(tmp_path)])
     assert status == 0, capsys.readouterr().err
     counts = {"iterations": 22, "quality": 18, "growth": 10, "perf-table": 9, "speed": 6}
     for section, cases in counts.items():
@@ -291,7 +291,7 @@ def test_measure_risks_over_all_labellings(load) -> None:
 
 
 def test_measure_objectives_are_those_of_the_certificates(load) -> None:
-    measured, solvers, datasets = load("measure_solvers"), load("solvers"), load("datasets")
+    measured, solvers, datasets = load("measures.solvers"), load("solvers"), load("datasets")
     source = datasets.Source(rows=150, generated=True)
     for loss, name in (("f1", "w8a"), ("recall_at_k", "w8a"), ("ranking", "mq2008")):
         problem = measured.MeasureProblem(source.load(name), 100.0, loss)
@@ -301,7 +301,7 @@ def test_measure_objectives_are_those_of_the_certificates(load) -> None:
 
 
 def test_solvers_of_pairs_agree(load, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured, solvers, datasets = load("measure_solvers"), load("solvers"), load("datasets")
+    measured, solvers, datasets = load("measures.solvers"), load("solvers"), load("datasets")
     data = datasets.Source(rows=120, generated=True).load("mq2008")
     problem = measured.MeasureProblem(data, 10.0, "ranking")
     ours = solvers.run(measured.MeasureCutplane(), problem, solvers.Effort(tol=1e-6))
@@ -348,7 +348,7 @@ def test_positional_kmers(load) -> None:
 
 
 def test_splits_keep_rows_apart_and_samples_keep_queries_whole(load) -> None:
-    selection, datasets = load("selection"), load("datasets")
+    selection, datasets = load("measures.selection"), load("datasets")
     data = datasets.Source(rows=103, generated=True).load("celegans")
     numbered = datasets.DataSet("rows", data.X, np.arange(103.0), "generated")
     for contiguous in (False, True):
@@ -391,7 +391,7 @@ def test_kernel_sections_on_generated_data(load, tmp_path: Path, capsys) -> None
     counts = {"optimum": 20, "svmlight": 4, "warm": 2}
     for section in counts:
         arguments += ["--section", section]
-    status = load("kernels").main(arguments)
+    status = load("kernels").SUITE.main(arguments)
     assert status == 0, capsys.readouterr().err
     for section, cases in counts.items():
         text = (tmp_path / f"{section}.json").read_text("utf-8")
@@ -415,7 +415,7 @@ def test_other_kernel_sections_on_generated_data(load, tmp_path: Path, capsys) -
     counts = {"parts": 2, "speed": 5, "small": 40, "memory": 2}
     for section in counts:
         arguments += ["--section", section]
-    status = load("kernels").main([*arguments, "--peer", "scikit-learn"])
+    status = load("kernels").SUITE.main([*arguments, "--peer", "scikit-learn"])
     assert status == 0, capsys.readouterr().err
     for section, cases in counts.items():
         content = json.loads((tmp_path / f"{section}.json").read_text("utf-8"))
@@ -426,7 +426,7 @@ def test_other_kernel_sections_on_generated_data(load, tmp_path: Path, capsys) -
 
 
 def test_kernel_objective_by_hand(load) -> None:
-    solvers, datasets = load("kernel_solvers"), load("datasets")
+    solvers, datasets = load("kernels.solvers"), load("datasets")
     data = tiny_data(datasets, [1.0, -1.0, 1.0], [[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
     beta = np.array([0.5, -0.75, 0.25])
     problem = solvers.KernelProblem(data, 0.75, 0.1, factors=(1.0, 2.0))
@@ -440,7 +440,7 @@ def test_kernel_objective_by_hand(load) -> None:
 
 
 def test_a_peer_whose_time_is_up(load) -> None:
-    solvers, datasets = load("kernel_solvers"), load("datasets")
+    solvers, datasets = load("kernels.solvers"), load("datasets")
     source = datasets.Source(rows=200, generated=True)
     problem = solvers.KernelProblem(solvers.sample(source, "checkers", 200), 1.0, 1.0)
     entry = solvers.race_peer("scikit-learn", source, problem, 1e-3, 1e-6)
@@ -460,7 +460,7 @@ def test_sections_of_kernels_and_chains_on_generated_data(
     arguments = ["--generated", "--rows", "300", "--out", str(tmp_path)]
     for section in sections:
         arguments += ["--section", section]
-    assert load(suite).main(arguments) == 0
+    assert load(suite).SUITE.main(arguments) == 0
     for section in sections:
         content = json.loads((tmp_path / f"{section}.json").read_text("utf-8"))
         assert content["complete"] and content["cases"] and not content["failed"]
@@ -471,7 +471,7 @@ def test_sections_of_kernels_and_chains_on_generated_data(
 
 
 def test_letters_go_on_where_they_ended(load, tmp_path: Path, monkeypatch, capsys) -> None:
-    letters = load("sections.chains.letters")
+    letters = load("chains.letters")
     arguments = ["--generated", "--rows", "300", "--out", str(tmp_path), "--section", "letters"]
     cases, fit = letters.CASES, letters._fit
     monkeypatch.setattr(letters, "CASES", cases[:3])
@@ -485,14 +485,14 @@ def test_letters_go_on_where_they_ended(load, tmp_path: Path, monkeypatch, capsy
 
     monkeypatch.setattr(letters, "_fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        load("chains").main(arguments)
+        load("chains").SUITE.main(arguments)
     file = tmp_path / "letters.json"
     before = json.loads(file.read_text("utf-8"))
     assert len(before["cases"]) == 1 and not before["complete"]
     assert len(before["partial"][cases[1].what]) == 1
     # What was measured is kept, to the fold.
     fitted.clear()
-    assert load("chains").main([*arguments, "--resume"]) == 0
+    assert load("chains").SUITE.main([*arguments, "--resume"]) == 0
     after = json.loads(file.read_text("utf-8"))
     assert fitted == [cases[1].what, cases[2].what, cases[2].what]
     assert [case["what"] for case in after["cases"]] == [case.what for case in cases[:3]]
@@ -501,13 +501,13 @@ def test_letters_go_on_where_they_ended(load, tmp_path: Path, monkeypatch, capsy
     assert after["cases"][0]["measured"]["commit"] == before["machine"]["commit"]
     assert after["cases"][1]["runs"][0] == before["partial"][cases[1].what][0]
     with pytest.raises(SystemExit):
-        load("chains").main([*arguments, "--resume", "--tight-seconds", "7"])
+        load("chains").SUITE.main([*arguments, "--resume", "--tight-seconds", "7"])
     assert "other settings: tight_seconds" in capsys.readouterr().err
 
 
 def test_chunks_by_hand(load) -> None:
     tags = np.array(["B-NP", "I-NP", "O", "I-VP", "B-NP", "B-NP", "I-PP"])
-    found = load("chain_data").chunks(tags, np.array([4, 3]))
+    found = load("chains.data").chunks(tags, np.array([4, 3]))
     assert found == {
         (0, 0, 2, "NP"),
         (0, 3, 4, "VP"),
@@ -520,10 +520,10 @@ def test_chunks_by_hand(load) -> None:
 def test_files_on_generated_data(load, tmp_path: Path, monkeypatch, capsys) -> None:
     """Reading and training on disk, at a size that takes seconds."""
     monkeypatch.setenv("CUTPLANE_BENCH_CACHE", str(tmp_path))
-    monkeypatch.setattr(load("sections.files.reader"), "QUICK", 50_000)
+    monkeypatch.setattr(load("files.reader"), "QUICK", 50_000)
     out = tmp_path / "out"
     arguments = ["--section", "reader", "--section", "out-of-core", "--generated"]
-    status = load("files").main([*arguments, "--rows", "300", "--out", str(out)])
+    status = load("files").SUITE.main([*arguments, "--rows", "300", "--out", str(out)])
     assert status == 0, capsys.readouterr().err
     content = json.loads((out / "out-of-core.json").read_text("utf-8"))
     (case,) = content["cases"]

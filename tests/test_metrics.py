@@ -129,7 +129,7 @@ def test_swapped_pairs_pair_by_pair(seed, weighted, average):
     want = wrong.sum() / comparable.sum() if average == "pairs" else np.mean(wrong / comparable)
     options = {"qid": qid, "average": average, "sample_weight": weights if weighted else None}
     assert metrics.swapped_pairs(truth, scores, **options) == pytest.approx(want)
-    assert metrics.kendall_tau(truth, scores, **options) == pytest.approx(1.0 - 2.0 * want)
+    assert metrics.somers_d(truth, scores, **options) == pytest.approx(1.0 - 2.0 * want)
 
 
 @given(SEEDS)
@@ -148,10 +148,10 @@ def test_tau_is_kendalls_without_ties_and_somers_with_them(seed):
     rng = np.random.default_rng(seed)
     truth, scores = rng.permutation(15), rng.permutation(15).astype(float)
     want = stats.kendalltau(truth, scores).statistic
-    assert metrics.kendall_tau(truth, scores) == pytest.approx(want)
+    assert metrics.somers_d(truth, scores) == pytest.approx(want)
     truth, scores, _ = draw(seed, rows=20)
     want = stats.somersd(truth, scores).statistic
-    assert metrics.kendall_tau(truth, scores) == pytest.approx(want)
+    assert metrics.somers_d(truth, scores) == pytest.approx(want)
 
 
 def test_real_targets_and_many_pairs():
@@ -160,7 +160,7 @@ def test_real_targets_and_many_pairs():
     truth = rng.normal(size=100_000)
     scores = truth + rng.normal(size=100_000)
     want = stats.kendalltau(truth, scores).statistic
-    assert metrics.kendall_tau(truth, scores) == pytest.approx(want, abs=1e-12)
+    assert metrics.somers_d(truth, scores) == pytest.approx(want, abs=1e-12)
 
 
 # -- retrieval ----------------------------------------------------------------
@@ -330,7 +330,7 @@ GOOD = {"y_true": [0, 1, 1], "y_score": [0.1, 0.2, 0.3]}
         ("swapped_pairs", {"sample_weight": [1, -1, 1]}, "sample_weight must not be negative"),
         ("swapped_pairs", {"sample_weight": [0, 1, 1]}, "no two rows of positive weight"),
         ("swapped_pairs", {"sample_weight": [1]}, "sample_weight has 1 rows"),
-        ("kendall_tau", {"y_true": [1, 1, 1]}, "no comparable pair"),
+        ("somers_d", {"y_true": [1, 1, 1]}, "no comparable pair"),
         ("precision_at_k", {"k": 4}, "k must be an integer ≥ 1 and ≤ 3, the number of rows"),
         ("precision_at_k", {"k": 1, "y_true": [0, 1, 2]}, "the classes 0 and 1, or −1 and 1"),
         ("recall_at_k", {"k": 1, "y_true": [0, 0, 0]}, "y_true has no positive row"),

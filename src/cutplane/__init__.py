@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .data.convert import convert_dataset
-    from .data.dataset import Dataset, open_dataset
-    from .data.dataset_write import write_dataset
-    from .data.row_files import RowFiles
+    from .data.dataset import Dataset, open_dataset, write_dataset
+    from .data.partitions import RowFiles
+    from .data.rows import Rows
     from .data.svmlight import dump_svmlight, iter_svmlight, load_svmlight
     from .estimators import (
         SVC,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         LinearSVC,
         LinearSVCCV,
         LinearSVCPath,
+        LinearSVR,
         MeasureSVC,
         OneClassSVM,
         OrdinalSVC,
@@ -47,6 +48,7 @@ _WHERE = {
     "LinearSVC": ".estimators",
     "LinearSVCCV": ".estimators",
     "LinearSVCPath": ".estimators",
+    "LinearSVR": ".estimators",
     "linear_svc_path": ".estimators",
     "MeasureSVC": ".estimators",
     "OrdinalSVC": ".estimators",
@@ -60,7 +62,8 @@ _WHERE = {
     "Checkpoint": ".estimators",
     "ClusterError": ".exec.cluster",
     "DaskCluster": ".estimators",
-    "RowFiles": ".data.row_files",
+    "RowFiles": ".data.partitions",
+    "Rows": ".data.rows",
     "StructuredSVM": ".estimators",
     "Certificate": ".result",
     "Iteration": ".result",
@@ -69,7 +72,7 @@ _WHERE = {
     "Dataset": ".data.dataset",
     "convert_dataset": ".data.convert",
     "open_dataset": ".data.dataset",
-    "write_dataset": ".data.dataset_write",
+    "write_dataset": ".data.dataset",
     "dump_svmlight": ".data.svmlight",
     "iter_svmlight": ".data.svmlight",
     "load_svmlight": ".data.svmlight",
@@ -93,11 +96,13 @@ __all__ = [
     "LinearSVC",
     "LinearSVCCV",
     "LinearSVCPath",
+    "LinearSVR",
     "MeasureSVC",
     "OneClassSVM",
     "OrdinalSVC",
     "RankSVM",
     "RowFiles",
+    "Rows",
     "SampledCutSVC",
     "SolveResult",
     "Status",

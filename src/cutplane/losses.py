@@ -20,22 +20,25 @@ What a loss must have, with ℓ' any subgradient:
     slope(z)            ℓ'(z)
     conjugate(u)        ℓ*(u), for u in the domain
     dual_step(u, z, h)  argmin over v of ℓ*(v) − z·v + ½h(v − u)², h > 0
-    domain              the least and the largest u with a finite ℓ*
+    domain              the least and the largest u with a finite ℓ*; 0 is between them
 
 and what it may have:
 
-    curvature(z)        ℓ''(z), for smooth losses; None where ℓ has kinks
-    conjugate_curvature ℓ*''(u) where it is the same for all u inside the domain; None elsewhere
-    conjugate_slope(u)  ℓ*'(u) and
-    conjugate_bend(u)   ℓ*''(u) inside the domain; None where ℓ* has kinks there
     regression          True if z = s − y
+    curvature(z)        ℓ''(z), for smooth losses that have one wherever they are not 0
+    conjugate_curvature ℓ*''(u), if it is the same for all u inside the domain
+    conjugate_kinks     where inside the domain ℓ*' jumps
+    conjugate_slope(u)  ℓ*'(u), if also it jumps nowhere and the domain ends above
     transcendental      True if a pass is dominated by exponentials or logarithms
-    of_margin(m)        ℓ in terms of m = max(0, 1 − z), also for arrays, if ℓ depends on that alone
+    of_margin(m)        ℓ in terms of m = max(0, 1 − z), if ℓ depends on that alone
     reach               sup of −z·ℓ'(z), which bounds |w|² for Pegasos; None if there is none
 
 ``dual_step`` is the step of coordinate descent on one row (h = C_i·|x_i|²), and also the slope of
-the smoothed loss max_u u·z − ℓ*(u) − ½h(u − shift)² that Newton's method works on. A loss that is
-smooth is its own smoothed loss: ``smoothed_slope`` and ``smoothed_bend`` are ℓ' and ℓ'' then.
+the smoothed loss max_u u·z − ℓ*(u) − ½h(u − shift)² that Newton's method works on. A loss with a
+``curvature`` is its own smoothed loss: ``smoothed_slope`` and ``smoothed_bend`` are ℓ' and ℓ''
+then. Losses that are linear far out, such as Huber's, better have none: rows there would say
+nothing of how far to go. With a ``conjugate_curvature`` descent takes conjugate gradients; with a
+``conjugate_slope`` Newton's method goes over to interior points where it is slow.
 """
 
 from __future__ import annotations
@@ -46,6 +49,9 @@ from typing import Any
 
 from numba.extending import overload, register_jitable
 
+# Rounding errors of a few operations, relative to the result.
+FEW_ROUNDINGS = 8 * 2.0**-53
+
 
 class Loss:
     """What a loss may leave out; the module says what these mean."""
@@ -53,8 +59,8 @@ class Loss:
     domain: tuple[float, float]
     curvature: Any = None
     conjugate_slope: Any = None
-    conjugate_bend: Any = None
     conjugate_curvature: float | None = None
+    conjugate_kinks: tuple[float, ...] = ()
     of_margin: Any = None
     regression = False
     transcendental = False
@@ -82,9 +88,6 @@ class Hinge(Loss, namedtuple("Hinge", ())):
 
     def conjugate_slope(self, u):
         return 1.0
-
-    def conjugate_bend(self, u):
-        return 0.0
 
     def dual_step(self, u, z, h):
         return min(max(u + (z - 1.0) / h, -1.0), 0.0)
@@ -115,9 +118,6 @@ class SquaredHinge(Loss, namedtuple("SquaredHinge", ())):
 
     def conjugate_slope(self, u):
         return 1.0 + 0.5 * u
-
-    def conjugate_bend(self, u):
-        return 0.5
 
     def dual_step(self, u, z, h):
         return min((h * u + z - 1.0) / (h + 0.5), 0.0)
@@ -151,12 +151,6 @@ class Logistic(Loss, namedtuple("Logistic", ())):
     def conjugate(self, u):
         return _entropy(-u) + _entropy(1.0 + u)
 
-    def conjugate_slope(self, u):
-        return math.log((1.0 + u) / -u)
-
-    def conjugate_bend(self, u):
-        return 1.0 / (-u * (1.0 + u))
-
     def dual_step(self, u, z, h):
         # v = ℓ'(t) where g(t) = t − z + h(ℓ'(t) − u) is zero. Newton's steps, guarded by a bracket.
         low = z + h * u
@@ -178,11 +172,162 @@ class Logistic(Loss, namedtuple("Logistic", ())):
         return -e / (1.0 + e) if t > 0.0 else -1.0 / (1.0 + e)
 
 
+class HuberisedHinge(Loss, namedtuple("HuberisedHinge", ("delta",), defaults=(0.5,))):
+    """The hinge with a parabola of width δ in place of its kink."""
+
+    domain = (-1.0, 0.0)
+    reach = 1.0
+
+    @property
+    def conjugate_curvature(self):
+        return self.delta
+
+    def value(self, z):
+        m = max(0.0, 1.0 - z)
+        return m - 0.5 * self.delta if m > self.delta else 0.5 * m * m / self.delta
+
+    def of_margin(self, m):
+        return m - 0.5 * self.delta if m > self.delta else 0.5 * m * m / self.delta
+
+    def slope(self, z):
+        return -min(max(0.0, 1.0 - z) / self.delta, 1.0)
+
+    def conjugate(self, u):
+        return u + 0.5 * self.delta * u * u
+
+    def conjugate_slope(self, u):
+        return 1.0 + self.delta * u
+
+    def dual_step(self, u, z, h):
+        return min(max((h * u + z - 1.0) / (h + self.delta), -1.0), 0.0)
+
+
+@register_jitable
+def _shrunk(t: float, by: float) -> float:
+    """t, nearer to 0."""
+    return math.copysign(max(abs(t) - by, 0.0), t)
+
+
+class EpsilonInsensitive(Loss, namedtuple("EpsilonInsensitive", ("epsilon",), defaults=(0.1,))):
+    """max(0, |z| − ε): deviations up to ε cost nothing."""
+
+    regression = True
+    domain = (-1.0, 1.0)
+    conjugate_curvature = 0.0
+
+    @property
+    def conjugate_kinks(self):
+        return (0.0,) if self.epsilon > 0.0 else ()
+
+    def value(self, z):
+        return max(0.0, abs(z) - self.epsilon)
+
+    def slope(self, z):
+        return math.copysign(1.0, z) if abs(z) > self.epsilon else 0.0
+
+    def conjugate(self, u):
+        return self.epsilon * abs(u)
+
+    def dual_step(self, u, z, h):
+        return min(max(_shrunk(u + z / h, self.epsilon / h), -1.0), 1.0)
+
+
+class SquaredEpsilonInsensitive(
+    Loss, namedtuple("SquaredEpsilonInsensitive", ("epsilon",), defaults=(0.1,))
+):
+    """max(0, |z| − ε)²."""
+
+    regression = True
+    domain = (-math.inf, math.inf)
+    conjugate_curvature = 0.5
+
+    @property
+    def conjugate_kinks(self):
+        return (0.0,) if self.epsilon > 0.0 else ()
+
+    def value(self, z):
+        beyond = max(0.0, abs(z) - self.epsilon)
+        return beyond * beyond
+
+    def slope(self, z):
+        return 2.0 * _shrunk(z, self.epsilon)
+
+    def curvature(self, z):
+        return 2.0 if abs(z) > self.epsilon else 0.0
+
+    def conjugate(self, u):
+        return self.epsilon * abs(u) + 0.25 * u * u
+
+    def dual_step(self, u, z, h):
+        return _shrunk(h * u + z, self.epsilon) / (h + 0.5)
+
+
+class Quantile(Loss, namedtuple("Quantile", ("quantile",), defaults=(0.5,))):
+    """max(−τ·z, (1 − τ)·z), the pinball loss, whose best constant is the τ-quantile."""
+
+    regression = True
+    conjugate_curvature = 0.0
+
+    @property
+    def domain(self):
+        return -self.quantile, 1.0 - self.quantile
+
+    def value(self, z):
+        return max(-self.quantile * z, (1.0 - self.quantile) * z)
+
+    def slope(self, z):
+        above = 1.0 - self.quantile if z > 0.0 else 0.0
+        return -self.quantile if z < 0.0 else above
+
+    def conjugate(self, u):
+        return 0.0
+
+    def conjugate_slope(self, u):
+        return 0.0
+
+    def dual_step(self, u, z, h):
+        return min(max(u + z / h, -self.quantile), 1.0 - self.quantile)
+
+
+class Huber(Loss, namedtuple("Huber", ("delta",), defaults=(1.0,))):
+    """½z² where |z| ≤ δ, and δ(|z| − ½δ) beyond."""
+
+    regression = True
+    conjugate_curvature = 1.0
+
+    @property
+    def domain(self):
+        return -self.delta, self.delta
+
+    def value(self, z):
+        inside = min(abs(z), self.delta)
+        return inside * (abs(z) - 0.5 * inside)
+
+    def slope(self, z):
+        return min(max(z, -self.delta), self.delta)
+
+    def conjugate(self, u):
+        return 0.5 * u * u
+
+    def conjugate_slope(self, u):
+        return u
+
+    def dual_step(self, u, z, h):
+        return min(max((h * u + z) / (h + 1.0), -self.delta), self.delta)
+
+
 LOSSES: dict[str, Any] = {
     "hinge": Hinge,
     "squared_hinge": SquaredHinge,
     "logistic": Logistic,
+    "huberised_hinge": HuberisedHinge,
+    "epsilon_insensitive": EpsilonInsensitive,
+    "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
+    "quantile": Quantile,
+    "huber": Huber,
 }
+# The names for labels of two classes; the others are for regression.
+CLASSIFICATION = tuple(name for name, loss in LOSSES.items() if not loss.regression)
 
 
 # -- how compiled loops call a loss -------------------------------------------------------
@@ -213,9 +358,14 @@ def conjugate_slope(self, u):
     return self.conjugate_slope(u)
 
 
-def conjugate_bend(self, u):
-    """ℓ*''(u)."""
-    return self.conjugate_bend(u)
+def domain(self):
+    """The ends of the domain of ℓ*."""
+    return self.domain
+
+
+def of_margin(self, m):
+    """ℓ where max(0, 1 − z) is m."""
+    return self.of_margin(m)
 
 
 def dual_step(self, u, z, h):
@@ -231,9 +381,23 @@ def smoothed_slope(loss, shift, z, h):
 def smoothed_bend(loss, shift, z, h, u):
     """The derivative of the smoothed slope u at z: 0 where a bound of the domain holds u."""
     if loss.curvature is None:
-        step = 1e-3 * h  # u moves by that part of 1, or not at all
+        low, high = loss.domain
+        step = 1e-3 * (high - low) * h  # u moves by that part of the domain, or not at all
         return (loss.dual_step(shift, z + step, h) - u) / step
     return loss.curvature(z)
+
+
+def highest(loss, z, low, error):
+    """At least ℓ at z + low, off by ``error`` at most, whatever rounding does here.
+
+    Near 0 z has all its digits for regression, and so has 1 − z near 1, so that ``low`` counts.
+    """
+    if loss.of_margin is not None:
+        m = (1.0 - z) - low
+        return loss.of_margin(max(0.0, m + (error + FEW_ROUNDINGS * abs(m))))
+    z = z + low
+    error = error + FEW_ROUNDINGS * abs(z)
+    return max(loss.value(z - error), loss.value(z + error))  # of a convex function
 
 
 def argument(loss, s, y):
@@ -271,9 +435,15 @@ def _conjugate_slope(self, u):
     return self.instance_class.conjugate_slope
 
 
-@overload(conjugate_bend)
-def _conjugate_bend(self, u):
-    return self.instance_class.conjugate_bend
+@overload(domain)
+def _domain(self):
+    ends = self.instance_class.domain
+    return ends.fget if isinstance(ends, property) else lambda self: ends
+
+
+@overload(of_margin)
+def _of_margin(self, m):
+    return self.instance_class.of_margin
 
 
 @overload(dual_step)
@@ -293,14 +463,34 @@ def _smoothed_bend(loss, shift, z, h, u):
     if loss.instance_class.curvature is None:
 
         def bend(loss, shift, z, h, u):
-            step = 1e-3 * h
+            low, high = domain(loss)
+            step = 1e-3 * (high - low) * h
             return (dual_step(loss, shift, z + step, h) - u) / step
 
         return bend
     return lambda loss, shift, z, h, u: curvature(loss, z)
 
 
-@overload(argument)
+@overload(highest)
+def _highest(loss, z, low, error):
+    if loss.instance_class.of_margin is not None:
+
+        def of_margins(loss, z, low, error):
+            m = (1.0 - z) - low
+            return of_margin(loss, max(0.0, m + (error + FEW_ROUNDINGS * abs(m))))
+
+        return of_margins
+
+    def of_ends(loss, z, low, error):
+        z = z + low
+        error = error + FEW_ROUNDINGS * abs(z)
+        return max(value(loss, z - error), value(loss, z + error))
+
+    return of_ends
+
+
+# In just this order wherever it is called: two loops must find a row on the same side of a kink.
+@overload(argument, jit_options={"fastmath": False})
 def _argument(loss, s, y):
     if loss.instance_class.regression:
         return lambda loss, s, y: s - y

@@ -18,30 +18,21 @@ of the tied rows, so that it depends on the scores, not on the order of the rows
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ._checks import check_choice, query_codes
-from ._metrics import (
-    check_classes,
-    check_columns,
-    check_k,
-    check_weights,
-    count_positive,
-    expected_hits,
-    row_gains,
-    tied_means,
-)
 
 __all__ = [
-    "kendall_tau",
     "ndcg_score",
     "ndcg_scorer",
     "prbep",
     "precision_at_k",
     "recall_at_k",
+    "somers_d",
     "swapped_pairs",
     "swapped_pairs_scorer",
 ]
@@ -99,10 +90,10 @@ def ndcg_score(
     >>> ndcg_score(relevance, scores, qid=query, k=1)
     0.5
     """
-    truth, scores = check_columns(y_true, y_score)
+    truth, scores = _check_columns(y_true, y_score)
     query = query_codes(qid, len(truth))
-    first = len(truth) if k is None else check_k(k)
-    gain = row_gains(truth, check_choice("gains", gains, ("exponential", "linear")))
+    first = len(truth) if k is None else _check_k(k)
+    gain = _row_gains(truth, check_choice("gains", gains, ("exponential", "linear")))
     check_choice("ties", ties, ("average", "worst"))
     if empty not in (0, 1, "skip"):
         raise ValueError(f"empty must be 0, 1 or 'skip', got {empty!r}")
@@ -110,7 +101,7 @@ def ndcg_score(
     order = np.lexsort((gain, -scores, query))  # of tied rows the best come last
     placed, query_placed = gain[order], query[order]
     if ties == "average":
-        placed = tied_means(placed, query_placed, scores[order])
+        placed = _tied_means(placed, query_placed, scores[order])
     sizes = np.bincount(query)
     position = np.arange(len(truth)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     discount = np.where(position < first, 1.0 / np.log2(2.0 + position), 0.0)
@@ -166,10 +157,10 @@ def swapped_pairs(
     """
     from .risks.pairs import pair_statistics  # loads numba
 
-    truth, scores = check_columns(y_true, y_score)
+    truth, scores = _check_columns(y_true, y_score)
     query = query_codes(qid, len(truth))
     check_choice("average", average, ("pairs", "queries"))
-    weights = None if sample_weight is None else check_weights(sample_weight, len(truth))
+    weights = None if sample_weight is None else _check_weights(sample_weight, len(truth))
     pairs = pair_statistics(truth, scores, query, weights)
     wrong = np.clip(pairs.swapped + 0.5 * pairs.tied, 0.0, pairs.comparable)  # weights round
     comparable, counted = pairs.comparable, pairs.comparable > 0
@@ -182,7 +173,7 @@ def swapped_pairs(
     return float(np.mean(wrong[counted] / comparable[counted]))
 
 
-def kendall_tau(
+def somers_d(
     y_true: ArrayLike,
     y_score: ArrayLike,
     *,
@@ -190,12 +181,11 @@ def kendall_tau(
     average: str = "pairs",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Kendall's τ over the comparable pairs: (#in order − #swapped) / #comparable.
+    """Somers' D of the scores given the targets: (#in order − #swapped) / #comparable pairs.
 
-    Pairs of equal targets are left out, pairs of equal scores count in the
-    denominator only: 1 − 2·:func:`swapped_pairs`, or Somers' D of the scores given
-    the targets. Without ties it is Kendall's τ. Goodman and Kruskal's γ leaves tied
-    scores out; τ-b divides by √(comparable · pairs of different scores).
+    Pairs of equal targets are left out, pairs of equal scores count in the denominator only:
+    1 − 2·:func:`swapped_pairs`. Without ties it is Kendall's τ. Goodman and Kruskal's γ leaves
+    tied scores out; τ-b divides by √(comparable · pairs of different scores).
 
     Parameters
     ----------
@@ -204,13 +194,13 @@ def kendall_tau(
 
     Returns
     -------
-    tau : float
+    d : float
         In [−1, 1], 1 is best.
 
     Examples
     --------
-    >>> from cutplane.metrics import kendall_tau
-    >>> kendall_tau([1, 2, 3, 4], [0.1, 0.3, 0.2, 0.4])
+    >>> from cutplane.metrics import somers_d
+    >>> somers_d([1, 2, 3, 4], [0.1, 0.3, 0.2, 0.4])
     0.666666...
     """
     swapped = swapped_pairs(y_true, y_score, qid=qid, average=average, sample_weight=sample_weight)
@@ -245,8 +235,8 @@ def precision_at_k(y_true: ArrayLike, y_score: ArrayLike, k: int) -> float:
     >>> precision_at_k([1, 0, 1, 0], [0.9, 0.8, 0.3, 0.1], k=2)
     0.5
     """
-    positive, scores = check_classes(y_true, y_score)
-    return expected_hits(positive, scores, k) / k
+    positive, scores = _check_classes(y_true, y_score)
+    return _expected_hits(positive, scores, k) / k
 
 
 def recall_at_k(y_true: ArrayLike, y_score: ArrayLike, k: int) -> float:
@@ -268,8 +258,8 @@ def recall_at_k(y_true: ArrayLike, y_score: ArrayLike, k: int) -> float:
     >>> recall_at_k([1, 0, 1, 0], [0.9, 0.8, 0.3, 0.1], k=3)
     1.0
     """
-    positive, scores = check_classes(y_true, y_score)
-    return expected_hits(positive, scores, k) / count_positive(positive)
+    positive, scores = _check_classes(y_true, y_score)
+    return _expected_hits(positive, scores, k) / _count_positive(positive)
 
 
 def prbep(y_true: ArrayLike, y_score: ArrayLike) -> float:
@@ -293,9 +283,9 @@ def prbep(y_true: ArrayLike, y_score: ArrayLike) -> float:
     >>> prbep([1, 0, 1, 0], [0.9, 0.8, 0.3, 0.1])
     0.5
     """
-    positive, scores = check_classes(y_true, y_score)
-    count = count_positive(positive)
-    return expected_hits(positive, scores, count) / count
+    positive, scores = _check_classes(y_true, y_score)
+    count = _count_positive(positive)
+    return _expected_hits(positive, scores, count) / count
 
 
 # -- scorers ------------------------------------------------------------------
@@ -398,3 +388,99 @@ def _by_query(
             "qid in params, or make the scorer with qid=False to take all rows as one query"
         )
     return metric(y_true, y_score, qid=qid, **options)
+
+
+# -- checks, gains and ties ---------------------------------------------------
+
+
+def _check_column(name: str, values: Any) -> np.ndarray:
+    """Finite numbers in one dimension."""
+    try:
+        column = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from error
+    if column.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, got shape {column.shape}")
+    if not np.all(np.isfinite(column)):
+        row = int(np.argmin(np.isfinite(column)))
+        raise ValueError(f"{name} must be finite, got {column[row]} in row {row}")
+    return column
+
+
+def _check_columns(y_true: Any, y_score: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Targets and scores of the same rows."""
+    truth, scores = _check_column("y_true", y_true), _check_column("y_score", y_score)
+    _same_length("y_score", scores, len(truth))
+    if not len(truth):
+        raise ValueError("y_true is empty")
+    return truth, scores
+
+
+def _same_length(name: str, column: np.ndarray, rows: int) -> None:
+    if len(column) != rows:
+        raise ValueError(f"{name} has {len(column)} rows, y_true has {rows}")
+
+
+def _check_classes(y_true: Any, y_score: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows are positive, and the scores."""
+    truth, scores = _check_columns(y_true, y_score)
+    found = set(np.unique(truth).tolist())
+    if not (found <= {0.0, 1.0} or found <= {-1.0, 1.0}):
+        raise ValueError("y_true must hold the classes 0 and 1, or −1 and 1, and no others")
+    return truth == 1.0, scores
+
+
+def _count_positive(positive: np.ndarray) -> int:
+    """Number of positive rows, at least one."""
+    count = int(np.count_nonzero(positive))
+    if not count:
+        raise ValueError("y_true has no positive row")
+    return count
+
+
+def _check_weights(sample_weight: Any, rows: int) -> np.ndarray:
+    """Weights ≥ 0."""
+    weights = _check_column("sample_weight", sample_weight)
+    _same_length("sample_weight", weights, rows)
+    if np.any(weights < 0.0):
+        raise ValueError("sample_weight must not be negative")
+    return weights
+
+
+def _check_k(k: Any, most: float = np.inf) -> int:
+    """A number of positions."""
+    if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= int(k) <= most:
+        bound = "" if most == np.inf else f" and ≤ {most}, the number of rows"
+        raise ValueError(f"k must be an integer ≥ 1{bound}, got {k!r}")
+    return int(k)
+
+
+def _row_gains(truth: np.ndarray, gains: str) -> np.ndarray:
+    """What a row adds to the DCG at position 1."""
+    if truth.min() < 0.0:
+        raise ValueError(f"y_true must not be negative, got {truth.min():g}")
+    if gains == "linear":
+        return truth
+    if truth.max() > 1000.0:  # 2^y ends at 1024, their sum before
+        raise ValueError(
+            f"y_true up to {truth.max():g} is too large for gains='exponential'; use 'linear'"
+        )
+    return np.exp2(truth) - 1.0
+
+
+def _tied_means(gain: np.ndarray, query: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Sorted rows: the mean gain of the rows of the same query and score."""
+    new = np.ones(len(gain), dtype=bool)
+    new[1:] = (query[1:] != query[:-1]) | (scores[1:] != scores[:-1])
+    first = np.flatnonzero(new)
+    sizes = np.diff(first, append=len(gain))
+    return np.repeat(np.add.reduceat(gain, first) / sizes, sizes)
+
+
+def _expected_hits(positive: np.ndarray, scores: np.ndarray, k: Any) -> float:
+    """Expected number of positive rows among the k of largest score."""
+    k = _check_k(k, len(scores))
+    last = np.partition(scores, len(scores) - k)[len(scores) - k]
+    above, tied = scores > last, scores == last
+    missing = k - np.count_nonzero(above)
+    return float(np.count_nonzero(positive & above) + missing * np.mean(positive[tied]))

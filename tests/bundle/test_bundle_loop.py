@@ -60,8 +60,10 @@ def smooth_optimum(problem, C):
 
 
 def other_solver(problem, C):
-    """(w, bias) by libsvm, liblinear or scikit-learn's Newton method, where one has the risk."""
+    """(w, bias) by libsvm, liblinear, scikit-learn's Newton method or cvxpy."""
     name, free = problem.case.name, problem.free_bias
+    if problem.case.regression:
+        return problem.minimiser(C)
     if name not in OTHERS or (name == "squared_hinge" and free):
         return smooth_optimum(problem, C)
     X, y, weights = problem.X, problem.labels, problem.weights

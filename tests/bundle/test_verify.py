@@ -8,10 +8,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cutplane.cli.fitting import describe_certificate
+from sklearn.exceptions import ConvergenceWarning
 
+from cutplane import LinearSVC, load_model, save_model
 from cutplane.bundle import AdaptivePosition, BundleSolver, FixedPosition, StopRule
 from cutplane.bundle import solver as base
 from cutplane.data import as_blocks
+from cutplane.dual import DualCertificate
+from cutplane.dual.records import certificate_of
 from cutplane.exec import SerialExecutor
 from cutplane.oracles import LinearOracle, WholeSurface
 from cutplane.result import Status
@@ -173,6 +178,58 @@ def test_a_second_interrupt_ends_the_proof(make, problem, monkeypatch, times):
     else:
         with pytest.raises(KeyboardInterrupt):
             solver.run()
+
+
+@pytest.fixture(params=[np.nan, np.inf], ids=str)
+def no_proof(request, monkeypatch):
+    """No objective can be proved: what comes out is not finite."""
+    prove = LinearOracle.prove
+
+    def broken(self, *arguments):
+        return dataclasses.replace(prove(self, *arguments), risk=request.param)
+
+    monkeypatch.setattr(LinearOracle, "prove", broken)
+
+
+def assert_withheld(result):
+    certificate = result.certificate
+    assert result.status is Status.NUMERICALLY_LIMITED
+    assert (certificate.primal, certificate.dual) == (np.inf, -np.inf)
+    assert (certificate.kind, certificate.gap, certificate.relative_gap) == (
+        "withheld",
+        np.inf,
+        np.inf,
+    )
+    assert np.all(np.isfinite(result.w)) and np.isfinite(result.bias)
+
+
+def test_what_is_not_finite_is_no_certificate(make, problem, no_proof):
+    assert_withheld(make(problem.oracle(), 5.0, StopRule(relative=1e-3)).run())
+
+
+@pytest.mark.parametrize("solver", ["auto", "ocas", "dcd", "sgd"])
+def test_a_model_without_a_certificate(no_proof, tmp_path, solver):
+    """The user is told, and the model predicts, is stored and is described."""
+    generator = rng()
+    X = generator.normal(size=(40, 3))
+    y = X[:, 0] + 0.3 * generator.normal(size=40) > 0
+    model = LinearSVC(solver=solver, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="from the optimum is not known"):
+        model.fit(X, y)
+    assert_withheld(model.result_)
+    assert np.mean(model.predict(X) == y) > 0.8
+    save_model(model, tmp_path / "m")
+    assert load_model(tmp_path / "m").certificate_ == model.certificate_
+    said = describe_certificate(model.certificate_)
+    assert said.startswith("objective not known, without a certificate")
+
+
+@pytest.mark.parametrize("primal, dual", [(np.nan, 0.0), (1.0, np.nan), (np.inf, 0.0)])
+def test_kernel_machines_keep_what_is_finite(primal, dual):
+    found = certificate_of(primal, dual, "exact")
+    known = primal if np.isfinite(primal) else np.inf
+    assert found == DualCertificate(known, -np.inf, "withheld")
+    assert found.gap == found.relative_gap == np.inf
 
 
 def test_what_is_proved_costs_one_pass(problem, monkeypatch):

@@ -491,7 +491,8 @@ def _svc_objectives(case: Case, C: float | None = None) -> list[Objective]:
         taken = (case.y == positive) | (case.y == negative) | (negative < 0)
         y = np.where(case.y == positive, 1.0, -1.0)
         cost = case.parameters["C"] * case.weights * taken
-        found.append(objectives.signed_rows(space, y, cost, "hinge", np.inf))
+        own = objectives.Kernel(space.values * np.outer(taken, taken), space.work)
+        found.append(objectives.signed_rows(own, y, cost, "hinge", np.inf))
     return found
 
 
@@ -804,7 +805,7 @@ def _fit_path(case: Case) -> Any:
 
 
 def _results(model: Any) -> list[Any]:
-    return model.result_ if isinstance(model.result_, list) else [model.result_]
+    return model.results_
 
 
 def _scores(case: Case, model: Any) -> Any:

@@ -7,17 +7,13 @@ import threading
 
 import pytest
 
-from cutplane.cli.common import (
-    CommandError,
-    output_folder,
-    positive_number,
-    replacing,
-    seed_number,
-)
+from cutplane.cli.errors import CommandError
+from cutplane.cli.outputs import output_file, output_folder
+from cutplane.cli.parser import positive_number, seed_number
 
 
-def test_replacing_writes_a_new_file(tmp_path):
-    with replacing(tmp_path / "a.bin") as file:
+def test_output_writes_a_new_file(tmp_path):
+    with output_file(tmp_path / "a.bin") as file:
         file.write(b"new")
         assert not (tmp_path / "a.bin").exists()  # not before it is complete
     assert (tmp_path / "a.bin").read_bytes() == b"new"
@@ -27,7 +23,7 @@ def test_replacing_writes_a_new_file(tmp_path):
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, error):
     (tmp_path / "a.bin").write_bytes(b"old")
-    with pytest.raises(error), replacing(tmp_path / "a.bin") as file:
+    with pytest.raises(error), output_file(tmp_path / "a.bin") as file:
         file.write(b"half of the n")
         raise error
     assert (tmp_path / "a.bin").read_bytes() == b"old"
@@ -47,7 +43,7 @@ def test_readers_never_see_a_part(tmp_path):
     reader = threading.Thread(target=read)
     reader.start()
     for k in range(1, 20):
-        with replacing(path) as file:
+        with output_file(path) as file:
             for _ in range(10):
                 file.write(bytes(10_000 * (1 + k % 2)))
     done.set()
@@ -57,7 +53,7 @@ def test_readers_never_see_a_part(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 def test_files_have_the_usual_permissions(tmp_path):
-    with replacing(tmp_path / "ours"):
+    with output_file(tmp_path / "ours"):
         pass
     (tmp_path / "usual").touch()
     assert stat.S_IMODE((tmp_path / "ours").stat().st_mode) == stat.S_IMODE(

@@ -74,7 +74,7 @@ def test_ctrl_c_keeps_the_best_model(tmp_path):
     assert time.monotonic() - sent < 20.0  # most of it until the process has its turn
     assert "the solver was interrupted at a gap of" in err
     model = cutplane.load_model(tmp_path / "model")
-    assert model.result_.status is cutplane.Status.INTERRUPTED
+    assert model.results_[0].status is cutplane.Status.INTERRUPTED
     assert cutplane.models.describe(state)["n_iter"] >= 1  # the checkpoint is whole
 
 
@@ -179,6 +179,19 @@ def test_reader_flags(tmp_path):
         run("train", "--quiet", "--zero-based", "--sort", tmp_path / "d.svm", tmp_path / "m") == 0
     )
     assert cutplane.load_model(tmp_path / "m").n_features_in_ == 3
+
+
+def test_an_input_that_fails_is_not_blamed_on_the_output(files, model, tmp_path, capsys):
+    missing, out = tmp_path / "none.svm", tmp_path / "out"
+    for words in (["predict", missing, model, out], ["convert", missing, out]):
+        assert run(*words) == 1
+        assert (
+            capsys.readouterr().err
+            == f"cutplane {words[0]}: {missing}: No such file or directory\n"
+        )
+    (tmp_path / "nan").write_text("1\nnan\n" * 60)
+    assert run("evaluate", files.binary, "--predictions", tmp_path / "nan") == 1
+    assert "nan:2:1: 'nan' is not a prediction" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", [b"", b"not a model", b"\x80\x04\x95pickle", b"\x89CUT\r\n"])

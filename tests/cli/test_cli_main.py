@@ -38,7 +38,7 @@ def test_help_teaches_with_examples_that_parse(capsys):
     assert len(examples) >= 30
     for example in examples:
         if "--help" not in example:
-            make_parser().parse_args(example)
+            make_parser(example).parse_args(example)
 
 
 def test_no_command_shows_the_help_and_is_wrong_usage(capsys):

@@ -173,7 +173,7 @@ def test_train_without_a_reader(files, tmp_path, where, code, message):
     ended = shell(f'cutplane train "{files.binary}" m {where}', tmp_path)
     assert ended.returncode == code
     assert ended.stderr.startswith(message) and ended.stderr.count("\n") == bool(message)
-    assert cutplane.load_model(tmp_path / "m").result_.status is cutplane.Status.CONVERGED
+    assert cutplane.load_model(tmp_path / "m").results_[0].status is cutplane.Status.CONVERGED
 
 
 def test_other_products_without_a_reader(files, tmp_path):

@@ -270,7 +270,7 @@ def test_the_time_of_all_classes(tmp_path, capsys):
     assert run("train", tmp_path / "d.npz", tmp_path / "m") == 0
     line = capsys.readouterr().out.splitlines()[-1]
     assert line.startswith("certificate worst of 7 problems: ")
-    seconds = cutplane.load_model(tmp_path / "m").result_
+    seconds = cutplane.load_model(tmp_path / "m").results_
     total = sum(result.timings["total"] for result in seconds)
     number, unit = line.split("all 7 problems took ")[1].split()
     told = float(number) / (1000 if unit == "ms" else 1)

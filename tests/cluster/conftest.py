@@ -16,6 +16,6 @@ def faults():
     """The module of the benchmarks, which are not installed."""
     sys.path.insert(0, str(ROOT))
     try:
-        yield importlib.import_module("benchmarks.cluster_faults")
+        yield importlib.import_module("benchmarks.cluster.fault_runs")
     finally:
         sys.path.remove(str(ROOT))

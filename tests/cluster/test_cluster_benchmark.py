@@ -13,7 +13,7 @@ pytest.importorskip("distributed")
 ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.skipif(
-    not (ROOT / "benchmarks" / "cluster.py").is_file(), reason="no benchmarks folder here"
+    not (ROOT / "benchmarks" / "runner.py").is_file(), reason="no benchmarks folder here"
 )
 
 
@@ -57,10 +57,10 @@ def test_constants_of_work_are_found_again(load):
 @pytest.mark.slow
 def test_speed_on_generated_data(load, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("CUTPLANE_BENCH_CACHE", str(tmp_path))
-    speed = load("sections.cluster.speed")
+    speed = load("cluster.speed")
     monkeypatch.setattr(speed, "CASES", speed.CASES[2:3])
     arguments = ["--section", "speed", "--generated", "--rows", "300", "--out", str(tmp_path)]
-    assert load("cluster").main([*arguments, "--repeats", "1"]) == 0, capsys.readouterr().err
+    assert load("cluster").SUITE.main([*arguments, "--repeats", "1"]) == 0, capsys.readouterr().err
     text = (tmp_path / "speed.json").read_text("utf-8")
     assert str(tmp_path) not in text and str(ROOT) not in text
     (case,) = json.loads(text)["cases"]

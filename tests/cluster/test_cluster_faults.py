@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HANGS = 90.0  # seconds of a run after which it will never end
 TIMES = 20
 
-if not (ROOT / "benchmarks" / "cluster_faults.py").is_file():
+if not (ROOT / "benchmarks" / "cluster" / "fault_runs.py").is_file():
     pytest.skip("no benchmarks folder here", allow_module_level=True)
 if not hasattr(os, "fork"):
     pytest.skip("processes are forked and killed", allow_module_level=True)
@@ -72,7 +72,7 @@ def command(folder, name, *, times=TIMES, seconds=HANGS):
     What it says goes to files: a run that hangs ends itself without its scheduler and workers,
     which would hold a pipe open for ever, and whatever was said there would be lost.
     """
-    words = [sys.executable, "-m", "benchmarks.cluster_faults", name]
+    words = [sys.executable, "-m", "benchmarks.cluster.fault_runs", name]
     words += ["--times", str(times), "--seconds", str(seconds)]
     records, messages = folder / "records", folder / "messages"
     with records.open("w") as out, messages.open("w") as err:
@@ -105,4 +105,4 @@ def test_a_run_that_hangs_tells_what_happened(tmp_path):
         command(tmp_path, "none", times=1, seconds=0.01)  # which is no time to fit anything
     assert "ended with 1" in str(raised.value)
     assert "Timeout (0:00:00.01" in str(raised.value)  # with a traceback of every thread
-    assert "cluster_faults.py" in str(raised.value)
+    assert "fault_runs.py" in str(raised.value)

@@ -14,7 +14,7 @@ pytest.importorskip("distributed")
 ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.skipif(
-    not (ROOT / "benchmarks" / "cluster_hosts.py").is_file(), reason="no benchmarks folder here"
+    not (ROOT / "benchmarks" / "cluster" / "hosts.py").is_file(), reason="no benchmarks folder here"
 )
 
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 def test_a_host_is_cut_off(options):
     """Without the right to make namespaces, both are on loopback addresses."""
     answer = subprocess.run(
-        [sys.executable, "-m", "benchmarks.cluster_hosts", *options],
+        [sys.executable, "-m", "benchmarks.cluster.hosts", *options],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -24,7 +24,7 @@ distributed = pytest.importorskip("distributed")
 
 ROOT = Path(__file__).resolve().parents[2]
 
-if not (ROOT / "benchmarks" / "cluster_faults.py").is_file():
+if not (ROOT / "benchmarks" / "cluster" / "fault_runs.py").is_file():
     pytest.skip("no benchmarks folder here", allow_module_level=True)
 if not hasattr(os, "fork"):
     pytest.skip("processes are forked and killed", allow_module_level=True)
@@ -253,7 +253,7 @@ def test_an_interrupt_in_the_middle_of_a_round(faults, problem, spoilt):
     with interrupt_after(1.5):
         model, _, _, opened = fit(faults, problem, spoilt)
     assert time.monotonic() - begin < 3.0 + 4.0  # the order under way, and the proof
-    assert model.result_.status is Status.INTERRUPTED and model.n_iter_ >= 1
+    assert model.results_[0].status is Status.INTERRUPTED and model.n_iter_ >= 1
     rows = open_dataset(problem.folder)
     signs = np.where(rows.y == model.classes_[1], 1.0, -1.0)
     losses = np.maximum(0.0, 1.0 - signs * model.decision_function(rows)).sum()

@@ -89,7 +89,12 @@ class Case:
         return {"qid": data.qid} if self.by_query else {}
 
     def fit(self, data: Data, X: Any = None, **parameters: Any) -> Any:
-        """A new model, fitted; to other rows of features if given."""
+        """A new model, fitted; to other rows of features if given.
+
+        C is that of the mean risk: the estimators take it per row.
+        """
+        if "C" in parameters:
+            parameters["C"] /= mass(self.y(data), None, self.extra(data).get("qid"))
         model = self.make(**parameters)
         return model.fit(data.X if X is None else X, self.y(data), **self.extra(data))
 
@@ -226,29 +231,39 @@ def measure_loss(model: MeasureSVC, X, truth) -> float:
 # -- objectives -----------------------------------------------------------------------
 
 
+def mass(y, weights=None, qid=None) -> float:
+    """The sum of the weights, without queries that have no pair: C multiplies a mean risk by it."""
+    weights = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
+    if qid is None:
+        return float(weights.sum())
+    y, qid = np.asarray(y), np.asarray(qid)
+    of_query = [(qid == q) & (weights > 0.0) for q in np.unique(qid)]
+    return float(sum(weights[rows].sum() for rows in of_query if len(np.unique(y[rows])) > 1))
+
+
 def objective(model, X, y, qid=None, weights=None) -> float:
-    """½|w|² + C·risk of a fitted model, by hand from what it has stored."""
-    w = model.coef_[0]
+    """½|w|² + C·m·risk of a fitted model, by hand from what it has stored."""
+    w, C = model.coef_[0], model.C * mass(y, weights, qid)
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     scores, norm = X @ w, 0.5 * float(w @ w)
     if isinstance(model, RankSVM):
-        return norm + model.C * all_pairs(y, qid, weights, model.weighting).risk(scores)
+        return norm + C * all_pairs(y, qid, weights, model.weighting).risk(scores)
     if isinstance(model, OrdinalSVC):
         ranks = np.searchsorted(model.classes_, y)
-        return norm + model.C * all_pairs(ranks, None, weights).risk(scores)
+        return norm + C * all_pairs(ranks, None, weights).risk(scores)
     truth = (y == model.classes_[1]).astype(int)
     if model.measure == "roc_auc":
-        return norm + model.C * all_pairs(truth, None, weights).risk(scores)
+        return norm + C * all_pairs(truth, None, weights).risk(scores)
     if model.measure in ("f1", "error_rate"):
         scores = scores + model.intercept_[0]
         scaling = model.intercept_scaling or (1.0 if model.measure == "f1" else np.inf)
         norm += 0.5 * (model.intercept_[0] / scaling) ** 2
     if model.measure == "error_rate":
         losses = np.maximum(0.0, 1.0 - np.where(truth == 1, 1.0, -1.0) * scores)
-        return norm + model.C * float(np.average(losses, weights=weights))
+        return norm + C * float(np.average(losses, weights=weights))
     if weights is not None:
         scores, truth = (np.repeat(array, np.asarray(weights, int)) for array in (scores, truth))
-    return norm + model.C * measure_risk(model.measure, scores, truth, getattr(model, "k_", None))
+    return norm + C * measure_risk(model.measure, scores, truth, getattr(model, "k_", None))
 
 
 def assert_certified(model, X, y, qid=None, weights=None, *, known=None, rounding=ROUNDING) -> None:
@@ -256,23 +271,23 @@ def assert_certified(model, X, y, qid=None, weights=None, *, known=None, roundin
 
     Its primal is the objective of ``coef_``; its dual lies below every known objective; its
     gap is within the tolerance if the fit is said to have converged; and the one in units
-    of the measure is the same divided by C.
+    of the measure is the same divided by C·m.
     """
-    proof = model.certificate_
+    proof, C = model.certificate_, model.C * mass(y, weights, qid)
     value = objective(model, X, y, qid, weights)
     assert np.isfinite([proof.primal, proof.dual]).all()
     assert proof.kind == "exact"
     # A violation near 0 is the difference of two numbers near 1: C times its rounding counts.
-    np.testing.assert_allclose(proof.primal, value, rtol=rounding, atol=1e-14 * model.C)
+    np.testing.assert_allclose(proof.primal, value, rtol=rounding, atol=1e-14 * C)
     assert 0.0 <= proof.dual <= proof.primal
     assert proof.gap == proof.primal - proof.dual
-    if model.result_.status is Status.CONVERGED:
-        scale = {"relative": proof.primal, "absolute": 1.0, "epsilon": model.C}
+    if model.results_[0].status is Status.CONVERGED:
+        scale = {"relative": proof.primal, "absolute": 1.0, "epsilon": C}
         assert proof.gap <= model.tol * scale[model.stopping] * (1.0 + rounding)
     if known is not None:
         assert proof.dual <= known * (1.0 + rounding)
-    assert model.risk_certificate_.primal == proof.primal / model.C
-    assert model.risk_certificate_.dual == proof.dual / model.C
+    assert model.risk_certificate_.primal == proof.primal / C
+    assert model.risk_certificate_.dual == proof.dual / C
     assert model.risk_certificate_.kind == proof.kind
 
 

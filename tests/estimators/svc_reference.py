@@ -88,11 +88,11 @@ def signs_of(y, positive) -> np.ndarray:
 
 def certificates(model: LinearSVC) -> list:
     """One per problem, also where there is only one."""
-    return model.certificate_ if isinstance(model.certificate_, list) else [model.certificate_]
+    return model.certificates_
 
 
 def results(model: LinearSVC) -> list:
-    return model.result_ if isinstance(model.result_, list) else [model.result_]
+    return model.results_
 
 
 def assert_certified(model, X, y, weights=None, references=None, rounding=ROUNDING) -> None:

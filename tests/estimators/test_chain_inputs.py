@@ -202,7 +202,7 @@ def test_a_callback_can_stop_it(data):
         return len(seen) == 3
 
     model = ChainTagger(1000.0, tol=1e-9, callback=callback).fit(*data)
-    assert model.result_.status is Status.STOPPED
+    assert model.results_[0].status is Status.STOPPED
     assert model.n_iter_ == 3
     assert seen[0].problem == "chain"
 
@@ -214,6 +214,6 @@ def test_ctrl_c_keeps_the_best_model(data):
 
     with pytest.warns(UserWarning, match="interrupted"):
         model = ChainTagger(1000.0, tol=1e-9, callback=callback).fit(*data)
-    assert model.result_.status is Status.INTERRUPTED
+    assert model.results_[0].status is Status.INTERRUPTED
     assert model.certificate_.gap < np.inf
     assert len(model.predict(data[0])) == len(data[0])

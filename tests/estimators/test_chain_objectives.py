@@ -37,7 +37,7 @@ def test_the_optimum_of_the_enumerated_problem(solver, loss, boundaries, C):
     assert optimum <= certificate.primal * (1 + 1e-8)
     # The model is the point that the certificate is about.
     assert every.objective(model._flat(), C) == pytest.approx(certificate.primal, rel=1e-10)
-    assert every.objective(model.result_.w, C) == pytest.approx(certificate.primal, rel=1e-10)
+    assert every.objective(model.results_[0].w, C) == pytest.approx(certificate.primal, rel=1e-10)
 
 
 @pytest.mark.parametrize("loss", ["hamming", "zero_one"])
@@ -134,7 +134,7 @@ def test_solvers_and_layouts_agree():
 
 
 def bits(model) -> tuple:
-    trace = tuple((r.primal, r.dual, r.trial, r.step) for r in model.result_.trace)
+    trace = tuple((r.primal, r.dual, r.trial, r.step) for r in model.results_[0].trace)
     return model.coef_.tobytes(), model.transitions_.tobytes(), model.begin_.tobytes(), trace
 
 

@@ -90,7 +90,7 @@ class Interrupt:
 
 
 def results(model) -> list:
-    return model.result_ if isinstance(model.result_, list) else [model.result_]
+    return model.results_
 
 
 def quiet(model, *data, **options):
@@ -144,7 +144,7 @@ def test_writing_at_every_iteration_changes_nothing(tmp_path):
     told = describe(tmp_path / "c")
     assert told["kind"] == "checkpoint" and told["estimator"] == "LinearSVC"
     assert told["n_iter"] == whole.n_iter_ - 1 and told["parameters"]["tol"] == "1e-06"
-    assert told["certificate"]["primal"] == whole.result_.trace[-2].primal
+    assert told["certificate"]["primal"] == whole.results_[0].trace[-2].primal
     assert told["sizes"]["w"] == [12] and told["solved"] == 0
 
 
@@ -188,7 +188,7 @@ def test_another_rule_with_several_problems(tmp_path):
 
 def test_problems_that_are_solved_are_not_solved_again(tmp_path):
     path = tmp_path / "c"
-    first = LinearSVC(solver="ocas", tol=1e-5).fit(X, three).result_[0].n_iter
+    first = LinearSVC(solver="ocas", tol=1e-5).fit(X, three).results_[0].n_iter
     stop = Interrupt(first + 3)
     stopped = quiet(LinearSVC(solver="ocas", tol=1e-5, checkpoint=path, callback=stop), X, three)
     assert describe(path)["solved"] == 1

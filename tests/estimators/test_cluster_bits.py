@@ -9,7 +9,15 @@ import pytest
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from cutplane import LinearSVC, MeasureSVC, OrdinalSVC, RankSVM, open_dataset, write_dataset
+from cutplane import (
+    LinearSVC,
+    LinearSVR,
+    MeasureSVC,
+    OrdinalSVC,
+    RankSVM,
+    open_dataset,
+    write_dataset,
+)
 from cutplane.data import as_blocks
 
 distributed = pytest.importorskip("distributed")
@@ -23,6 +31,10 @@ CASES = {
     "squared_hinge": LinearSVC(loss="squared_hinge", max_iter=6),
     "logistic": LinearSVC(loss="logistic"),
     "logistic, no bias": LinearSVC(loss="logistic", fit_intercept=False, max_iter=6),
+    "quantile": LinearSVR(loss="quantile", quantile=0.3, max_iter=6),
+    "squared ε-insensitive": LinearSVR(
+        loss="squared_epsilon_insensitive", epsilon=0.1, fit_intercept=False, max_iter=6
+    ),
     "three classes": LinearSVC(class_weight="balanced", max_iter=6),
     "crammer_singer": LinearSVC(multi_class="crammer_singer", max_iter=6),
     "roc_auc": MeasureSVC("roc_auc"),
@@ -64,7 +76,7 @@ def outcome(model, *data):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(*data)
-    results = model.result_ if isinstance(model.result_, list) else [model.result_]
+    results = model.results_
     return (
         [(r.certificate, r.n_iter, r.status) for r in results],
         model.coef_.tobytes(),
@@ -81,7 +93,7 @@ def serial(folders):
     def find(case):
         if case not in known:
             dataset = open_dataset(folders[3 if case in THREE else 2])
-            known[case] = outcome(with_solver(case, executor=1), dataset.rows(), dataset.y)
+            known[case] = outcome(with_solver(case, n_jobs=1), dataset.rows(), dataset.y)
         return known[case]
 
     return find
@@ -123,5 +135,5 @@ def test_rounds_per_iteration(client, folders):
         for count in (4, 12):
             model = with_solver(case, executor=client, max_iter=count, tol=1e-9)
             outcome(model, dataset)
-            rounds[count] = model.result_.timings["rounds"]
+            rounds[count] = model.results_[0].timings["rounds"]
         assert rounds[12] - rounds[4] <= 8.0 * most, case

@@ -53,7 +53,7 @@ def same(model, other):
     assert model.certificate_ == other.certificate_
     for name in ("coef_", "transitions_", "begin_", "finish_"):
         np.testing.assert_array_equal(getattr(model, name), getattr(other, name))
-    trace, others = model.result_.trace, other.result_.trace
+    trace, others = model.results_[0].trace, other.results_[0].trace
     facts = ("primal", "dual", "trial", "step")
     assert [[getattr(i, name) for name in facts] for i in trace] == [
         [getattr(i, name) for name in facts] for i in others
@@ -80,10 +80,10 @@ def close_worker(cluster):
 def test_the_same_bits_as_here(client, data, settings):
     settings = {**SETTINGS, **settings}
     here = ChainTagger(n_jobs=1, **settings).fit(*data)
-    same(ChainTagger(executor=2, **settings).fit(*data), here)
+    same(ChainTagger(n_jobs=2, **settings).fit(*data), here)
     there = ChainTagger(executor=client, **settings).fit(*data)
     same(there, here)
-    timings = there.result_.timings
+    timings = there.results_[0].timings
     assert timings["losses"] == 0
     assert timings["rounds"] <= (3.0 if there.solver == "cpa" else 10.0) * there.n_iter_ + 5.0
 
@@ -137,7 +137,7 @@ def test_lost_workers_change_no_bit(data, here, numbers):
 
         model = ChainTagger(executor=client, callback=watch, **SETTINGS).fit(*data)
     assert all(loss.done for loss in losses)
-    assert model.result_.timings["losses"] >= 1
+    assert model.results_[0].timings["losses"] >= 1
     same(model, here)
 
 

@@ -107,7 +107,7 @@ def here(data):
 def same(model, other):
     assert model.certificate_ == other.certificate_
     np.testing.assert_array_equal(model.coef_, other.coef_)
-    trace, others = model.result_.trace, other.result_.trace
+    trace, others = model.results_[0].trace, other.results_[0].trace
     assert [(i.primal, i.dual) for i in trace] == [(i.primal, i.dual) for i in others]
 
 
@@ -117,7 +117,7 @@ def same(model, other):
 def test_the_same_bits_as_here(client, data, here):
     model = StructuredSVM(Matching(), executor=client, **SETTINGS).fit(*data)
     same(model, here)
-    timings = model.result_.timings
+    timings = model.results_[0].timings
     assert timings["rounds"] > model.n_iter_ and timings["losses"] == 0
     assert model.certificate_.relative_gap <= 1e-5
     address = DaskCluster(client.scheduler.address)
@@ -130,7 +130,7 @@ def test_cuts_from_kept_outputs(client, data, here, monkeypatch, sent):
     monkeypatch.setattr("cutplane.structured.chunks.SENT_NUMBERS", sent)
     model = StructuredSVM(Matching(), executor=client, **SETTINGS).fit(*data)
     same(model, here)
-    rounds = model.result_.timings["rounds"]
+    rounds = model.results_[0].timings["rounds"]
     if sent == 1 << 20:
         assert rounds <= model.n_iter_ + 4
     else:
@@ -174,7 +174,7 @@ def test_lost_workers_change_no_bit(data, here, numbers):
 
         model = StructuredSVM(Matching(), executor=client, callback=watch, **SETTINGS).fit(*data)
     assert all(loss.done for loss in losses)
-    assert model.result_.timings["losses"] >= 1
+    assert model.results_[0].timings["losses"] >= 1
     same(model, here)
 
 
@@ -248,7 +248,7 @@ def test_a_module_that_workers_lack(client, data):
 def test_executors_that_are_none(data):
     with pytest.raises(ValueError, match="executor must be None"):
         StructuredSVM(Matching(), executor="tcp://nowhere:1").fit(*data)
-    model = StructuredSVM(Matching(), executor=2, **SETTINGS)
+    model = StructuredSVM(Matching(), n_jobs=2, **SETTINGS)
     assert model._processes() == 2
     nobody = DaskCluster("tcp://127.0.0.1:1")
     for kernel in ("rbf", "pairs"):

@@ -90,7 +90,7 @@ def test_samples_of_sequences_come_close():
     exact = tagger(method="exact").fit(X, y, lengths=lengths)
     model = tagger(sample_size=80).fit(X, y, lengths=lengths)
     assert model.certificate_.kind == "estimated"
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     found = objective(model, X, y, lengths)
     assert exact.certificate_.dual <= found <= 1.1 * exact.certificate_.primal
     assert model.certificate_.primal == pytest.approx(found, rel=0.15)
@@ -106,7 +106,7 @@ def test_samples_of_examples_come_close(kernel):
     X, Y = matchings(1, sizes=(3, 2) * 15)
     model = matcher(kernel, sample_size=15, passes=2).fit(X, Y)
     assert model.certificate_.kind == "estimated"
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     assert 0.0 < model.sampling_bound(0.5) < model.sampling_bound(0.99)
     # What it is worth, over all outputs of all examples.
     features, feature = explicit(X), Matching().joint_feature
@@ -128,7 +128,7 @@ def test_samples_of_examples_come_close(kernel):
 def test_the_end_is_passes_in_a_row():
     X, y, lengths = corners(sequences=400)
     model = tagger(sample_size=60, passes=3).fit(X, y, lengths=lengths)
-    trace = model.result_.trace
+    trace = model.results_[0].trace
     passed = [record.trial - record.dual <= 1e-2 * record.trial for record in trace]
     assert all(passed[-3:])
     assert not any(all(passed[k : k + 3]) for k in range(len(passed) - 3))
@@ -209,7 +209,7 @@ def test_callbacks_get_a_model_and_stop_it():
 
     model = tagger(sample_size=30, callback=callback).fit(X, y, lengths=lengths)
     assert seen == [1, 2, 3, 4]
-    assert model.result_.status is Status.STOPPED
+    assert model.results_[0].status is Status.STOPPED
     assert len(model.predict([X[:3]])[0]) == 3
 
 

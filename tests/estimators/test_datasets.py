@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import cutplane.data.blocks
-import cutplane.data.mapped
+import cutplane.data.dataset.read
 import cutplane.exec.executors
 from cutplane import (
     LinearSVC,
@@ -29,8 +29,8 @@ def small_blocks(monkeypatch):
     """Many blocks, windows and partial sums on few rows."""
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS", 400)
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS_PER_WEIGHT", 1)
-    monkeypatch.setattr(cutplane.data.block_sum, "PARTIAL_NUMBERS", 1)
-    monkeypatch.setattr(cutplane.data.mapped, "WINDOW", 8000)
+    monkeypatch.setattr(cutplane.data.sums, "PARTIAL_NUMBERS", 1)
+    monkeypatch.setattr(cutplane.data.dataset.read, "WINDOW", 8000)
     monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1)
 
 
@@ -146,7 +146,7 @@ def test_solvers_with_random_access(tmp_path, solver):
     expected = clone(model).fit(X, y)
     found = model.fit(data)
     if solver == "dcd":  # in memory the rows lie in one piece and come in another order
-        for mine, theirs in zip(found.certificate_, expected.certificate_, strict=True):
+        for mine, theirs in zip(found.certificates_, expected.certificates_, strict=True):
             assert mine.dual <= theirs.primal and theirs.dual <= mine.primal
     else:
         assert np.array_equal(found.coef_, expected.coef_)

@@ -104,7 +104,7 @@ def test_bounds_hold_in_extended_precision(kernel, rows, dtype, seed):
     assert certificate.kind == "exact"
     assert certificate.dual <= objective(best, X, y)
     assert certificate.primal >= objective(model, X, y)
-    assert model.result_.status is Status.CONVERGED and certificate.relative_gap <= 1e-3
+    assert model.results_[0].status is Status.CONVERGED and certificate.relative_gap <= 1e-3
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
@@ -124,7 +124,7 @@ def test_every_ending_is_verified(size, limit):
     X, y = halves(200, 4, 2)
     best = SVC(C=30.0, tol=1e-7).fit(X, y)
     model = fitted(SVC(C=30.0, tol=1e-7, working_set_size=size, **limit), X, y)
-    assert model.result_.status is not Status.CONVERGED
+    assert model.results_[0].status is not Status.CONVERGED
     exact = objective(model, X, y)
     assert exact <= model.certificate_.primal <= float(exact) * (1 + 1e-9)
     assert model.certificate_.dual <= objective(best, X, y)
@@ -154,10 +154,10 @@ def test_converged_means_the_gap(C):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 1500)), np.where(rng.random(300) < 0.5, 1, -1)
     model = SVC(kernel="linear", C=C).fit(X, y)
-    assert model.result_.status is Status.CONVERGED and model.certificate_.relative_gap <= 1e-3
+    assert model.results_[0].status is Status.CONVERGED and model.certificate_.relative_gap <= 1e-3
     with pytest.warns(ConvergenceWarning, match=r"relative gap is .*stopping out"):
         old = SVC(kernel="linear", C=C, stopping="kkt", tol=0.1).fit(X, y)
-    assert old.result_.status is Status.CONVERGED and old.certificate_.relative_gap > 0.01
+    assert old.results_[0].status is Status.CONVERGED and old.certificate_.relative_gap > 0.01
     assert old.certificate_.dual <= model.certificate_.primal
 
 
@@ -293,16 +293,17 @@ def test_creeping_runs_end_and_name_the_feature(make, monkeypatch):
         model = make(kernel="linear").fit(X, y)
     messages = [str(warning.message) for warning in caught]
     assert any("feature 1 (range" in m and "StandardScaler" in m for m in messages)
-    assert model.result_.status is Status.NUMERICALLY_LIMITED
+    assert model.results_[0].status is Status.NUMERICALLY_LIMITED
     assert model.certificate_.primal >= objective(model, X, y)
     assert model.certificate_.dual <= model.certificate_.primal
 
 
-def test_features_of_one_large_scale_are_named(monkeypatch):
-    monkeypatch.setattr(pace, "MANY_STEPS", 200_000)
+def test_features_of_one_large_scale_are_solved_or_named():
     X, _ = halves(60, 3, 0)
+    y = X[:, 0] + 0.1 * X[:, 1] * X[:, 2]
+    assert SVR(kernel="linear").fit(X * 1e3, y).certificate_.relative_gap <= 1e-3
     with pytest.warns(ConvergenceWarning, match=r"ranges of about.*StandardScaler"):
-        SVR(kernel="linear").fit(X * 1e3, X[:, 0] + 0.1 * X[:, 1] * X[:, 2])
+        SVR(kernel="linear", tol=1e-9).fit(X * 1e3, y)
 
 
 # -- what is kept -----------------------------------------------------------------------
@@ -345,6 +346,6 @@ def test_relative_gaps_of_negative_objectives():
 def test_plot_of_a_negative_objective_shows_its_gap():
     X, _ = halves(300, 3, 10)
     model = fitted(OneClassSVM(working_set_size=2, max_iter=40, tol=1e-9), X)
-    assert model.result_.trace[-1].relative_gap > 1e-6
+    assert model.results_[0].trace[-1].relative_gap > 1e-6
     axes = plot_convergence(model)
     assert "Gap of 0" not in axes.get_title(loc="left")

@@ -147,7 +147,7 @@ def test_callbacks_and_ctrl_c_keep_the_best_model(data):
         return len(seen) == 3
 
     model = tagger(C=1000.0, tol=1e-9, callback=stop).fit(*data)
-    assert model.result_.status is Status.STOPPED
+    assert model.results_[0].status is Status.STOPPED
     assert (model.n_iter_, seen[0].problem) == (3, "chain")
 
     def interrupt(iteration):
@@ -156,7 +156,7 @@ def test_callbacks_and_ctrl_c_keep_the_best_model(data):
 
     with pytest.warns(UserWarning, match="interrupted"):
         model = tagger(C=1000.0, tol=1e-9, callback=interrupt).fit(*data)
-    assert model.result_.status is Status.INTERRUPTED
+    assert model.results_[0].status is Status.INTERRUPTED
     assert model.certificate_.gap < np.inf
     assert len(model.predict(data[0])) == len(data[0])
 

@@ -130,7 +130,7 @@ def test_values_that_are_not_stored(square, method, monkeypatch):
         assert model.n_kernel_values_ <= 100 * len(y) * (model.n_iter_ + 1)
     rel = 2e-3 if method == "exact" else 0.05
     assert model.certificate_.primal == pytest.approx(stored.certificate_.primal, rel=rel)
-    assert tagger(method="auto", sample_size=100).fit(X, y, lengths=lengths).result_.n_iter > 0
+    assert tagger(method="auto", sample_size=100).fit(X, y, lengths=lengths).results_[0].n_iter > 0
 
 
 @pytest.mark.parametrize("stored", [True, False], ids=["stored", "computed"])

@@ -79,7 +79,9 @@ def test_a_solved_problem_is_not_solved_again_and_a_stricter_rule_goes_on(tmp_pa
     calls.clear()
     strict = SVC(checkpoint=file, tol=1e-5, callback=calls.append).fit(X, three)
     assert len({record.problem for record in calls}) == 3
-    assert all(a.gap < b.gap for a, b in zip(strict.certificate_, first.certificate_, strict=True))
+    assert all(
+        a.gap < b.gap for a, b in zip(strict.certificates_, first.certificates_, strict=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,4 +135,4 @@ def test_a_killed_fit_loses_nothing_that_was_written(tmp_path: Path):
     with pytest.warns(ConvergenceWarning):
         first = SVC(C=100.0, working_set_size=4, max_iter=1).fit(rows, target)
     assert stopped.certificate_.dual > first.certificate_.dual
-    assert stopped.result_.status is Status.MAX_ITER
+    assert stopped.results_[0].status is Status.MAX_ITER

@@ -58,7 +58,7 @@ def test_regression_and_novelty(moons, model):
     recorder = Targets()
     model.set_callbacks(recorder).fit(X, y)
     assert_nested(recorder.events)
-    assert len(recorder.scores) == len(model.result_.trace) > 1
+    assert len(recorder.scores) == len(model.results_[0].trace) > 1
     np.testing.assert_allclose(recorder.scores[-1], model.predict(X[:20]), atol=2e-3)
 
 
@@ -84,7 +84,7 @@ def test_a_callback_can_stop(moons, size):
     recorder = Recorder(stop_at=2 if size else 1)
     model = SVC(C=1e4, tol=1e-9, working_set_size=size).set_callbacks(recorder)
     quiet_fit(model, *moons)
-    assert model.result_.status is Status.STOPPED
+    assert model.results_[0].status is Status.STOPPED
     assert recorder.iterations == recorder.stop_at
     assert_nested(recorder.events)
     assert model.certificate_.gap > 0.0
@@ -94,7 +94,7 @@ def test_stopping_one_pair_leaves_a_complete_model(iris):
     recorder = Recorder(stop_at=1)
     model = SVC(C=100.0, tol=1e-9, working_set_size=64).set_callbacks(recorder)
     quiet_fit(model, *iris)
-    assert model.result_[0].status is Status.STOPPED
+    assert model.results_[0].status is Status.STOPPED
     assert model.decision_function(iris[0]).shape == (150, 3)
     assert_nested(recorder.events)
 
@@ -141,7 +141,7 @@ def test_a_sampled_model_on_the_way_is_that_of_a_shorter_fit(moons):
     options = {"C": 10.0, "tol": 1e-6, "random_state": 0, "sample_size": 50}
     recorder = Recorder(stop_at=6)
     model = quiet_fit(SampledCutSVC(**options).set_callbacks(recorder), *moons)
-    assert model.result_.status is Status.STOPPED
+    assert model.results_[0].status is Status.STOPPED
     for k in (1, 3, 6):
         alone = quiet_fit(SampledCutSVC(max_iter=k, **options), *moons)
         assert recorder.scores[k - 1] == alone.score(*moons)

@@ -98,7 +98,7 @@ def test_three_classes_in_scikit_learns_layout(iris, shape, break_ties):
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-6)
     np.testing.assert_array_equal(ours.n_support_, theirs.n_support_)
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-5)
-    assert len(ours.certificate_) == len(ours.result_) == len(ours.n_iter_) == 3
+    assert len(ours.certificates_) == len(ours.results_) == 3
     if shape == "ovo" and break_ties:
         with pytest.raises(ValueError, match="break_ties"):
             ours.predict(X)
@@ -237,7 +237,7 @@ def test_threads_do_not_change_a_bit():
     X = rng.normal(size=(4000, 10))
     y = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=4000) > 0, 1, 0)
     models = [SVC(C=3.0, n_jobs=n).fit(X, y) for n in (1, 2, 8)]
-    assert models[0].result_.n_iter > 1
+    assert models[0].results_[0].n_iter > 1
     for other in models[1:]:
         np.testing.assert_array_equal(models[0].dual_coef_, other.dual_coef_)
         np.testing.assert_array_equal(models[0].intercept_, other.intercept_)
@@ -252,10 +252,10 @@ def test_warm_start_across_values_of_c(cancer):
     model = SVC(C=1.0, warm_start=True, **options).fit(X, y)
     cold = SVC(C=1.1, **options).fit(X, y)
     model.set_params(C=1.1).fit(X, y)
-    assert model.n_iter_[0] < cold.n_iter_[0]
+    assert model.n_iter_ < cold.n_iter_
     assert model.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=1e-4)
     again = model.fit(X, y)
-    assert again.n_iter_[0] == 1
+    assert again.n_iter_ == 1
     other = model.fit(X[:300], y[:300])  # other data: from the start
     assert other.fit_status_ == 0
 
@@ -265,7 +265,7 @@ def test_one_iteration_gives_a_usable_model(noisy, make):
     X, y = noisy
     with pytest.warns(ConvergenceWarning, match="reached max_iter after 1 iterations.*gap"):
         model = make(max_iter=1, working_set_size=4).fit(X, y)
-    assert model.result_.status is Status.MAX_ITER and model.fit_status_ == 1
+    assert model.results_[0].status is Status.MAX_ITER and model.fit_status_ == 1
     assert np.all(np.isfinite(model.decision_function(X) if make is not SVR else model.predict(X)))
     assert model.certificate_.gap > 0
 
@@ -274,7 +274,7 @@ def test_time_limit_is_shared_by_all_problems(digits):
     X, y = digits
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         model = SVC(time_limit=1e-9, tol=1e-9, working_set_size=4).fit(X, y)
-    assert {r.status for r in model.result_} == {Status.TIME_LIMIT}
+    assert {r.status for r in model.results_} == {Status.TIME_LIMIT}
     assert model.predict(X).shape == y.shape
 
 
@@ -287,7 +287,7 @@ def test_callback_sees_and_stops(noisy):
         return len(seen) == 2
 
     model = SVC(callback=callback, working_set_size=64, tol=1e-9).fit(X, y)
-    assert model.result_.status is Status.STOPPED
+    assert model.results_[0].status is Status.STOPPED
     assert seen[-1].problem == "1 against -1"
     assert seen[-1].violation > 0 and seen[-1].active <= len(y)
 
@@ -301,7 +301,7 @@ def test_interrupt_keeps_the_model(noisy):
 
     with pytest.warns(ConvergenceWarning, match="was interrupted"):
         model = SVC(callback=interrupt, working_set_size=64, tol=1e-9).fit(X, y)
-    assert model.result_.status is Status.INTERRUPTED
+    assert model.results_[0].status is Status.INTERRUPTED
     assert model.predict(X).shape == y.shape
 
 
@@ -350,9 +350,9 @@ def test_fits_in_threads_and_forked_processes_do_not_meet():
 
 
 def test_interrupt_between_problems_completes_the_model(iris, monkeypatch):
-    from cutplane.estimators._kernel_solve import KernelSession
+    from cutplane.estimators._kernel_problem import KernelRows
 
-    original, count = KernelSession._matrix, 0
+    original, count = KernelRows._matrix, 0
 
     def interrupted(self, rows):
         nonlocal count
@@ -361,10 +361,10 @@ def test_interrupt_between_problems_completes_the_model(iris, monkeypatch):
             raise KeyboardInterrupt
         return original(self, rows)
 
-    monkeypatch.setattr(KernelSession, "_matrix", interrupted)
+    monkeypatch.setattr(KernelRows, "_matrix", interrupted)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = SVC(working_set_size=4).fit(*iris)
-    assert model.result_[0].status is Status.CONVERGED
-    assert len(model.result_) == 3 and model.predict(iris[0]).shape == (150,)
-    assert Status.INTERRUPTED in {result.status for result in model.result_}
+    assert model.results_[0].status is Status.CONVERGED
+    assert len(model.results_) == 3 and model.predict(iris[0]).shape == (150,)
+    assert Status.INTERRUPTED in {result.status for result in model.results_}

@@ -41,7 +41,7 @@ def test_every_model_of_a_path_is_certified(name, order, iris):
     assert path.relative_gaps.max() <= 1e-5
     for k, C in enumerate(CS[::order]):
         cold = LinearSVC(C=C, **settings).fit(X, y)
-        cold_results = cold.result_ if isinstance(cold.result_, list) else [cold.result_]
+        cold_results = cold.results_
         model = path.model(k)
         assert model.C == C == path.Cs[k]
         if "class_weight" not in settings:

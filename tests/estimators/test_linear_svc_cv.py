@@ -61,7 +61,7 @@ def test_scores_are_those_of_a_grid_search(cancer, settings):
     assert search.best_score_ == pytest.approx(reference.best_score_, rel=2e-3)
     if "class_weight" not in settings:
         assert_certified(search.best_estimator_, X, y)
-    gaps = [c.relative_gap for fold in search.certificates_ for fits in fold for c in fits]
+    gaps = [c.relative_gap for fold in search.fold_certificates_ for fits in fold for c in fits]
     assert len(gaps) == scores.size
     assert max(gaps) <= 1e-7
     np.testing.assert_array_equal(search.predict(X), search.best_estimator_.predict(X))
@@ -97,11 +97,13 @@ def test_held_out_rows_have_no_influence(cancer):
     other = X.copy()
     other[400:] *= -7.0
     changed = LinearSVCCV(CS, cv=folds, refit=False, **TIGHT).fit(other, y)
-    for ours, theirs in zip(search.certificates_[0], changed.certificates_[0], strict=True):
+    for ours, theirs in zip(
+        search.fold_certificates_[0], changed.fold_certificates_[0], strict=True
+    ):
         assert ours[0].primal == pytest.approx(theirs[0].primal, rel=2e-7)
     alone = LinearSVC(C=CS[-1], **TIGHT).fit(X[:400], y[:400])
     assert alone.certificate_.primal == pytest.approx(
-        search.certificates_[0][-1][0].primal, rel=2e-7
+        search.fold_certificates_[0][-1][0].primal, rel=2e-7
     )
 
 
@@ -111,7 +113,7 @@ def test_rows_that_a_fold_repeats_count_as_often(cancer):
     held_out = np.arange(300, len(y))
     search = LinearSVCCV([0.1], cv=[(rows, held_out)], **TIGHT).fit(X, y)
     alone = LinearSVC(C=0.1, **TIGHT).fit(X[rows], y[rows])
-    assert search.certificates_[0][0][0].primal == pytest.approx(
+    assert search.fold_certificates_[0][0][0].primal == pytest.approx(
         alone.certificate_.primal, rel=2e-7
     )
     assert search.scores_[0, 0] == alone.score(X[held_out], y[held_out])
@@ -125,7 +127,7 @@ def test_threads_change_nothing():
     for other in runs[1:]:
         np.testing.assert_array_equal(runs[0].coef_, other.coef_)
         np.testing.assert_array_equal(runs[0].scores_, other.scores_)
-        assert runs[0].certificates_ == other.certificates_
+        assert runs[0].fold_certificates_ == other.fold_certificates_
 
 
 @pytest.mark.parametrize("seed", [3, np.random.RandomState(3)], ids=["int", "state"])

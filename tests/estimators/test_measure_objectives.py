@@ -20,7 +20,7 @@ from ranking_reference import (
 )
 from sklearn.metrics import f1_score, roc_auc_score
 
-import cutplane.estimators._solve
+import cutplane.estimators._problems
 from cutplane import LinearSVC, MeasureSVC, Status, metrics
 from cutplane.bundle.loop import REFRESH
 from cutplane.oracles import WholeSurface
@@ -35,7 +35,7 @@ def tiny(seed, rows=8, features=2):
 
 
 def assert_optimal(model, optimum, X, y, weights=None):
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     assert_certified(model, X, y, weights=weights, known=optimum)
     assert model.certificate_.primal == pytest.approx(optimum, rel=1e-7)
     assert model.certificate_.dual == pytest.approx(optimum, rel=1e-7)
@@ -67,7 +67,7 @@ def best_at_top(measure: str, k: int, seed: int, C: float) -> float:
 @pytest.mark.parametrize(("measure", "k", "size"), TOP)
 def test_rows_at_the_top(measure, k, size, seed, C, solver):
     X, y = tiny(seed)
-    model = MeasureSVC(measure, k=k, C=C, solver=solver, tol=TOL).fit(X, y)
+    model = MeasureSVC(measure, k=k, C=C / len(y), solver=solver, tol=TOL).fit(X, y)
     assert model.k_ == size
     assert_optimal(model, best_at_top(measure, size, seed, C), X, y)
 
@@ -79,7 +79,7 @@ def test_f1(seed, C, scaling):
     """With the regularised bias of default size, of another, and without."""
     X, y = tiny(seed)
     parameters = {"fit_intercept": False} if scaling is False else {"intercept_scaling": scaling}
-    model = MeasureSVC("f1", C=C, tol=TOL, **parameters).fit(X, y)
+    model = MeasureSVC("f1", C=C / len(y), tol=TOL, **parameters).fit(X, y)
     wide = X
     if scaling is not False:
         wide = np.hstack([X, np.full((8, 1), scaling or 1.0)])
@@ -94,11 +94,11 @@ def test_error_rate_is_the_worst_labelling_too(C):
     X, y = tiny(0)
     planes = measure_planes("error_rate", y, None)
     wide = np.hstack([X, np.ones((8, 1))])
-    model = MeasureSVC("error_rate", C=C, tol=TOL).fit(X, y)
+    model = MeasureSVC("error_rate", C=C / len(y), tol=TOL).fit(X, y)
     assert_optimal(model, best_for_planes(wide, *planes, C, free=1), X, y)
-    model = MeasureSVC("error_rate", C=C, tol=TOL, intercept_scaling=1.0).fit(X, y)
+    model = MeasureSVC("error_rate", C=C / len(y), tol=TOL, intercept_scaling=1.0).fit(X, y)
     assert_optimal(model, best_for_planes(wide, *planes, C), X, y)
-    model = MeasureSVC("error_rate", C=C, tol=TOL, fit_intercept=False).fit(X, y)
+    model = MeasureSVC("error_rate", C=C / len(y), tol=TOL, fit_intercept=False).fit(X, y)
     assert_optimal(model, best_for_planes(X, *planes, C), X, y)
 
 
@@ -106,9 +106,10 @@ def test_error_rate_is_the_worst_labelling_too(C):
 def test_weights_are_copies(measure):
     X, y = tiny(1)
     weights = np.array([2, 1, 0, 1, 3, 1, 0, 2])
-    model = MeasureSVC(measure, C=50.0, tol=TOL).fit(X, y, sample_weight=weights)
+    model = MeasureSVC(measure, C=50.0 / weights.sum(), tol=TOL)
+    model.fit(X, y, sample_weight=weights)
     rows = np.repeat(np.arange(8), weights)
-    copies = MeasureSVC(measure, C=50.0, tol=TOL).fit(X[rows], y[rows])
+    copies = MeasureSVC(measure, C=50.0 / len(rows), tol=TOL).fit(X[rows], y[rows])
     assert_optimal(model, copies.certificate_.primal, X, y, weights)
     np.testing.assert_allclose(model.coef_, copies.coef_, atol=1e-6)
     np.testing.assert_allclose(model.intercept_, copies.intercept_, atol=1e-6)
@@ -123,7 +124,7 @@ def test_weights_are_copies(measure):
 def test_error_rate_is_the_plain_svm(bias, weighted):
     data = make_data()
     weights = np.random.default_rng(0).random(200) if weighted else np.ones(200)
-    model = MeasureSVC("error_rate", C=100.0, tol=TOL, **bias)
+    model = MeasureSVC("error_rate", C=100.0 / weights.sum(), tol=TOL, **bias)
     model.fit(data.X, data.labels, sample_weight=weights)
     plain = LinearSVC(C=100.0 / weights.sum(), tol=TOL, **bias)
     plain.fit(data.X, data.labels, sample_weight=weights)
@@ -190,10 +191,11 @@ def test_the_measure_in_training_is_the_one_of_the_metrics(case):
 @pytest.mark.parametrize("measure", MEASURES)
 def test_epsilon_is_in_units_of_the_measure(measure):
     data = make_data()
-    model = MeasureSVC(measure, C=1e3, stopping="epsilon", tol=0.01).fit(data.X, data.labels)
+    model = MeasureSVC(measure, C=1e3 / len(data.X), stopping="epsilon", tol=0.01)
+    model.fit(data.X, data.labels)
     assert model.risk_certificate_.gap <= 0.01
-    before = model.result_.trace[-2]
-    assert before.gap > 0.01 * model.C
+    before = model.results_[0].trace[-2]
+    assert before.gap > 0.01 * model.C * len(data.X)
 
 
 # -- what the steps cost --------------------------------------------------------------
@@ -232,7 +234,7 @@ def test_ocas_takes_far_fewer_iterations(case, surfaces):
     (surface,) = surfaces or [None]
     slow = case.fit(data, C=1e5, solver="cpa")
     for model in (fast, slow):
-        assert model.result_.status is Status.CONVERGED
+        assert model.results_[0].status is Status.CONVERGED
     assert slow.n_iter_ >= 4 * fast.n_iter_
     assert fast.certificate_.dual <= slow.certificate_.primal
     assert slow.certificate_.dual <= fast.certificate_.primal

@@ -22,7 +22,7 @@ def predicted_positive(model, X) -> int:
 def test_the_k_highest_rows_are_predicted_positive(measure, C):
     """As many as can be without parting rows of equal score, which are there at the optimum."""
     data = make_data()
-    model = MeasureSVC(measure, C=C).fit(data.X, data.labels)
+    model = MeasureSVC(measure, C=C / len(data.X)).fit(data.X, data.labels)
     scores = data.X @ model.coef_[0]
     assert predicted_positive(model, data.X) == model.k_  # none are equal in these
     highest = np.argsort(-scores)[: model.k_]
@@ -34,7 +34,7 @@ def test_the_k_highest_rows_are_predicted_positive(measure, C):
 def test_any_k_rows(measure, k):
     """One row, too: with little noise the mean of the positives can be above all negatives."""
     data = make_data(noise=0.1)
-    model = MeasureSVC(measure, k=k, C=1e3).fit(data.X, data.labels)
+    model = MeasureSVC(measure, k=k, C=1e3 / len(data.X)).fit(data.X, data.labels)
     assert model.k_ == k
     assert predicted_positive(model, data.X) == k
     assert_certified(model, data.X, data.labels)
@@ -46,9 +46,9 @@ def test_rows_of_equal_score_are_not_parted(measure):
     data = make_data(40, share=0.4)
     X, y = np.repeat(data.X, 3, axis=0), np.repeat(data.labels, 3)
     k = 17 if measure != "prbep" else None
-    model = MeasureSVC(measure, k=k, C=1e3).fit(X, y)
+    model = MeasureSVC(measure, k=k, C=1e3 / len(X)).fit(X, y)
     assert predicted_positive(model, X) == model.k_ // 3 * 3
-    few = MeasureSVC("precision_at_k", k=2, C=1e3).fit(X, y)
+    few = MeasureSVC("precision_at_k", k=2, C=1e3 / len(X)).fit(X, y)
     assert predicted_positive(few, X) == 3  # none would be no answer
 
 
@@ -60,7 +60,7 @@ def test_scores_that_only_rounding_keeps_apart_are_equal(measure):
     X[1::3] *= 1.0 + 4e-16
     X[2::3] *= 1.0 - 4e-16
     k = 17 if measure != "prbep" else None
-    model = MeasureSVC(measure, k=k, C=1e3).fit(X, y)
+    model = MeasureSVC(measure, k=k, C=1e3 / len(X)).fit(X, y)
     chosen = model.predict(X).reshape(-1, 3)
     assert np.all(chosen == chosen[:, :1])
     assert chosen.sum() == model.k_ // 3 * 3
@@ -70,7 +70,7 @@ def test_scores_that_only_rounding_keeps_apart_are_equal(measure):
 def test_the_threshold_counts_copies(measure):
     data = make_data()
     weights = np.random.default_rng(0).integers(0, 3, 200)
-    model = MeasureSVC(measure, C=1e3).fit(data.X, data.labels, sample_weight=weights)
+    model = MeasureSVC(measure, C=1e3 / len(data.X)).fit(data.X, data.labels, sample_weight=weights)
     chosen = model.predict(data.X) == 1
     assert model.k_ - 1 <= weights[chosen].sum() <= model.k_
 
@@ -78,7 +78,9 @@ def test_the_threshold_counts_copies(measure):
 def test_the_threshold_of_the_roc_area_makes_fewest_errors():
     data = make_data(noise=2.0)
     for given in (None, np.where(data.labels == 1, 10.0, 1.0), np.where(data.labels == 1, 0.1, 1)):
-        model = MeasureSVC("roc_auc", C=10.0).fit(data.X, data.labels, sample_weight=given)
+        model = MeasureSVC("roc_auc", C=10.0 / len(data.X)).fit(
+            data.X, data.labels, sample_weight=given
+        )
         scores = data.X @ model.coef_[0]
         cuts = np.sort(scores)
         errors = [
@@ -93,11 +95,11 @@ def test_the_threshold_of_the_roc_area_makes_fewest_errors():
 def test_the_threshold_of_f1_is_trained():
     """Nothing is fitted afterwards: the prediction is the sign that the risk is about."""
     data = make_data()
-    model = MeasureSVC("f1", C=1e3).fit(data.X, data.labels)
-    assert model.intercept_[0] == model.result_.w[-1] != 0.0
-    tripled = MeasureSVC("f1", C=1e3, intercept_scaling=3.0).fit(data.X, data.labels)
-    assert tripled.intercept_[0] == 3.0 * tripled.result_.w[-1]
-    none = MeasureSVC("f1", C=1e3, fit_intercept=False).fit(data.X, data.labels)
+    model = MeasureSVC("f1", C=1e3 / len(data.X)).fit(data.X, data.labels)
+    assert model.intercept_[0] == model.results_[0].w[-1] != 0.0
+    tripled = MeasureSVC("f1", C=1e3 / len(data.X), intercept_scaling=3.0).fit(data.X, data.labels)
+    assert tripled.intercept_[0] == 3.0 * tripled.results_[0].w[-1]
+    none = MeasureSVC("f1", C=1e3 / len(data.X), fit_intercept=False).fit(data.X, data.labels)
     assert none.intercept_[0] == 0.0
     for other in (tripled, none):
         assert_certified(other, data.X, data.labels)
@@ -110,7 +112,7 @@ def test_the_threshold_of_f1_is_trained():
 def test_fit_intercept_does_not_matter_to_rankings(measure):
     data = make_data()
     models = [
-        MeasureSVC(measure, C=1e3, fit_intercept=flag, intercept_scaling=scaling)
+        MeasureSVC(measure, C=1e3 / len(data.X), fit_intercept=flag, intercept_scaling=scaling)
         for flag, scaling in ((True, None), (False, None), (True, 5.0))
     ]
     coefs = {model.fit(data.X, data.labels).coef_.tobytes() for model in models}
@@ -162,9 +164,9 @@ def test_the_default_k_for_recall_is_at_most_all_rows():
 
 def test_the_break_even_point_has_as_many_rows_as_positives():
     data = make_data()
-    model = MeasureSVC("prbep", C=1e3).fit(data.X, data.labels)
+    model = MeasureSVC("prbep", C=1e3 / len(data.X)).fit(data.X, data.labels)
     assert model.k_ == 50
-    same = MeasureSVC("precision_at_k", k=50, C=1e3).fit(data.X, data.labels)
+    same = MeasureSVC("precision_at_k", k=50, C=1e3 / len(data.X)).fit(data.X, data.labels)
     np.testing.assert_array_equal(model.coef_, same.coef_)
     assert model.intercept_ == same.intercept_
 
@@ -239,7 +241,7 @@ def test_one_class_is_refused(measure):
     data = make_data()
     with pytest.raises(ValueError, match=r"one class only \(.*3"):
         MeasureSVC(measure).fit(data.X, np.full(200, 3))
-    with pytest.raises(ValueError, match=r"one class only .*positive weight"):
+    with pytest.raises(ValueError, match=r"only one class has rows of positive weight"):
         MeasureSVC(measure).fit(data.X, data.labels, sample_weight=data.labels)
 
 
@@ -289,12 +291,12 @@ def test_rows_without_weight_are_not_there(measure):
 
 
 @pytest.mark.parametrize("factor", [1e-3, 7.0])
-def test_only_ratios_of_weights_count_for_means(factor):
+def test_a_factor_on_all_weights_is_one_on_the_penalty(factor):
     data = make_data()
     weights = np.random.default_rng(0).random(200)
     for measure in ("roc_auc", "error_rate"):
         one = MeasureSVC(measure, tol=1e-7).fit(data.X, data.labels, sample_weight=weights)
-        two = MeasureSVC(measure, tol=1e-7)
+        two = MeasureSVC(measure, C=1.0 / factor, tol=1e-7)
         two.fit(data.X, data.labels, sample_weight=factor * weights)
         assert one.certificate_.primal == pytest.approx(two.certificate_.primal, rel=2e-7)
 

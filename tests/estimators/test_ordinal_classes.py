@@ -44,7 +44,7 @@ def test_thresholds_are_exact(criterion, seed, weighted):
     ranks = np.append([0, 1, 2, 3], rng.integers(0, 4, 14))
     weights = rng.integers(0, 4, 18).astype(float) if weighted else np.ones(18)
     weights[:4] = 1.0
-    model = OrdinalSVC(5.0, criterion=criterion, tol=1e-8)
+    model = OrdinalSVC(0.025, criterion=criterion, tol=1e-8)
     model.fit(X, ranks, sample_weight=weights if weighted else None)
     assert model.thresholds_.shape == (3,)
     assert np.isfinite(model.thresholds_).all()
@@ -57,7 +57,7 @@ def test_thresholds_are_exact(criterion, seed, weighted):
 
 def test_each_criterion_is_best_by_its_own_error():
     data = make_data(noise=3.0)
-    models = [OrdinalSVC(10.0, criterion=name).fit(data.X, data.levels) for name in CRITERIA]
+    models = [OrdinalSVC(0.05, criterion=name).fit(data.X, data.levels) for name in CRITERIA]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
     predicted = [model.predict(data.X) for model in models]
     assert mean_absolute_error(data.levels, predicted[0]) < mean_absolute_error(
@@ -77,8 +77,8 @@ def test_classes_that_can_be_told_apart(criterion):
 
 
 def test_the_coef_is_that_of_the_ranking():
-    ordinal = OrdinalSVC(20.0).fit(DATA.X, DATA.levels)
-    ranking = RankSVM(20.0).fit(DATA.X, DATA.levels)
+    ordinal = OrdinalSVC(0.1).fit(DATA.X, DATA.levels)
+    ranking = RankSVM(0.1).fit(DATA.X, DATA.levels)
     np.testing.assert_array_equal(ordinal.coef_, ranking.coef_)
     assert ordinal.n_pairs_ == ranking.n_pairs_
     assert ordinal.certificate_ == ranking.certificate_
@@ -91,7 +91,7 @@ def test_the_coef_is_that_of_the_ranking():
 @pytest.mark.parametrize("noise", [0.1, 3.0])
 def test_the_largest_decision_value_is_predicted(criterion, noise):
     data = make_data(noise=noise)
-    model = OrdinalSVC(10.0, criterion=criterion).fit(data.X, data.levels)
+    model = OrdinalSVC(0.05, criterion=criterion).fit(data.X, data.levels)
     other = np.random.default_rng(0).normal(size=(500, 6)) * 3.0
     scores = model.score_samples(other)
     values = model.decision_function(other)
@@ -106,15 +106,15 @@ def test_the_largest_decision_value_is_predicted(criterion, noise):
 
 
 def test_a_score_at_a_threshold_is_not_above_it():
-    model = OrdinalSVC(10.0).fit(DATA.X, DATA.levels)
+    model = OrdinalSVC(0.05).fit(DATA.X, DATA.levels)
     order = np.argsort(model.score_samples(DATA.X))[[20, 60, 90, 150]]
     model.thresholds_ = model.score_samples(DATA.X)[order]
     assert model.predict(DATA.X)[order].tolist() == [0, 1, 2, 3]
-    assert OrdinalSVC(10.0).fit([[0.0], [1.0]], [0, 1]).predict([[0.5]]).tolist() == [0]
+    assert OrdinalSVC(0.05).fit([[0.0], [1.0]], [0, 1]).predict([[0.5]]).tolist() == [0]
 
 
 def test_score_samples_are_in_the_order_of_the_predictions():
-    model = OrdinalSVC(10.0).fit(DATA.X, DATA.levels)
+    model = OrdinalSVC(0.05).fit(DATA.X, DATA.levels)
     order = np.argsort(model.score_samples(DATA.X))
     assert np.all(np.diff(model.predict(DATA.X)[order]) >= 0)
     assert model.score(DATA.X, DATA.levels) == accuracy_score(DATA.levels, model.predict(DATA.X))
@@ -122,7 +122,7 @@ def test_score_samples_are_in_the_order_of_the_predictions():
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_two_classes(criterion):
-    model = OrdinalSVC(10.0, criterion=criterion).fit(DATA.X, DATA.labels)
+    model = OrdinalSVC(0.05, criterion=criterion).fit(DATA.X, DATA.labels)
     values = model.decision_function(DATA.X)
     assert values.shape == (200,)
     assert model.thresholds_.shape == (1,)
@@ -149,8 +149,8 @@ def test_two_classes(criterion):
 def test_labels_of_any_kind_in_sorted_order(names):
     order = np.sort(np.asarray(names))
     labels = order[DATA.levels]
-    plain = OrdinalSVC(10.0).fit(DATA.X, DATA.levels)
-    model = OrdinalSVC(10.0).fit(DATA.X, labels)
+    plain = OrdinalSVC(0.05).fit(DATA.X, DATA.levels)
+    model = OrdinalSVC(0.05).fit(DATA.X, labels)
     np.testing.assert_array_equal(model.classes_, order)
     np.testing.assert_array_equal(model.coef_, plain.coef_)
     np.testing.assert_array_equal(model.thresholds_, plain.thresholds_)
@@ -162,7 +162,7 @@ def test_labels_of_any_kind_in_sorted_order(names):
 @pytest.mark.filterwarnings("ignore:The number of unique classes")  # scikit-learn's doubt
 def test_as_many_classes_as_rows():
     ranks = np.argsort(np.argsort(DATA.values))
-    model = quiet_fit(OrdinalSVC(1e3), DATA.X, ranks)
+    model = quiet_fit(OrdinalSVC(5.0), DATA.X, ranks)
     assert_certified(model, DATA.X, ranks)
     assert model.thresholds_.shape == (199,)
     assert np.all(np.diff(model.thresholds_) >= 0.0)
@@ -172,7 +172,7 @@ def test_as_many_classes_as_rows():
 
 def test_a_class_without_weight_is_not_predicted():
     weights = (DATA.levels != 2).astype(float)
-    model = OrdinalSVC(10.0).fit(DATA.X, DATA.levels, sample_weight=weights)
+    model = OrdinalSVC(0.05).fit(DATA.X, DATA.levels, sample_weight=weights)
     assert 2 not in model.predict(DATA.X)
     assert model.classes_.tolist() == [0, 1, 2, 3, 4]
     assert model.thresholds_.shape == (4,)

@@ -12,6 +12,7 @@ from ranking_reference import (
     best_for_pairs,
     case_name,
     make_data,
+    mass,
 )
 
 from cutplane import MeasureSVC, OrdinalSVC, RankSVM, Status
@@ -34,7 +35,7 @@ def tiny(seed, rows=20, features=3):
 
 def assert_optimal(model, optimum, X, y, qid=None, weights=None):
     """Converged to the optimum of another solver, from above and from below."""
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     assert_certified(model, X, y, qid, weights, known=optimum)
     assert model.certificate_.primal == pytest.approx(optimum, rel=1e-8)
     assert model.certificate_.dual == pytest.approx(optimum, rel=1e-8)
@@ -52,7 +53,7 @@ def test_ranking_within_queries(seed, C, solver, weighting, weighted):
     X, y, qid, weights = tiny(seed)
     weights = weights if weighted else None
     optimum = best_for_pairs(X, all_pairs(y, qid, weights, weighting), C)
-    model = RankSVM(C, weighting=weighting, solver=solver, tol=TOL)
+    model = RankSVM(C / mass(y, weights, qid), weighting=weighting, solver=solver, tol=TOL)
     model.fit(X, y, qid=qid, sample_weight=weights)
     assert_optimal(model, optimum, X, y, qid, weights)
 
@@ -69,9 +70,9 @@ def test_real_targets(C):
     X, _, qid, weights = tiny(5)
     y = np.random.default_rng(5).normal(size=len(X)).round(1)
     optimum = best_for_pairs(X, all_pairs(y), C)
-    assert_optimal(RankSVM(C, tol=TOL).fit(X, y), optimum, X, y)
+    assert_optimal(RankSVM(C / len(y), tol=TOL).fit(X, y), optimum, X, y)
     optimum = best_for_pairs(X, all_pairs(y, qid, weights), C)
-    model = RankSVM(C, tol=TOL).fit(X, y, qid=qid, sample_weight=weights)
+    model = RankSVM(C / mass(y, weights, qid), tol=TOL).fit(X, y, qid=qid, sample_weight=weights)
     assert_optimal(model, optimum, X, y, qid, weights)
 
 
@@ -83,7 +84,8 @@ def test_ordinal_classes(seed, C, solver, weighted):
     X, y, _, weights = tiny(seed)
     weights = weights if weighted else None
     optimum = best_for_pairs(X, all_pairs(y, None, weights), C)
-    model = OrdinalSVC(C, solver=solver, tol=TOL).fit(X, y, sample_weight=weights)
+    model = OrdinalSVC(C / mass(y, weights), solver=solver, tol=TOL)
+    model.fit(X, y, sample_weight=weights)
     assert_optimal(model, optimum, X, y, weights=weights)
 
 
@@ -95,7 +97,8 @@ def test_roc_area(seed, C, solver, weighted):
     X, y, _, weights = tiny(seed)
     y, weights = (y == 2).astype(int), weights if weighted else None
     optimum = best_for_pairs(X, all_pairs(y, None, weights), C)
-    model = MeasureSVC("roc_auc", C=C, solver=solver, tol=TOL).fit(X, y, sample_weight=weights)
+    model = MeasureSVC("roc_auc", C=C / mass(y, weights), solver=solver, tol=TOL)
+    model.fit(X, y, sample_weight=weights)
     assert_optimal(model, optimum, X, y, weights=weights)
 
 
@@ -105,7 +108,7 @@ def test_few_rows_of_a_class(share, weighted):
     data = make_data(450, share=share)
     weights = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], 450) if weighted else None
     optimum = best_for_pairs(data.X, all_pairs(data.labels, None, weights), 1.0)
-    model = MeasureSVC("roc_auc", C=1.0, tol=1e-7)
+    model = MeasureSVC("roc_auc", C=1.0 / mass(data.labels, weights), tol=1e-7)
     model.fit(data.X, data.labels, sample_weight=weights)
     assert_certified(model, data.X, data.labels, weights=weights, known=optimum)
     assert model.certificate_.primal == pytest.approx(optimum, rel=2e-7)
@@ -116,10 +119,10 @@ def test_class_weights_multiply_the_rows(balanced):
     X, y, _, weights = tiny(1)
     factors = np.array([2.0, 1.0, 0.5])
     if balanced == "balanced":
-        mass = np.bincount(y, weights)
-        factors = weights.sum() / (3 * mass)
+        factors = weights.sum() / (3 * np.bincount(y, weights))
     optimum = best_for_pairs(X, all_pairs(y, None, weights * factors[y]), 10.0)
-    model = OrdinalSVC(10.0, class_weight=balanced, tol=TOL).fit(X, y, sample_weight=weights)
+    C = 10.0 / mass(y, weights * factors[y])
+    model = OrdinalSVC(C, class_weight=balanced, tol=TOL).fit(X, y, sample_weight=weights)
     assert_optimal(model, optimum, X, y, weights=weights * factors[y])
 
 
@@ -130,9 +133,10 @@ def test_class_weights_multiply_the_rows(balanced):
 def test_two_levels_are_the_roc_area(weighted):
     data = make_data()
     weights = np.random.default_rng(0).random(len(data.X)) if weighted else None
-    area = MeasureSVC("roc_auc", C=50.0, tol=TOL).fit(data.X, data.labels, sample_weight=weights)
-    rank = RankSVM(50.0, tol=TOL).fit(data.X, data.labels, sample_weight=weights)
-    ordinal = OrdinalSVC(50.0, tol=TOL).fit(data.X, data.labels, sample_weight=weights)
+    C = 50.0 / mass(data.labels, weights)
+    area = MeasureSVC("roc_auc", C=C, tol=TOL).fit(data.X, data.labels, sample_weight=weights)
+    rank = RankSVM(C, tol=TOL).fit(data.X, data.labels, sample_weight=weights)
+    ordinal = OrdinalSVC(C, tol=TOL).fit(data.X, data.labels, sample_weight=weights)
     np.testing.assert_array_equal(area.coef_, rank.coef_)
     np.testing.assert_array_equal(area.coef_, ordinal.coef_)
     assert area.certificate_ == rank.certificate_ == ordinal.certificate_
@@ -149,22 +153,24 @@ def test_two_levels_are_the_roc_area(weighted):
 
 def test_one_query_is_no_query():
     data = make_data()
-    plain = RankSVM(50.0).fit(data.X, data.levels)
+    plain = RankSVM(50.0 / len(data.X)).fit(data.X, data.levels)
     for weighting in ("pairs", "queries"):
-        model = RankSVM(50.0, weighting=weighting).fit(data.X, data.levels, qid=[3] * len(data.X))
+        model = RankSVM(50.0 / len(data.X), weighting=weighting).fit(
+            data.X, data.levels, qid=[3] * len(data.X)
+        )
         np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-9)
         assert (model.n_queries_, model.n_idle_queries_) == (1, 0)
 
 
 def test_only_the_order_of_the_targets_counts():
     data = make_data()
-    plain = RankSVM(50.0).fit(data.X, data.values)
-    other = RankSVM(50.0).fit(data.X, np.exp(3.0 * data.values))
+    plain = RankSVM(50.0 / len(data.X)).fit(data.X, data.values)
+    other = RankSVM(50.0 / len(data.X)).fit(data.X, np.exp(3.0 * data.values))
     np.testing.assert_array_equal(plain.coef_, other.coef_)
     ranks = np.argsort(np.argsort(data.values))
-    np.testing.assert_array_equal(plain.coef_, RankSVM(50.0).fit(data.X, ranks).coef_)
-    swapped = RankSVM(50.0, tol=TOL).fit(data.X, -data.values)
-    plain = RankSVM(50.0, tol=TOL).fit(data.X, data.values)
+    np.testing.assert_array_equal(plain.coef_, RankSVM(50.0 / len(data.X)).fit(data.X, ranks).coef_)
+    swapped = RankSVM(50.0 / len(data.X), tol=TOL).fit(data.X, -data.values)
+    plain = RankSVM(50.0 / len(data.X), tol=TOL).fit(data.X, data.values)
     np.testing.assert_allclose(swapped.coef_, -plain.coef_, atol=1e-5)
 
 
@@ -173,8 +179,8 @@ def test_a_constant_added_to_a_query_changes_nothing(shift):
     """Only differences within a query count, so what its rows share is no feature."""
     data = make_data()
     moved = data.X + shift * np.sin(data.qid)[:, None]
-    plain = RankSVM(50.0, tol=1e-7).fit(data.X, data.levels, qid=data.qid)
-    other = RankSVM(50.0, tol=1e-7).fit(moved, data.levels, qid=data.qid)
+    plain = RankSVM(50.0 / len(data.X), tol=1e-7).fit(data.X, data.levels, qid=data.qid)
+    other = RankSVM(50.0 / len(data.X), tol=1e-7).fit(moved, data.levels, qid=data.qid)
     assert other.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-7)
 
 

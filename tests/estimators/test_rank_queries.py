@@ -17,7 +17,7 @@ WEIGHTINGS = ["pairs", "queries"]
 
 
 def fit(X, y, qid=None, weights=None, **parameters) -> RankSVM:
-    return RankSVM(50.0, **{"tol": 1e-8, **parameters}).fit(X, y, qid=qid, sample_weight=weights)
+    return RankSVM(0.25, **{"tol": 1e-8, **parameters}).fit(X, y, qid=qid, sample_weight=weights)
 
 
 def same(one: RankSVM, two: RankSVM) -> None:
@@ -147,9 +147,11 @@ def test_weights_are_repetition(weighting, target):
     assert_certified(weighted, DATA.X, y, DATA.qid, counts)
 
 
-def test_equal_weights_change_nothing():
+def test_equal_weights_are_factors_on_the_penalty():
     plain = fit(DATA.X, DATA.levels, DATA.qid)
-    same(fit(DATA.X, DATA.levels, DATA.qid, np.full(200, 0.25)), plain)
+    weighted = RankSVM(4 * plain.C, tol=1e-8)
+    weighted.fit(DATA.X, DATA.levels, qid=DATA.qid, sample_weight=np.full(200, 0.25))
+    same(weighted, plain)
 
 
 # -- targets --------------------------------------------------------------------------
@@ -181,7 +183,7 @@ def test_targets_of_any_kind(y):
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 def test_score_is_the_share_of_pairs_in_order(weighting):
-    model = RankSVM(1.0, weighting=weighting).fit(DATA.X, DATA.levels, qid=DATA.qid)
+    model = RankSVM(0.005, weighting=weighting).fit(DATA.X, DATA.levels, qid=DATA.qid)
     other = make_data(150, seed=0)  # the first rows of other noise
     weights = np.random.default_rng(0).random(150)
     for given in (None, weights):

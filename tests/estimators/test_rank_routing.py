@@ -57,25 +57,25 @@ def by_hand(data, C, metric, **parameters) -> list[float]:
 )
 def test_cross_validation(routing, data, scorer, metric):
     found = cross_val_score(
-        RankSVM(10.0).set_fit_request(qid=True),
+        RankSVM(0.05).set_fit_request(qid=True),
         data.X,
         data.levels,
         cv=FOLDS,
         scoring=scorer(),
         params={"qid": data.qid, "groups": data.qid},
     )
-    np.testing.assert_allclose(found, by_hand(data, 10.0, metric), rtol=1e-12)
+    np.testing.assert_allclose(found, by_hand(data, 0.05, metric), rtol=1e-12)
 
 
 @pytest.mark.parametrize("weighting", ["pairs", "queries"])
 def test_the_score_of_the_estimator_itself(routing, data, weighting):
-    model = RankSVM(10.0, weighting=weighting)
+    model = RankSVM(0.05, weighting=weighting)
     model.set_fit_request(qid=True).set_score_request(qid=True)
     params = {"qid": data.qid, "groups": data.qid}
     found = cross_val_score(model, data.X, data.levels, cv=FOLDS, params=params)
     expected = by_hand(
         data,
-        10.0,
+        0.05,
         lambda *a, **q: 1.0 - swapped_pairs(*a, average=weighting, **q),
         weighting=weighting,
     )
@@ -98,7 +98,7 @@ def test_a_grid_over_c(routing, data):
 def test_weights_are_routed_too(routing, data):
     weights = np.random.default_rng(0).random(len(data.X))
     found = cross_validate(
-        RankSVM(10.0).set_fit_request(qid=True, sample_weight=True),
+        RankSVM(0.05).set_fit_request(qid=True, sample_weight=True),
         data.X,
         data.levels,
         cv=FOLDS,
@@ -113,11 +113,11 @@ def test_weights_are_routed_too(routing, data):
 def test_a_pipeline(routing, data):
     raw = 3.0 * data.X + 7.0
     pipeline = make_pipeline(
-        StandardScaler(), RankSVM(10.0).set_fit_request(qid=True).set_score_request(qid=True)
+        StandardScaler(), RankSVM(0.05).set_fit_request(qid=True).set_score_request(qid=True)
     )
     pipeline.fit(raw, data.levels, qid=data.qid)
     scaled = StandardScaler().fit_transform(raw)
-    plain = RankSVM(10.0).fit(scaled, data.levels, qid=data.qid)
+    plain = RankSVM(0.05).fit(scaled, data.levels, qid=data.qid)
     np.testing.assert_array_equal(pipeline[-1].coef_, plain.coef_)
     score = pipeline.score(raw, data.levels, qid=data.qid)
     assert score == plain.score(scaled, data.levels, qid=data.qid)
@@ -151,6 +151,6 @@ def test_requests_survive_a_clone(routing):
 
 
 def test_without_routing_a_pipeline_takes_the_name_of_its_step(data):
-    pipeline = make_pipeline(StandardScaler(), RankSVM(10.0))
+    pipeline = make_pipeline(StandardScaler(), RankSVM(0.05))
     pipeline.fit(data.X, data.levels, ranksvm__qid=data.qid)
     assert pipeline[-1].n_queries_ == len(np.unique(data.qid))

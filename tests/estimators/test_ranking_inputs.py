@@ -125,14 +125,14 @@ def test_read_only_memory_maps(case, data, tmp_path, order):
 
 def test_lists(case, data):
     extra = {name: array.tolist() for name, array in case.extra(data).items()}
-    model = case.make(C=100.0).fit(data.X.tolist(), case.y(data).tolist(), **extra)
+    model = case.make(C=100.0 / len(data.X)).fit(data.X.tolist(), case.y(data).tolist(), **extra)
     np.testing.assert_array_equal(model.coef_, case.fit(data, C=100.0).coef_)
 
 
 def in_columns(case, data):
     """A fit to the layout that frames have: other layouts add up in another order."""
     X = np.asfortranarray(data.X)
-    return case.make(C=100.0).fit(X, case.y(data), **case.extra(data))
+    return case.make(C=100.0 / len(data.X)).fit(X, case.y(data), **case.extra(data))
 
 
 def test_pandas(case, data):
@@ -142,7 +142,7 @@ def test_pandas(case, data):
         name: pandas.Series(array, index=range(200, 0, -1))
         for name, array in {"y": case.y(data), **case.extra(data)}.items()
     }
-    model = case.make(C=100.0).fit(frame, **series)
+    model = case.make(C=100.0 / len(data.X)).fit(frame, **series)
     plain = in_columns(case, data)
     np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-9)
     assert model.feature_names_in_.tolist() == names
@@ -154,7 +154,7 @@ def test_pandas(case, data):
 def test_polars(case, data):
     frame = polars.DataFrame(data.X, schema=list("abcdef"))
     extra = {name: polars.Series(array) for name, array in case.extra(data).items()}
-    model = case.make(C=100.0).fit(frame, polars.Series(case.y(data)), **extra)
+    model = case.make(C=100.0 / len(data.X)).fit(frame, polars.Series(case.y(data)), **extra)
     np.testing.assert_allclose(model.coef_, in_columns(case, data).coef_, rtol=1e-9)
 
 
@@ -195,7 +195,7 @@ def test_attributes_have_their_documented_shapes(case, data):
     assert model.coef_.shape == (1, 6)
     assert model.intercept_.shape == (1,)
     assert model.n_features_in_ == 6
-    assert model.n_iter_ == model.result_.n_iter
-    assert model.certificate_ is model.result_.certificate
+    assert model.n_iter_ == model.results_[0].n_iter
+    assert model.certificate_ is model.results_[0].certificate
     if case not in MEASURE_CASES:
         assert model.intercept_[0] == 0.0

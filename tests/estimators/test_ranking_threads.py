@@ -59,7 +59,7 @@ def bits(model) -> tuple:
         model.coef_.tobytes(),
         model.intercept_.tobytes(),
         np.asarray(getattr(model, "thresholds_", 0.0)).tobytes(),
-        tuple((r.primal, r.dual, r.trial, r.step) for r in model.result_.trace),
+        tuple((r.primal, r.dual, r.trial, r.step) for r in model.results_[0].trace),
         (model.certificate_.primal, model.certificate_.dual),
     )
 

@@ -107,13 +107,13 @@ def test_an_indefinite_kernel_gets_a_warning_and_no_certificate(method):
 def test_a_fit_that_ends_early_says_so_and_can_be_used():
     with pytest.warns(ConvergenceWarning, match="max_iter.*is estimated to be"):
         model = SampledCutSVC(sample_size=20, max_iter=1, random_state=0).fit(X, y)
-    assert model.result_.status is Status.MAX_ITER
+    assert model.results_[0].status is Status.MAX_ITER
     assert model.predict(X).shape == (200,)
     with pytest.warns(ConvergenceWarning, match="time_limit") as caught:
         SampledCutSVC(time_limit=1e-9, tol=1e-9).fit(X, y)
     assert caught[0].filename == __file__
     stopped = SampledCutSVC(callback=lambda record: record.number >= 3, tol=0.0).fit(X, y)
-    assert stopped.result_.status is Status.STOPPED
+    assert stopped.results_[0].status is Status.STOPPED
     assert stopped.n_iter_ == 3
 
 
@@ -129,7 +129,7 @@ def test_ctrl_c_keeps_the_best_model():
         model = SampledCutSVC(
             sample_size=10, gamma=1.0, tol=0.0, random_state=0, callback=interrupt
         ).fit(X, y)
-    assert model.result_.status is Status.INTERRUPTED
+    assert model.results_[0].status is Status.INTERRUPTED
     scores = model.decision_function(X)
     squared = float(model.dual_coef_[0] @ scores[model.support_])
     losses = np.maximum(0.0, 1.0 - y * scores).sum()

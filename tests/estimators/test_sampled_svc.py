@@ -91,7 +91,7 @@ def test_one_problem_per_class_against_the_rest():
     model = SampledCutSVC(**settings).fit(X, y)
     for k, name in enumerate("abc"):
         one = SampledCutSVC(**settings).fit(X, np.where(y == name, 1, 0))
-        assert model.certificate_[k].primal == pytest.approx(one.certificate_.primal, rel=2e-7)
+        assert model.certificates_[k].primal == pytest.approx(one.certificate_.primal, rel=2e-7)
         np.testing.assert_allclose(
             model.decision_function(X)[:, k], one.decision_function(X), atol=2e-3
         )
@@ -144,7 +144,7 @@ def test_the_objective_of_the_linear_time_method_is_exact(solver):
     assert model.certificate_.kind == "estimated"
     assert model.certificate_.primal == pytest.approx(objective(model, X, y), rel=1e-9)
     assert best.dual <= model.certificate_.primal <= 1.1 * best.primal
-    assert model.n_iter_ == 170 and model.result_.trace[-1].cuts < 140
+    assert model.n_iter_ == 170 and model.results_[0].trace[-1].cuts < 140
 
 
 def test_centred_cuts_bring_the_stabilised_method_closer_than_the_plain_one():
@@ -170,7 +170,7 @@ def test_the_constant_time_method_does_not_see_the_number_of_rows():
         values.append(model.n_kernel_values_)
         errors.append(1.0 - model.score(X, y))
         assert model.certificate_.kind == "estimated"
-        assert model.result_.status is Status.CONVERGED
+        assert model.results_[0].status is Status.CONVERGED
     assert 0.5 < values[1] / values[0] < 2.0
     assert max(errors) < 0.1
 
@@ -180,7 +180,7 @@ def test_the_constant_time_method_ends_after_passes_in_a_row():
     model = SampledCutSVC(
         gamma=10.0, method="constant", sample_size=100, passes=6, random_state=1
     ).fit(X, y)
-    trace = model.result_.trace
+    trace = model.results_[0].trace
     bound = 1e-3 * len(y)
     passed = [record.trial - record.dual <= bound for record in trace]
     assert all(passed[-6:])

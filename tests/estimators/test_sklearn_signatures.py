@@ -23,7 +23,7 @@ SPARSE = scipy.sparse.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
 KERNEL = {"SVC": (SVC(), y), "SVR": (SVR(), X[:, 0]), "OneClassSVM": (OneClassSVM(), None)}
 
 
-@pytest.mark.parametrize("name", ["SVC", "SVR", "OneClassSVM", "LinearSVC"])
+@pytest.mark.parametrize("name", ["SVC", "SVR", "OneClassSVM", "LinearSVC", "LinearSVR"])
 def test_every_parameter_of_scikit_learn_is_taken(name):
     """With its default, so that parameters of the one can be given to the other."""
     theirs = getattr(sklearn.svm, name)

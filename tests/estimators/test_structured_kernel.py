@@ -234,7 +234,7 @@ def test_callbacks_and_limits(tables):
     seen = []
     model = matcher(callback=lambda record: seen.append(record.number) or len(seen) >= 3)
     model.fit(X, Y)
-    assert model.result_.status is Status.STOPPED and len(seen) == 3
+    assert model.results_[0].status is Status.STOPPED and len(seen) == 3
     assert len(model.predict(X)) == len(X)
 
 

@@ -211,7 +211,7 @@ class Forgetful(Fine):
 def test_missed_maxima_withhold_the_certificate(data, problem, solver, cache_size):
     with pytest.warns(UserWarning, match="not exact.*withheld"):
         model = StructuredSVM(problem, 10.0, solver=solver, cache_size=cache_size).fit(*data)
-    assert model.certificate_.kind == model.result_.certificate.kind == "withheld"
+    assert model.certificate_.kind == model.results_[0].certificate.kind == "withheld"
     assert model.certificate_.gap == np.inf
 
 

@@ -63,14 +63,14 @@ def test_scikit_learn_callbacks_see_a_model_per_iteration(model):
 @pytest.mark.parametrize("model", CASES, ids=str)
 def test_fits_inside_workers(model):
     X, Y = data_of(model)
-    here = model.fit(X, Y).result_.w
+    here = model.fit(X, Y).results_[0].w
     there = joblib.Parallel(2)(joblib.delayed(fitted)(model, X, Y) for _ in range(2))
     for w in there:
         np.testing.assert_array_equal(w, here)
 
 
 def fitted(model, X, Y):
-    return type(model)(**model.get_params()).fit(X, Y).result_.w
+    return type(model)(**model.get_params()).fit(X, Y).results_[0].w
 
 
 @pytest.mark.slow
@@ -113,7 +113,7 @@ def test_ctrl_c_ends_slow_inference(jobs):
         threading.Timer(12.0, interrupt).start()
         warnings.simplefilter("ignore")
         model = StructuredSVM(Slow(), 1e6, tol=1e-9, n_jobs=int(sys.argv[1])).fit(X, Y)
-        assert model.result_.status is Status.INTERRUPTED
+        assert model.results_[0].status is Status.INTERRUPTED
         assert time.monotonic() - sent[0] < 3.0
         """,
         jobs,

@@ -183,7 +183,7 @@ def test_slack_rescaling_against_the_enumerated_problem(matchings, solver):
 
 
 def bits(model) -> tuple:
-    trace = tuple((r.primal, r.dual, r.trial, r.step, r.cuts) for r in model.result_.trace)
+    trace = tuple((r.primal, r.dual, r.trial, r.step, r.cuts) for r in model.results_[0].trace)
     return model.coef_.tobytes(), trace
 
 
@@ -250,7 +250,7 @@ def test_stopping_and_interrupts(matchings):
         model = StructuredSVM(
             Matching(), 1e4, cache_size=0, tol=1e-9, callback=interrupt, n_jobs=2
         ).fit(X, Y)
-    assert model.result_.status is Status.INTERRUPTED
+    assert model.results_[0].status is Status.INTERRUPTED
     assert len(model.predict(X)) == len(X)
 
 

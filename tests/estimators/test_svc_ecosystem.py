@@ -80,8 +80,8 @@ def test_pickle(iris, fitted, protocol):
     model.fit(*iris)
     again = pickle.loads(pickle.dumps(model, protocol))
     assert_same_fit(again, model)
-    assert [r.status for r in again.result_] == [r.status for r in model.result_]
-    assert again.result_[0].trace == model.result_[0].trace
+    assert [r.status for r in again.results_] == [r.status for r in model.results_]
+    assert again.results_[0].trace == model.results_[0].trace
     np.testing.assert_array_equal(again.predict(iris[0]), model.predict(iris[0]))
 
 
@@ -103,7 +103,7 @@ def test_copies(cancer, copier):
 
 def test_fitting_again_does_not_disturb_what_was_handed_out(cancer, noisy):
     model = LinearSVC(warm_start=True).fit(*cancer)
-    coef, result = model.coef_, model.result_
+    coef, result = model.coef_, model.results_[0]
     before = coef.copy(), result.w.copy()
     model.set_params(C=0.01).fit(*cancer).fit(*noisy)
     np.testing.assert_array_equal(coef, before[0])

@@ -67,7 +67,7 @@ def test_the_best_model_is_kept(variant, cancer, iris):
     model = LinearSVC(tol=1e-9, callback=Interrupt(5), **variant)
     with pytest.warns(ConvergenceWarning, match="interrupted") as caught:
         model.fit(X, y)
-    assert model.result_.status is Status.INTERRUPTED
+    assert model.results_[0].status is Status.INTERRUPTED
     assert model.n_iter_ == 5
     assert_certified(model, X, y)
     assert f"{model.certificate_.gap:.3g}" in str(caught[0].message)
@@ -91,9 +91,9 @@ def test_one_vs_rest_is_complete(digits, at):
 
 def test_classes_solved_before_the_interrupt_stay_converged(iris):
     X, y = iris
-    first = LinearSVC(tol=1e-6).fit(X, y).result_[0]
+    first = LinearSVC(tol=1e-6).fit(X, y).results_[0]
     model = fit(LinearSVC(tol=1e-6, callback=Interrupt(first.n_iter + 1)), X, y)
-    assert [result.status for result in model.result_] == [
+    assert [result.status for result in model.results_] == [
         Status.CONVERGED,
         Status.INTERRUPTED,
         Status.INTERRUPTED,
@@ -183,7 +183,7 @@ def test_an_interrupt_in_the_call_for_small_data(monkeypatch, iris):
 
     monkeypatch.setattr(smoothed, "small_newton", small_newton)
     model = fit(LinearSVC(), X, y)
-    assert [result.status for result in model.result_] == [
+    assert [result.status for result in model.results_] == [
         Status.CONVERGED,
         Status.INTERRUPTED,
         Status.INTERRUPTED,
@@ -199,7 +199,7 @@ def test_a_warm_start_goes_on_after_an_interrupt(cancer):
     fit(model, X, y)
     rest = model.set_params(callback=None).fit(X, y)
     assert_certified(rest, X, y)
-    assert rest.result_.status is Status.CONVERGED
+    assert rest.results_[0].status is Status.CONVERGED
 
 
 # -- interrupts that somebody drops -----------------------------------------------
@@ -252,23 +252,23 @@ def test_a_dropped_interrupt_ends_the_fit(cancer, make):
     model = make(callback=DropAt(1))
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model.fit(X, y)
-    assert model.result_.status is Status.INTERRUPTED
+    assert model.results_[0].status is Status.INTERRUPTED
     assert model.n_iter_ <= 2
     assert signal.getsignal(signal.SIGINT) is before
-    assert quiet_fit(make(max_iter=1), X, y).result_.status is not Status.INTERRUPTED
+    assert quiet_fit(make(max_iter=1), X, y).results_[0].status is not Status.INTERRUPTED
 
 
 @marked
 def test_an_interrupt_dropped_after_the_last_iteration_is_raised(cancer, monkeypatch):
     X, y = cancer
-    monkeypatch.setattr(linear_svc, "warn_unless_converged", drop_an_interrupt)
+    monkeypatch.setattr(linear_svc, "warn_of", drop_an_interrupt)
     model = LinearSVC()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert_certified(model, X, y)  # nothing is lost
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     monkeypatch.undo()
-    assert LinearSVC().fit(X, y).result_.status is Status.CONVERGED
+    assert LinearSVC().fit(X, y).results_[0].status is Status.CONVERGED
 
 
 @marked
@@ -284,7 +284,7 @@ def test_an_interrupt_that_was_dealt_with_is_not_raised_again(digits):
             signal.raise_signal(signal.SIGINT)
 
     model = fit(LinearSVC(tol=1e-9, callback=callback), X, y)
-    assert [result.status for result in model.result_] == [Status.INTERRUPTED] * 10
+    assert [result.status for result in model.results_] == [Status.INTERRUPTED] * 10
     assert model.coef_.shape == (10, 64)
 
 
@@ -311,7 +311,7 @@ def test_handlers_of_others_are_left_alone(cancer):
     before = signal.signal(signal.SIGINT, lambda *arguments: seen.append(1))
     try:
         model = LinearSVC(callback=DropAt(1)).fit(X, y)
-        assert model.result_.status is Status.CONVERGED
+        assert model.results_[0].status is Status.CONVERGED
         assert seen == [1]
     finally:
         signal.signal(signal.SIGINT, before)
@@ -329,7 +329,7 @@ FRESH = """
     print("go", flush=True)
     try:
         model.fit(X, y)
-        print(model.result_.status.value)
+        print(model.results_[0].status.value)
     except KeyboardInterrupt:
         print("raised")
 """
@@ -377,7 +377,7 @@ SCRIPT = """
         print("lost")
         raise SystemExit(1)
     stopped = time.time()
-    results = model.result_ if isinstance(model.result_, list) else [model.result_]
+    results = model.results_
     print(stopped, results[0].status.value, results[-1].status.value, model.coef_.shape[0],
           np.isfinite(model.decision_function(X)).all(),
           all(r.certificate.gap >= 0 for r in results))

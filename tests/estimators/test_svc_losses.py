@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from cutplane import LinearSVC
-from cutplane.estimators._solve import SOLVERS
-from cutplane.estimators.linear_svc import LOSSES, LOSSES_OF
+from cutplane.estimators._problems import SOLVERS
+from cutplane.estimators.linear_svc import LOSSES_OF
+from cutplane.losses import CLASSIFICATION
 
 BIASES = {"free": {}, "none": {"fit_intercept": False}, "regularised": {"intercept_scaling": 1.0}}
 
@@ -20,7 +21,7 @@ def objective(model, X, signs, formula) -> float:
 
 
 @pytest.mark.parametrize("bias", BIASES)
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", CLASSIFICATION)
 def test_every_solver_certifies_the_formula(all_cases, loss, bias):
     """No solver's bound is above another one's model, and all come within their gaps."""
     rng = np.random.default_rng(4)
@@ -32,7 +33,7 @@ def test_every_solver_certifies_the_formula(all_cases, loss, bias):
         rough = solver in ("sgd", "pegasos")
         model = LinearSVC(0.5, tol=0.2 if rough else 1e-6, max_iter=200 if rough else None)
         model.set_params(**settings)
-        if loss not in LOSSES_OF.get(solver, LOSSES):
+        if loss not in LOSSES_OF.get(solver, CLASSIFICATION):
             with pytest.raises(ValueError, match=f"solver='{solver}' takes loss=.*got '{loss}'"):
                 model.fit(X, signs)
             continue

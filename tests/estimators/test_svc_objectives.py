@@ -41,7 +41,7 @@ def test_hinge_with_a_bias_reaches_libsvm(cancer, C, tol, solver):
     model = LinearSVC(C=C, tol=tol, solver=solver).fit(X, y)
     assert_certified(model, X, y, references=[known.upper])
     proof = model.certificate_
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     assert proof.relative_gap <= tol
     assert proof.primal >= known.lower * (1 - 1e-9)  # as libsvm's dual proves
     assert proof.primal <= known.upper * (1 + tol)
@@ -164,7 +164,7 @@ def test_smooth_losses_reach_newton(noisy, loss, bias, C):
     model = LinearSVC(C=C, tol=1e-8, loss=loss, fit_intercept=bias).fit(X, y)
     assert_certified(model, X, y, references=[optimum])
     assert optimum <= model.certificate_.primal * (1 + 1e-10)
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
 
 
 # -- several classes ------------------------------------------------------------------
@@ -177,7 +177,7 @@ def test_one_certificate_per_class(iris, loss):
     assert len(certificates(model)) == len(results(model)) == len(model.classes_) == 3
     assert model.coef_.shape == (3, 4)
     assert model.intercept_.shape == (3,)
-    assert model.n_iter_ == max(result.n_iter for result in model.result_)
+    assert model.n_iter_ == max(result.n_iter for result in model.results_)
     optima = [
         libsvm(X, signs_of(y, k), 1.0).upper
         if loss == "hinge"
@@ -185,7 +185,7 @@ def test_one_certificate_per_class(iris, loss):
         for k in range(3)
     ]
     assert_certified(model, X, y, references=optima)
-    for proof, optimum in zip(model.certificate_, optima, strict=True):
+    for proof, optimum in zip(model.certificates_, optima, strict=True):
         assert proof.relative_gap <= 1e-6
         assert optimum <= proof.primal * (1 + 1e-6)
 
@@ -197,7 +197,7 @@ def test_one_vs_rest_is_every_class_by_itself(iris):
         alone = LinearSVC(tol=1e-6).fit(X, y == k)
         np.testing.assert_array_equal(alone.coef_[0], model.coef_[k])
         assert alone.intercept_[0] == model.intercept_[k]
-        assert alone.certificate_ == model.certificate_[k]
+        assert alone.certificate_ == model.certificates_[k]
     scores = model.decision_function(X)
     np.testing.assert_allclose(scores, X @ model.coef_.T + model.intercept_, atol=1e-12)
     np.testing.assert_array_equal(model.predict(X), scores.argmax(axis=1))

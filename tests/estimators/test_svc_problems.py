@@ -80,7 +80,7 @@ def test_all_zero_data(loss, positives, sparse):
     assert np.isfinite(model.intercept_).all()
     assert model.certificate_.primal == pytest.approx(2.0 * 10 * optimum, rel=1e-12)
     assert model.certificate_.gap <= 1e-12 * model.certificate_.primal
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
 
 
 def test_all_zero_data_of_three_classes(variant):
@@ -181,7 +181,7 @@ def test_every_row_with_both_labels(noisy, loss, C):
     price = {"hinge": 2.0, "squared_hinge": 2.0, "logistic": 2.0 * np.log(2.0)}[loss]
     assert model.certificate_.primal == pytest.approx(C * len(X) * price, rel=1e-6)
     assert model.certificate_.dual <= C * len(X) * price * (1 + 1e-12)
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
 
 
 def test_random_labels(variant):
@@ -198,7 +198,7 @@ def test_no_stall_far_above_the_limit_of_precision(noisy, loss, C):
     """A cut that does not cut the trial point off brings the same trial point for ever."""
     X, y = noisy
     model = LinearSVC(C=C, loss=loss, tol=1e-5).fit(X, y)
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     plain = LinearSVC(C=C, loss=loss, tol=1e-5, solver="cpa").fit(X, y)
     assert model.certificate_.dual <= plain.certificate_.primal * (1 + 1e-9)
     assert plain.certificate_.dual <= model.certificate_.primal * (1 + 1e-9)
@@ -255,9 +255,9 @@ def assert_honest(model, X, y, known: float) -> None:
     assert model.certificate_.primal <= known + model.certificate_.gap + 1e-9 * known
     ratio = np.abs(X).max() / np.abs(X).max(axis=0).min()
     if ratio < 1e6:
-        assert model.result_.status is Status.CONVERGED
-    if model.result_.status is not Status.CONVERGED:
-        assert model.result_.status is Status.NUMERICALLY_LIMITED
+        assert model.results_[0].status is Status.CONVERGED
+    if model.results_[0].status is not Status.CONVERGED:
+        assert model.results_[0].status is Status.NUMERICALLY_LIMITED
         assert model.certificate_.relative_gap > 1e-3
 
 
@@ -266,7 +266,7 @@ def test_the_hint_at_scaling(noisy, monkeypatch):
     monkeypatch.setattr("cutplane.bundle.loop.BundleSolver._stalled", lambda solver: True)
     with pytest.warns(ConvergenceWarning, match="similar scales"):
         model = LinearSVC(tol=0.0).fit(*noisy)
-    assert model.result_.status is Status.NUMERICALLY_LIMITED
+    assert model.results_[0].status is Status.NUMERICALLY_LIMITED
 
 
 @pytest.mark.parametrize("C", [1e-12, 1e-6, 1e6, 1e9, 1e12])

@@ -55,7 +55,7 @@ def assert_proved(model: LinearSVC, X, y) -> None:
     exact = exact_objective(model, X, y)
     assert model.certificate_.primal >= exact
     assert model.certificate_.primal <= float(exact) * (1.0 + 2e-9)
-    if model.result_.status is Status.CONVERGED:
+    if model.results_[0].status is Status.CONVERGED:
         assert model.certificate_.gap <= model.tol * model.certificate_.primal
 
 
@@ -144,7 +144,11 @@ def test_a_proof_that_fails_does_not_pass_max_iter(data):
 
     model = quiet_fit(LinearSVC(max_iter=35, callback=callback, **options), X, y)
     assert model.n_iter_ <= 35
-    assert model.result_.status in (Status.MAX_ITER, Status.NUMERICALLY_LIMITED, Status.CONVERGED)
+    assert model.results_[0].status in (
+        Status.MAX_ITER,
+        Status.NUMERICALLY_LIMITED,
+        Status.CONVERGED,
+    )
     assert_proved(model, X, y)
 
 
@@ -158,7 +162,7 @@ def test_stages_count_together(max_iter, C):
     model = LinearSVC(C=C, tol=1e-9, max_iter=max_iter, fit_intercept=False)
     quiet_fit(model, X, y)
     assert model.n_iter_ == max_iter
-    assert model.result_.status is Status.MAX_ITER
+    assert model.results_[0].status is Status.MAX_ITER
 
 
 @pytest.mark.parametrize("tol", [0.0, 1e-10, 1e-5])

@@ -82,7 +82,7 @@ def test_smooth_losses_on_separable_classes(loss, C, seed):
     model = quiet_fit(LinearSVC(C=C, loss=loss, time_limit=5.0), X, y)
     assert_certified(model, X, y, references=[optimum])
     assert model.certificate_.primal >= optimum * (1 - 1e-6)
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     assert model.n_iter_ <= 150  # plain cutting planes need at most 80
 
 
@@ -92,5 +92,5 @@ def test_no_row_near_the_best_point_has_a_loss(seed):
     X, y, weights = random_data(seed, "separable", 2)
     model = LinearSVC(C=10.0**3.8, loss="squared_hinge", tol=1e-4, solver="ocas", time_limit=10.0)
     model.fit(X, y, sample_weight=weights)
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     assert_certified(model, X, y, weights, rounding=1e-8)

@@ -58,7 +58,7 @@ def test_a_callback_can_stop_the_iterations(cancer):
     model = LinearSVC(tol=1e-9).set_callbacks(recorder)
     quiet_fit(model, *cancer)
     assert model.n_iter_ == recorder.iterations == 4
-    assert model.result_.status is Status.STOPPED
+    assert model.results_[0].status is Status.STOPPED
     assert_nested(recorder.events)
     assert_certified(model, *cancer)
 
@@ -66,7 +66,7 @@ def test_a_callback_can_stop_the_iterations(cancer):
 def test_stopping_one_class_leaves_a_complete_model(iris):
     recorder = Recorder(stop_at=2)
     model = quiet_fit(LinearSVC(tol=1e-9).set_callbacks(recorder), *iris)
-    assert model.result_[0].status is Status.STOPPED
+    assert model.results_[0].status is Status.STOPPED
     assert model.coef_.shape == (3, 4)
     assert_nested(recorder.events)
     assert_certified(model, *iris)

@@ -81,16 +81,16 @@ def test_epochs_are_counted_and_stopped(cancer, solver):
     model = LinearSVC(solver=solver, max_iter=3, tol=0.0, random_state=0)
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         model.fit(X, y)
-    assert model.n_iter_ == len(model.result_.trace) == 3
-    assert model.result_.status is Status.MAX_ITER
-    trace = model.result_
+    assert model.n_iter_ == len(model.results_[0].trace) == 3
+    assert model.results_[0].status is Status.MAX_ITER
+    trace = model.results_[0]
     assert np.all(np.diff(trace.column("primal")) <= 0)
     assert np.all(np.diff(trace.column("dual")) >= 0)
 
 
 def test_convergence_is_noticed(cancer, solver):
     model = LinearSVC(C=1e-4, solver=solver, tol=0.3, max_iter=1000, random_state=0).fit(*cancer)
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     assert model.certificate_.relative_gap <= 0.3
     assert model.n_iter_ < 1000
 
@@ -159,7 +159,7 @@ def test_weights_over_many_orders_of_magnitude(noisy, solver):
 def test_several_classes(iris, solver):
     X, y = iris
     model = quiet_fit(LinearSVC(solver=solver, random_state=0), X, y)
-    assert len(model.certificate_) == 3
+    assert len(model.certificates_) == 3
     optima = [libsvm(X, signs_of(y, k), 1.0).upper for k in range(3)]
     assert_certified(model, X, y, references=optima)
 
@@ -199,7 +199,7 @@ def test_callback_interrupt_and_time_limit(iris, solver):
     model = LinearSVC(solver=solver, callback=lambda r: seen.append(r) or len(seen) == 2)
     quiet_fit(model, X, y)
     assert_certified(model, X, y)
-    assert model.result_[0].status is Status.STOPPED
+    assert model.results_[0].status is Status.STOPPED
 
     def interrupt(record) -> None:
         raise KeyboardInterrupt

@@ -44,8 +44,8 @@ def test_stops_at_the_first_iteration_within_the_gap(variant, data, rule, tol):
     X, y = data
     model = LinearSVC(C=0.3, stopping=rule, tol=tol, **variant).fit(X, y)
     assert_certified(model, X, y)
-    assert model.result_.status is Status.CONVERGED
-    *before, last = model.result_.trace
+    assert model.results_[0].status is Status.CONVERGED
+    *before, last = model.results_[0].trace
     assert last.gap <= gap_limit(rule, tol, last.primal, 0.3, len(X))
     for record in before:
         assert record.gap > gap_limit(rule, tol, record.primal, 0.3, len(X))
@@ -58,8 +58,8 @@ def test_epsilon_counts_weights_as_rows(cancer):
     """C·(sum of weights)·tol: tripled weights triple the gap that is allowed."""
     X, y = cancer
     model = LinearSVC(C=0.1, stopping="epsilon", tol=0.05, fit_intercept=False)
-    once = model.fit(X, y).result_
-    thrice = model.set_params(C=0.1 / 3).fit(X, y, sample_weight=np.full(len(y), 3.0)).result_
+    once = model.fit(X, y).results_[0]
+    thrice = model.set_params(C=0.1 / 3).fit(X, y, sample_weight=np.full(len(y), 3.0)).results_[0]
     assert once.n_iter == thrice.n_iter
     assert once.certificate.primal == pytest.approx(thrice.certificate.primal, rel=1e-9)
 
@@ -68,14 +68,14 @@ def test_zero_tolerance_ends_at_the_limit_of_precision(noisy):
     X, y = noisy
     known = libsvm(X, signs_of(y, 1), 1.0)
     model = quiet_fit(LinearSVC(tol=0.0), X, y)
-    assert model.result_.status in (Status.CONVERGED, Status.NUMERICALLY_LIMITED)
+    assert model.results_[0].status in (Status.CONVERGED, Status.NUMERICALLY_LIMITED)
     assert_certified(model, X, y, references=[known.upper])
     assert model.certificate_.relative_gap <= 1e-10
 
 
 def test_the_trace_is_monotone(variant, data):
     X, y = data
-    result = LinearSVC(tol=1e-6, **variant).fit(X, y).result_
+    result = LinearSVC(tol=1e-6, **variant).fit(X, y).results_[0]
     assert result.n_iter == len(result.trace)
     assert result.column("number").tolist() == list(range(1, result.n_iter + 1))
     assert np.all(np.diff(result.column("primal")) <= 0)
@@ -98,8 +98,8 @@ def test_one_iteration_gives_a_usable_model_and_states_its_gap(variant, data):
     proof = model.certificate_
     for part in ("max_iter", f"{proof.primal:.6g}", f"{proof.gap:.3g}"):
         assert part in message
-    assert model.n_iter_ == model.result_.n_iter == 1
-    assert model.result_.status is Status.MAX_ITER
+    assert model.n_iter_ == model.results_[0].n_iter == 1
+    assert model.results_[0].status is Status.MAX_ITER
     assert_certified(model, X, y)
     assert proof.primal <= len(X) * (1.0 + 1e-12)  # not worse than w = 0
     assert set(model.predict(X)) <= set(model.classes_)
@@ -124,9 +124,9 @@ def test_no_warning_when_converged(variant, data):
 
 def test_converging_in_the_last_allowed_iteration_is_converging(cancer):
     needed = LinearSVC().fit(*cancer).n_iter_
-    assert LinearSVC(max_iter=needed).fit(*cancer).result_.status is Status.CONVERGED
+    assert LinearSVC(max_iter=needed).fit(*cancer).results_[0].status is Status.CONVERGED
     fewer = quiet_fit(LinearSVC(max_iter=needed - 1), *cancer)
-    assert fewer.result_.status is Status.MAX_ITER
+    assert fewer.results_[0].status is Status.MAX_ITER
 
 
 def slow_callback(record: Iteration) -> None:
@@ -140,7 +140,7 @@ def test_time_limit(cancer):
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         model.fit(X, y)
     assert time.perf_counter() - begin < 0.7
-    assert model.result_.status is Status.TIME_LIMIT
+    assert model.results_[0].status is Status.TIME_LIMIT
     assert 2 <= model.n_iter_ <= 12
     assert_certified(model, X, y)
 
@@ -175,14 +175,14 @@ def essence(record: Iteration) -> tuple:
 def test_the_callback_gets_every_iteration(variant, data):
     seen = []
     model = LinearSVC(callback=seen.append, **variant).fit(*data)
-    assert list(map(essence, seen)) == list(map(essence, model.result_.trace))
+    assert list(map(essence, seen)) == list(map(essence, model.results_[0].trace))
     assert all(isinstance(record, Iteration) for record in seen)
 
 
 def test_the_callback_gets_every_iteration_of_every_class(iris):
     seen = []
     model = LinearSVC(callback=seen.append).fit(*iris)
-    trace = [record for result in model.result_ for record in result.trace]
+    trace = [record for result in model.results_ for record in result.trace]
     assert list(map(essence, seen)) == list(map(essence, trace))
 
 
@@ -196,7 +196,7 @@ def test_the_callback_can_stop_the_fit(variant, data):
     X, y = data
     model = LinearSVC(tol=1e-9, callback=lambda record: record.number == 3, **variant)
     quiet_fit(model, X, y)
-    assert model.result_.status is Status.STOPPED
+    assert model.results_[0].status is Status.STOPPED
     assert model.n_iter_ == 3
     assert_certified(model, X, y)
 
@@ -213,8 +213,8 @@ def test_the_callback_stops_the_fit_not_just_one_class(digits):
     model = quiet_fit(LinearSVC(tol=1e-9, callback=once), X, y)
     assert_certified(model, X, y)
     assert model.coef_.shape == (10, 64)
-    assert [result.n_iter for result in model.result_[1:]] == [1] * 9
-    assert {result.status for result in model.result_} == {Status.STOPPED}
+    assert [result.n_iter for result in model.results_[1:]] == [1] * 9
+    assert {result.status for result in model.results_} == {Status.STOPPED}
 
 
 def test_an_error_in_the_callback_comes_through(cancer):

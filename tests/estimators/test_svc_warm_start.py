@@ -250,7 +250,7 @@ def test_libsvms_dual_point_is_a_proof_by_itself(cancer, C):
     for solver in ("auto", "ocas"):
         model = LinearSVC(C=C, tol=1e-9, solver=solver).fit(X, y, dual_init=alpha)
         assert_certified(model, X, y, references=[known.upper])
-        assert model.result_.trace[0].dual >= known.lower * (1 - 1e-5)
+        assert model.results_[0].trace[0].dual >= known.lower * (1 - 1e-5)
     assert model.n_iter_ < LinearSVC(C=C, tol=1e-9, solver="ocas").fit(X, y).n_iter_
 
 
@@ -272,7 +272,7 @@ def test_one_dual_point_per_class(iris):
     X, y = iris
     duals = np.array([libsvm_dual(X, signs_of(y, k), 1.0) for k in range(3)])
     model = LinearSVC(tol=1e-6).fit(X, y, dual_init=duals)
-    for k, result in enumerate(model.result_):
+    for k, result in enumerate(model.results_):
         known = libsvm(X, signs_of(y, k), 1.0)
         assert result.trace[0].dual >= known.lower * (1 - 1e-4)
         assert result.certificate.dual <= known.upper * (1 + 1e-9)

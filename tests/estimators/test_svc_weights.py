@@ -127,8 +127,8 @@ def test_the_problem_of_a_class_of_weight_zero_costs_nothing(iris, loss):
     """All rows that count are of one class: w = 0 and a bias beyond the margin fit them."""
     X, y = iris
     model = quiet_fit(LinearSVC(loss=loss), X, y, sample_weight=1.0 * (y != 1))
-    assert model.certificate_[1].primal <= 1e-9
-    assert model.certificate_[1].gap <= 1e-9
+    assert model.certificates_[1].primal <= 1e-9
+    assert model.certificates_[1].gap <= 1e-9
     np.testing.assert_allclose(model.coef_[1], 0.0, atol=1e-6)
 
 

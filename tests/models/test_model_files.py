@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import hashlib
 import io
@@ -73,9 +74,9 @@ def test_same_predictions_and_attributes(name, tmp_path):
     for key in ("certificate_", "n_iter_", "n_features_in_", "classes_"):
         if key in state:
             np.testing.assert_array_equal(getattr(loaded, key), state[key])
-    if not hasattr(model, "result_"):  # a transformer
+    if not hasattr(model, "results_"):  # a transformer
         return
-    results = [m.result_ if isinstance(m.result_, list) else [m.result_] for m in (loaded, model)]
+    results = [m.results_ for m in (loaded, model)]
     for mine, theirs in zip(*results, strict=True):
         assert mine.trace == theirs.trace and mine.timings == theirs.timings
         assert type(mine.certificate) is type(theirs.certificate) and mine.status is theirs.status
@@ -202,9 +203,8 @@ def test_describe(name, tmp_path):
     if not hasattr(model, "certificate_"):
         assert found["certificate"] is None
         return
-    several = isinstance(model.certificate_, list)
-    certificates = model.certificate_ if several else [model.certificate_]
-    told = found["certificate"] if several else [found["certificate"]]
+    certificates = model.certificates_
+    told = found["certificate"] if len(certificates) > 1 else [found["certificate"]]
     for key in ("primal", "dual", "gap", "relative_gap", "kind"):
         assert [c[key] for c in told] == [getattr(c, key) for c in certificates]
     if hasattr(model, "coef_") and "coef_" in vars(model):
@@ -301,6 +301,21 @@ def test_44_folders_that_cannot_be_written_to(tmp_path):
     with pytest.raises(PermissionError, match=r"cannot write: Permission denied: .*locked/m"):
         save_model(linear.fitted(), folder / "m")
     assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("name", ["linear", "linear multiclass"])
+def test_files_with_the_names_of_before_are_read(name, tmp_path):
+    model = CASES[name].fitted()
+    older = copy.copy(model)
+    older.result_ = model.results_ if len(model.results_) > 1 else model.results_[0]
+    older.certificate_ = model.certificates_ if len(model.results_) > 1 else model.certificate_
+    del older.results_, older.certificates_
+    save_model(older, tmp_path / "m")
+    loaded = load_model(tmp_path / "m")
+    assert not hasattr(loaded, "result_")
+    assert loaded.certificate_ == model.certificate_
+    assert loaded.certificates_ == model.certificates_ and loaded.n_iter_ == model.n_iter_
+    assert [r.n_iter for r in loaded.results_] == [r.n_iter for r in model.results_]
 
 
 # -- 46 to 50: reading --------------------------------------------------------

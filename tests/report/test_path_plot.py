@@ -47,7 +47,9 @@ def test_a_search_shows_folds_mean_choice_and_gaps(data):
     for line, scores in zip(folds, search.scores_, strict=True):
         np.testing.assert_array_equal(line.get_ydata(), scores[order])
     np.testing.assert_array_equal(choice.get_xdata(), [search.C_] * 2)
-    gaps = [max(c.relative_gap for fold in search.certificates_ for c in fold[k]) for k in order]
+    gaps = [
+        max(c.relative_gap for fold in search.fold_certificates_ for c in fold[k]) for k in order
+    ]
     np.testing.assert_allclose(lower.lines[0].get_ydata(), np.maximum(gaps, 1e-16))
     assert lower.get_yscale() == ax.get_xscale() == "log"
     draw(ax.figure)

@@ -133,7 +133,9 @@ def test_gap_of_zero_and_extreme_numbers(result, primals, duals):
 
 
 def estimator(result, classes=()):
-    return types.SimpleNamespace(result_=result, classes_=np.array(classes))
+    return types.SimpleNamespace(
+        results_=result if isinstance(result, list) else [result], classes_=np.array(classes)
+    )
 
 
 def test_estimators(run):
@@ -160,7 +162,7 @@ def test_a_real_estimator():
     y = np.array(["ant", "bee", "cat"])[np.argmax(X, axis=1)]
     model = LinearSVC().fit(X, y)
     ax = plot_convergence(model)
-    for result, line in zip(model.result_, ax.lines[::2], strict=True):
+    for result, line in zip(model.results_, ax.lines[::2], strict=True):
         # The certificate has the best bias, which the last iteration may not.
         drawn = line.get_ydata() * result.certificate.primal
         np.testing.assert_allclose(drawn, result.column("primal"), rtol=1e-3)

@@ -47,7 +47,7 @@ def line_slope(risk, start, end, k, targets):
 def rounding(case, targets, *terms):
     """A bound on the rounding of sums of weighted losses and of the given terms."""
     largest = sum(np.abs(term).sum() for term in terms) + 1.0
-    if case.name == "squared_hinge":
+    if "squared" in case.name:
         largest = sum((targets.weights * (1.0 + np.abs(t)) ** 2).sum() for t in terms) + 1.0
     return 1e-13 * (1.0 + targets.weights.sum()) * largest
 
@@ -105,17 +105,18 @@ def test_averages_of_coefficients_give_cuts(case, seed, share):
     assert low <= case.sum(three, 0.0, targets) + slack
 
 
-@given(u=st.floats(1e-6, 1.0 - 1e-6), label=st.sampled_from([-1.0, 1.0]), weight=st.floats(0.1, 9))
-def test_the_offset_is_the_best_possible(binary_case, u, label, weight):
+@given(seed=SEEDS, label=st.sampled_from([-1.0, 1.0]), weight=st.floats(0.1, 9))
+def test_the_offset_is_the_best_possible(binary_case, seed, label, weight):
     """min over s of weight·loss(s) − coef·s, by a search that knows no conjugate."""
     targets = Targets.make(np.array([label]), np.array([weight]))
-    coef = np.array([-label * u * weight])
+    coef = 0.999 * binary_case.dual_point(np.random.default_rng(seed), targets)
 
     def rest(s: float) -> float:
         return binary_case.sum(np.array([s]), 0.0, targets) - coef[0] * s
 
     lowest = minimize_scalar(rest, bounds=(-40.0, 40.0), options={"xatol": 1e-10}).fun
-    lowest = min(lowest, rest(label))  # the hinge's kink
+    kinks = [label - 0.1, label, label + 0.1]
+    lowest = min(lowest, *map(rest, kinks))
     found = binary_case.make().offset(coef, targets)
     assert found == pytest.approx(lowest, rel=1e-8, abs=1e-8 * weight)
 
@@ -205,6 +206,18 @@ def test_biases_are_added_to_the_scores(binary_case, seed, k, a, b):
     out = np.empty(len(start))
     risk.coefficients(start, a, a, 0.0, targets, out)
     np.testing.assert_allclose(out, coefficients(binary_case, start + a, targets), atol=1e-12)
+
+
+@given(seed=SEEDS, bias=st.floats(-3, 3))
+def test_slopes_and_coefficients_see_the_same_side_of_a_kink(binary_case, seed, bias):
+    """Or coefficients at the best bias would not sum to zero, and their plane be no cut."""
+    rng, targets, _ = draw(binary_case, seed, rows=200)
+    kinks = targets.labels + rng.choice([-0.1, 0.0, 0.1], 200) - bias
+    scores = kinks + rng.integers(-2, 3, 200) * np.spacing(kinks)
+    risk, out = binary_case.make(), np.empty(200)
+    risk.coefficients(scores, bias, bias, 0.0, targets, out)
+    (slope,) = risk.bias_slopes(scores, np.array([bias]), targets)
+    assert out.sum() == pytest.approx(slope, abs=1e-9)
 
 
 # -- weights and blocks ---------------------------------------------------------------
@@ -306,7 +319,7 @@ def test_clipped_numbers_are_dual_points(binary_case, seed):
     rng, targets, scores = draw(binary_case, seed, "wide")
     risk = binary_case.make()
     u = risk.clip_dual(rng.normal(size=len(scores)) * 10.0 ** rng.uniform(-3, 3), targets)
-    coef = -targets.labels * u
+    coef = risk.dual_coef(u, targets)
     low = coef @ scores + risk.offset(coef, targets)
     slack = rounding(binary_case, targets, scores) * (1.0 + np.abs(u).max())
     assert low <= binary_case.sum(scores, 0.0, targets) + slack

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ import scipy.sparse
 from cutplane import LinearSVC, linear_svc_path
 from cutplane.bundle import AdaptivePosition, BundleSolver, StopRule
 from cutplane.exec import SerialExecutor
-from cutplane.losses import LOSSES
+from cutplane.losses import CLASSIFICATION, LOSSES
 from cutplane.oracles import RowOracle
 from cutplane.result import Status
 from cutplane.solvers import (
@@ -233,19 +234,49 @@ def test_iterations_of_all_stages_count(three):
 def test_a_stop_or_an_interrupt_in_any_stage(three):
     problem, oracle = three
     for last in ends_of_stages(oracle):
-        _, stopped = solve(oracle, relative=1e-12, observer=lambda r, n=last: r.number >= n)
+        stop = {"relative": 1e-12, "observer": lambda r, n=last: r.number >= n}
+        _, stopped = solve(problem.oracle(), **stop)  # an oracle remembers its last step
         assert (stopped.status, stopped.n_iter) == (Status.STOPPED, last)
 
         def interrupt(record, last=last):
             if record.number == last:
                 raise KeyboardInterrupt
 
-        _, result = solve(oracle, relative=1e-12, observer=interrupt)
+        _, result = solve(problem.oracle(), relative=1e-12, observer=interrupt)
         assert (result.status, result.n_iter) == (Status.INTERRUPTED, last)
         for end in (stopped, result):
             recomputed = problem.objective(end.w, end.bias, C)
             assert end.certificate.primal == pytest.approx(recomputed, rel=1e-10)
             assert end.certificate.primal <= end.trace[-1].primal * (1.0 + 1e-9)
+        np.testing.assert_array_equal(stopped.w, result.w)
+        assert stopped.certificate == result.certificate
+
+
+def test_a_stop_and_an_interrupt_give_the_same_model_where_rounding_decides():
+    """The last stage begins at the optimum, and finds points that are better by rounding alone."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1300, 125))
+    y = X @ rng.normal(size=125) + 0.5 * rng.normal(size=1300) > 0
+    settings = {"loss": "squared_hinge", "tol": 1e-12, "max_iter": 400}
+    with pytest.warns(UserWarning, match="precision"):
+        last = LinearSVC(**settings).fit(X, y).n_iter_
+
+    def ended(number, interrupt):
+        def callback(record):
+            if record.number == number and interrupt:
+                raise KeyboardInterrupt
+            return record.number == number
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return LinearSVC(**settings, callback=callback).fit(X, y)
+
+    for number in range(last - 3, last):
+        stopped, interrupted = ended(number, False), ended(number, True)
+        assert stopped.result_.status is Status.STOPPED
+        assert interrupted.result_.status is Status.INTERRUPTED
+        np.testing.assert_array_equal(stopped.coef_, interrupted.coef_)
+        assert stopped.certificate_ == interrupted.certificate_
 
 
 @every_way
@@ -310,11 +341,11 @@ def test_the_default_agrees_with_ocas(text, table):
         )
         assert ours.certificate_.dual <= ocas.certificate_.primal * (1 + 1e-12)
         assert ocas.certificate_.dual <= ours.certificate_.primal * (1 + 1e-12)
-    assert "passes" in LinearSVC(C=0.1).fit(*text).result_.timings
-    assert "newton" in LinearSVC(C=0.1).fit(*table).result_.timings
+    assert "passes" in LinearSVC(C=0.1).fit(*text).results_[0].timings
+    assert "newton" in LinearSVC(C=0.1).fit(*table).results_[0].timings
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", CLASSIFICATION)
 def test_weights_are_rows_repeated(text, table, loss):
     for X, y in (text, table, (table[0][:500], table[1][:500])):
         few = slice(0, 1500)

@@ -33,6 +33,9 @@ from ..result import Certificate, Iteration, SolveResult, Status
 
 # Without progress beyond rounding in this many iterations there will be none.
 STALLED_ITERATIONS = 20
+# The part of the gap that this many iterations must close: at a slower pace a thousand million of
+# them would not halve it. So it is where rounding makes steps that look like progress.
+CREEPING = 1e-8
 # Relative to the objective, what rounding may do to it.
 ROUNDING = 1e-14
 # Proofs in a row that may fail, and by how much one must bring the gap down to count anew.
@@ -233,7 +236,8 @@ class IterativeSolver(ABC):
         if self.stop.converged(primal, self.dual, self.C):
             return True
         gap = primal - self.dual
-        self._failures = 1 if gap <= CLOSER * self._failed_gap else self._failures + 1
+        closer = np.isfinite(gap) and gap <= CLOSER * self._failed_gap
+        self._failures = 1 if closer else self._failures + 1
         self._failed_gap = gap
         return False
 
@@ -261,7 +265,8 @@ class IterativeSolver(ABC):
         # Rounding may lift the bound above the objective when both are equal.
         certificate = Certificate(best.primal, min(self.dual, best.primal))
         if not np.isfinite([certificate.primal, certificate.dual]).all():
-            certificate = Certificate(best.primal, -np.inf, "withheld")
+            primal = best.primal if np.isfinite(best.primal) else np.inf
+            certificate = Certificate(primal, -np.inf, "withheld")
             status = Status.NUMERICALLY_LIMITED
         return SolveResult(
             w=best.w,
@@ -339,7 +344,9 @@ class IterativeSolver(ABC):
         if len(self.trace) <= STALLED_ITERATIONS:
             return False
         before, now = self.trace[-1 - STALLED_ITERATIONS], self.trace[-1]
-        return before.gap - now.gap <= ROUNDING * now.primal
+        closed = before.gap - now.gap
+        # What is not a number is no progress either.
+        return not closed > max(ROUNDING * now.primal, CREEPING * now.gap)
 
     def _converged(self, record: Iteration) -> bool:
         return self.stop.converged(record.primal, record.dual, self.C)

@@ -1,8 +1,8 @@
 """The command ``cutplane``.
 
-Every command is a module with ``add_parser(subparsers)``, which must set
-``run=run`` as a default, and ``run(args) -> int``, which returns an exit code
-or raises ``CommandError`` with a message for the user.
+Every command is a module with ``add_parser(subparsers, arguments)``, which sets ``run=run`` as a
+default, and ``run(args) -> int``, which returns an exit code or raises ``CommandError`` with a
+message for the user.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pathlib import Path
 from .. import __version__, _interrupts
 from ..exec.cluster import ClusterError
 from . import completion, convert, demo, evaluate, info, path, predict, train
-from .common import ExitCode, UsageError
-from .parser import Parser
-from .streams import silence, standard_streams
+from .errors import ExitCode, UsageError
+from .outputs import silence, standard_streams
+from .parser import Parser, dashes
 
 __all__ = ["main"]
 
@@ -63,12 +63,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     code : int
         The exit code, see ``ExitCode``.
     """
+    words = completion.words_to_complete()
+    if words is not None:
+        completion.answer_shell(make_parser(words))
     with standard_streams():
         return _main(sys.argv[1:] if argv is None else argv)
 
 
+def make_parser(arguments: Sequence[str] = ()) -> Parser:
+    """The parser of all commands; what some take depends on the arguments."""
+    parser = Parser(prog="cutplane", description=DESCRIPTION, epilog=EPILOG)
+    parser.add_argument("--version", action="version", version=f"cutplane {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="command", title="commands")
+    for command in COMMANDS:
+        command.add_parser(subparsers, dashes(arguments))
+    for subparser in subparsers.choices.values():
+        subparser.set_defaults(parser=subparser)
+    return parser
+
+
 def _main(argv: Sequence[str]) -> int:
-    parser = make_parser()
+    parser = make_parser(argv)
     try:
         args = parser.parse_args(argv)
     except SystemExit as stop:  # --help, --version, wrong usage
@@ -103,14 +118,7 @@ def _run(args: argparse.Namespace) -> int:
         return ExitCode.USAGE if isinstance(error, UsageError) else ExitCode.ERROR
 
 
-def _stdout_fails() -> bool:
-    """Whether standard output is full or closed: what it could not write is still to be written."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        silence(sys.stdout)
-        return True
-    return False
+# -- messages -----------------------------------------------------------------
 
 
 def _message(error: Exception) -> str:
@@ -124,14 +132,20 @@ def _message(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
+def _stdout_fails() -> bool:
+    """Whether standard output is full or closed: what it could not write is still to be written."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        silence(sys.stdout)
+        return True
+    return False
+
+
 def in_flags(message: str, args: argparse.Namespace) -> str:
     """A message of the library in the words of the command line: sort=True is --sort."""
-    parser: Parser | None = getattr(args, "parser", None)
-    if parser is None:
-        return message
-
+    parser: Parser = args.parser
     message = message.replace("with Checkpoint(..., resume=False)", "without --resume")
-    given = {text for text in _given_names(args) if text in message}
 
     def flag(match: re.Match[str]) -> str:
         name = parser.flag_of(match["name"]) if match["name"] else None
@@ -141,12 +155,13 @@ def in_flags(message: str, args: argparse.Namespace) -> str:
             case None | "True":
                 return name
             case "False":
-                opposite = f"--no-{name[2:]}"
-                return opposite if opposite in parser.flags() else f"without {name}"
+                opposite = parser.flag_of(f"no_{match['name']}")
+                return opposite or f"without {name}"
         return f"{name} {match['value']}".replace("'", "")
 
     # Names of files and columns, and anything like one, stay as they are.
-    kept = "".join(rf"(?<!\w){re.escape(text)}(?![\w=])|" for text in sorted(given, key=len)[::-1])
+    given = sorted({text for text in _given_names(args) if text in message}, key=len, reverse=True)
+    kept = "".join(rf"(?<!\w){re.escape(text)}(?![\w=])|" for text in given)
     # Single words only where a value follows: "sort=True", but not "of this sort".
     names = (
         r"(?<![\w./\\'\"-])(?P<name>[a-z]+(?:_[a-z]+)+|[A-Za-z]+(?==))"
@@ -161,18 +176,6 @@ def _given_names(args: argparse.Namespace) -> Iterator[str]:
         if not name.startswith("parameter_"):
             values = value if isinstance(value, list) else [value]
             yield from (str(text) for text in values if isinstance(text, str | Path) and str(text))
-
-
-def make_parser() -> Parser:
-    """The parser of all commands."""
-    parser = Parser(prog="cutplane", description=DESCRIPTION, epilog=EPILOG)
-    parser.add_argument("--version", action="version", version=f"cutplane {__version__}")
-    subparsers = parser.add_subparsers(dest="command", metavar="command", title="commands")
-    for command in COMMANDS:
-        command.add_parser(subparsers)
-    for subparser in subparsers.choices.values():
-        subparser.set_defaults(parser=subparser)
-    return parser
 
 
 class _Format(logging.Formatter):

@@ -7,7 +7,7 @@ comparable pairs, Q that of queries. A tool minimises 1/2 |w|^2 + c * (its loss)
     OCAS and BMRM papers                  mean loss               c = C n
     SVM-perf                              mean loss in per cent   c = C n / 100
     Pegasos, SGDClassifier                lambda/2 |w|^2 + mean   lambda = 1/(C n)
-    SVM-rank                              pairs / queries         c = C Q / P      (C per mean pair)
+    SVM-rank                              pairs / queries         c = C n Q / P
 """
 
 from __future__ import annotations
@@ -57,25 +57,28 @@ def _kernel(model: Any, table: Table) -> dict[str, float]:
 
 
 def _measure(model: Any, table: Table) -> dict[str, float]:
-    found = {"mean loss": model.C, "SVM-perf": model.C / 100.0}
+    mean = model.C * _rows(model, table)
+    found = {"mean loss": mean, "SVM-perf": mean / 100.0}
     if model.measure == "error_rate":
-        found["scikit-learn, liblinear, SVM-light"] = model.C / _rows(model, table)
+        found["scikit-learn, liblinear, SVM-light"] = model.C
     return found
 
 
 def _ranking(model: Any, table: Table) -> dict[str, float]:
+    mean = model.C * model.weight_sum_
     if model.weighting == "queries":
-        return {"mean over queries, SVM-rank -l 2": model.C}
-    per_pair = model.C / model.n_pairs_
+        return {"mean over queries, SVM-rank -l 2": mean}
+    per_pair = mean / model.n_pairs_
     return {
-        "mean over pairs": model.C,
+        "mean over pairs": mean,
         "SVM-rank": per_pair * model.n_queries_,
         "SVM-light, sum over pairs": per_pair,
     }
 
 
 def _ordinal(model: Any, table: Table) -> dict[str, float]:
-    return {"mean over pairs": model.C, "sum over pairs": model.C / model.n_pairs_}
+    mean = model.C * _rows(model, table)
+    return {"mean over pairs": mean, "sum over pairs": mean / model.n_pairs_}
 
 
 def _chain(model: Any, table: Table) -> dict[str, float]:

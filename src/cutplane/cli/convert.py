@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .common import CommandError, ExitCode, UsageError, add_verbose
+from .errors import CommandError, ExitCode, UsageError
 from .inputs import (
     TEXT_FLAGS,
     Table,
@@ -19,23 +19,24 @@ from .inputs import (
     add_reader_flags,
     check_reader_flags,
     format_of,
+    joined,
     labelled,
     read_chunks,
     reader_options,
     some_names,
 )
-from .streams import check_target, text_output
+from .outputs import check_target, output_file
+from .parser import add_common
 
 FORMATS = ("svmlight", "npz", "cut")
 TYPES = ("float64", "float32", "int16", "int8", "uint8")  # of the values of data sets on disk
 
 DESCRIPTION = """\
-Write data in another format: svmlight text, compressed by its suffix (.gz, .bz2, .xz);
-a NumPy archive (.npz); or a data set on disk (.cut), a folder from which models are
-trained that do not fit into memory. The format of OUT is that of its name. Several
-files follow each other as if they were one. Tables (.csv, .parquet, .arrow; they need
-pyarrow) become data sets on disk: --label names the column that is to be learnt.
-An OUT.cut that exists is kept, unless --overwrite is given.
+Write data in another format. The name of OUT says which: svmlight text, compressed if
+it ends in .gz, .bz2 or .xz; a NumPy archive (.npz); or a data set on disk (.cut), a
+folder from which linear models can be trained on more data than fit into memory.
+Several files follow each other as if they were one. Tables (.csv, .parquet, .arrow;
+they need pyarrow) become data sets on disk: --label names the column to be learnt.
 """
 
 EPILOG = """\
@@ -50,37 +51,41 @@ examples:
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Offer the command to argparse."""
+def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
+    """Add the command."""
     parser = subparsers.add_parser(
-        "convert",
-        help="data in another format",
-        description=DESCRIPTION,
-        epilog=EPILOG,
+        "convert", help="write data in another format", description=DESCRIPTION, epilog=EPILOG
     )
     parser.add_argument(
-        "data", metavar="DATA", nargs="+", help="files to read; - is svmlight text from stdin"
+        "data", metavar="DATA", nargs="+", help="Files to read; - is svmlight text from stdin."
     )
-    parser.add_argument("out", metavar="OUT", help="file or folder to write; - is stdout")
-    parser.add_argument("--to", choices=FORMATS, help="format of OUT, if its name does not tell")
     parser.add_argument(
-        "--dense", action="store_true", help="for .npz: store all values, also those that are 0"
+        "out", metavar="OUT", help="File or folder to write; - is svmlight text to stdout."
+    )
+    parser.add_argument(
+        "--to", choices=FORMATS, help="Format of OUT. (default: what its name says)"
+    )
+    parser.add_argument(
+        "--dense", action="store_true", help="For .npz: store all values, also those that are 0."
     )
     parser.add_argument(
         "--dtype",
         choices=TYPES,
-        help="for .cut: type of the values on disk (default: that of the data, float64 for text); "
-        "integers for data that hold nothing else take a fraction of the time of a pass",
+        help="For .cut: type of the values on disk. Small integer types make training on data "
+        "that hold only such integers faster. (default: the type of the data, float64 for text)",
     )
     parser.add_argument(
-        "--overwrite", action="store_true", help="replace a data set (.cut) that is there already"
+        "--overwrite",
+        action="store_true",
+        help="For .cut: replace a data set that exists, which is otherwise an error.",
     )
-    parser.add_argument(
-        "--no-label", action="store_true", help="the table has no labels: all columns are features"
+    add_common(parser)
+    add_column_flags(parser).add_argument(
+        "--no-label",
+        action="store_true",
+        help="There are no labels: all columns that have no other use are features.",
     )
-    add_column_flags(parser)
     add_reader_flags(parser, width=True)
-    add_verbose(parser)
     parser.set_defaults(run=run)
 
 
@@ -169,7 +174,7 @@ def _write_text(args: argparse.Namespace) -> None:
     """Part by part, so that the data need not fit into memory."""
     from ..data.svmlight import dump_svmlight
 
-    with text_output(args.out) as file:
+    with output_file(args.out) as file:
         for table in map(labelled, _tables(args)):
             if table.y.dtype.kind not in "fiub":
                 raise CommandError(f"{table.name}: svmlight labels are numbers, not text")
@@ -179,12 +184,12 @@ def _write_text(args: argparse.Namespace) -> None:
 def _write_archive(args: argparse.Namespace) -> None:
     import scipy.sparse
 
-    tables = list(_tables(args))
-    width = max(table.features for table in tables)
-    rows = [table.aligned(width)[0].X for table in tables]
-    if any(scipy.sparse.issparse(X) for X in rows) and not args.dense:
-        X = rows[0] if len(rows) == 1 else scipy.sparse.vstack(rows, "csr")
-        parts = {
+    parts = list(_tables(args))
+    width = max(part.features for part in parts)
+    table = joined(part.aligned(width)[0] for part in parts)
+    X = table.X
+    if scipy.sparse.issparse(X) and not args.dense:
+        arrays = {
             "format": np.array(b"csr"),  # so that scipy.sparse.load_npz reads it, too
             "shape": np.array(X.shape),
             "data": X.data,
@@ -192,13 +197,8 @@ def _write_archive(args: argparse.Namespace) -> None:
             "indptr": X.indptr,
         }
     else:
-        dense = [X.toarray() if scipy.sparse.issparse(X) else np.asarray(X) for X in rows]
-        parts = {"X": np.concatenate(dense)}
-    if all(table.y is not None for table in tables):
-        parts["y"] = np.concatenate([table.y for table in tables])
-    if all(table.qid is not None for table in tables):
-        parts["qid"] = np.concatenate([table.qid for table in tables])
-    if any(table.cost is not None for table in tables):
-        parts["cost"] = np.concatenate([table.weights for table in tables])
-    with text_output(args.out) as file:
-        np.savez_compressed(file, **parts)
+        arrays = {"X": X.toarray() if scipy.sparse.issparse(X) else X}
+    columns = {"y": table.y, "qid": table.qid, "cost": table.cost}
+    arrays |= {name: values for name, values in columns.items() if values is not None}
+    with output_file(args.out) as file:
+        np.savez_compressed(file, **arrays)

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 import warnings
+from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,17 +27,17 @@ from .. import __version__
 from ..report import convergence_figure, print_table, waiting
 from ..report.line import format_percent
 from ..result import SolveResult
-from .common import add_verbose, output_folder, positive_number, replacing, seed_number
-from .fitting import tell_ending
-from .streams import report_stream
+from .outputs import output_file, output_folder, report_stream
+from .parser import add_common, positive_number, seed_number
+from .train import results_of, tell_ending
 
 TOL = 1e-3
 GREYS = 16.0  # pixels count from 0 to 16; the models get them from 0 to 1
 
 DESCRIPTION = """\
-Train a linear SVM on the handwritten digits that come with scikit-learn (is it
-an 8?), compare it with scikit-learn's own, and write the model, its certificate
-and a plot of the convergence. Needs no network and takes seconds.
+Train a linear SVM on the handwritten digits that come with scikit-learn (is this digit
+an 8?), compare it with scikit-learn's own, and write the model, its certificate and a
+plot of the convergence to a folder. This needs no network and takes seconds.
 """
 
 EPILOG = """\
@@ -49,8 +48,8 @@ examples:
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Offer the command to argparse."""
+def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
+    """Add the command."""
     parser = subparsers.add_parser(
         "demo",
         help="train on data that come with scikit-learn, and look at the certificate",
@@ -62,23 +61,23 @@ def add_parser(subparsers: Any) -> None:
         metavar="DIR",
         type=Path,
         default=Path("cutplane-demo"),
-        help="folder for the files, made if missing (default: ./cutplane-demo)",
+        help="Folder for the files, made if missing. (default: ./cutplane-demo)",
     )
     parser.add_argument(
         "--C",
         metavar="C",
         type=positive_number,
         default=1.0,
-        help="weight of the losses against the regulariser (default: 1)",
+        help="Weight of the errors against the size of the weights. (default: 1)",
     )
     parser.add_argument(
         "--seed",
         metavar="N",
         type=seed_number,
         default=0,
-        help="chooses the images that are held out (default: 0)",
+        help="Chooses the images that are held out for testing. (default: 0)",
     )
-    add_verbose(parser)
+    add_common(parser)
     parser.set_defaults(run=run)
 
 
@@ -92,8 +91,8 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace, folder: Path) -> int:
     with waiting("loading scikit-learn and numba"):
         data = _load(args.seed)
-    print(f"cutplane {__version__}: a linear SVM with a certificate of optimality\n")
     print(
+        f"cutplane {__version__}: a linear SVM with a certificate of optimality\n\n"
         f"Data      handwritten digits (scikit-learn): is it an 8? {len(data.train)} images to\n"
         f"          train on, {len(data.test)} held out, {data.train.shape[1]} pixels each\n"
         f"Objective 1/2 |w|^2 + 1/2 b^2 + C * (sum of hinge losses), C = {args.C:g}\n"
@@ -101,25 +100,31 @@ def _run(args: argparse.Namespace, folder: Path) -> int:
         flush=True,
     )
     with waiting("compiling, which takes a while the first time"):
-        seconds = _warm_up(data)
-    print(f"Compiling {seconds:.1f} s, on a tiny problem beforehand; not part of the times below")
-    sys.stdout.flush()
-    ours = _fit_cutplane(data, args.C)
-    theirs = _fit_sklearn(data, args.C, args.seed)
-    result: SolveResult = ours.model.result_
-    majority = float(np.mean(data.test_labels == "another"))
-    _print_comparison(ours, theirs, result.certificate.dual, majority)
+        started = time.perf_counter()
+        _fit(_our_model(C=1.0, verbose=0), data.few(), C=1.0)
+        seconds = time.perf_counter() - started
+    print(
+        f"Compiling {seconds:.1f} s, on a tiny problem beforehand; not part of the times below",
+        flush=True,
+    )
+    ours = _fit(_our_model(args.C, verbose=1), data, args.C)
+    theirs = _fit(_their_model(args.C, args.seed), data, args.C)
+    (result,) = results_of(ours.model)
+    certificate = result.certificate
+    _print_comparison(ours, theirs, certificate.dual)
+    majority = np.mean(data.test_labels == "another")
+    print(f"Calling every image 'another' is right for {100 * majority:.1f} % of those held out.")
     with waiting("drawing"):
         _write(folder, ours.model, result, args)
     _print_files(folder)
-    return _exit_code(result)
+    kept = "the files hold its best model"
+    return tell_ending("demo", result.status, certificate.relative_gap, asked=TOL, kept=kept)
 
 
 # -- data and models ----------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Data:
+class Data(NamedTuple):
     """Images as rows of pixels, labels 'eight' and 'another', in two parts."""
 
     train: np.ndarray
@@ -127,9 +132,15 @@ class Data:
     train_labels: np.ndarray
     test_labels: np.ndarray
 
+    def few(self) -> Data:
+        """Ten training images of each class: enough to have all that is needed compiled."""
+        rows = np.concatenate(
+            [np.flatnonzero(self.train_labels == name)[:10] for name in ("eight", "another")]
+        )
+        return self._replace(train=self.train[rows], train_labels=self.train_labels[rows])
 
-@dataclass(frozen=True)
-class Fit:
+
+class Fit(NamedTuple):
     """A fitted model and how it went."""
 
     model: Any
@@ -151,53 +162,28 @@ def _load(seed: int) -> Data:
     return Data(*parts)
 
 
-def _warm_up(data: Data) -> float:
-    """Have all that is needed compiled; returns the seconds it took."""
-    started = time.perf_counter()
-    few = np.concatenate(
-        [np.flatnonzero(data.train_labels == name)[:10] for name in ("eight", "another")]
-    )
-    _timed(_our_model(C=1.0, verbose=0), data.train[few], data.train_labels[few])
-    return time.perf_counter() - started
-
-
 def _our_model(C: float, verbose: int) -> Any:
     from .. import LinearSVC
 
     return LinearSVC(C=C, loss="hinge", tol=TOL, intercept_scaling=1.0, verbose=verbose)
 
 
-def _fit_cutplane(data: Data, C: float) -> Fit:
-    return _fit(_our_model(C, verbose=1), data, C)
-
-
-def _fit_sklearn(data: Data, C: float, seed: int) -> Fit:
+def _their_model(C: float, seed: int) -> Any:
     from sklearn.svm import LinearSVC
 
-    return _fit(LinearSVC(C=C, loss="hinge", random_state=seed), data, C)
+    return LinearSVC(C=C, loss="hinge", random_state=seed)
 
 
 def _fit(model: Any, data: Data, C: float) -> Fit:
-    seconds, warning = _timed(model, data.train, data.train_labels)
-    return Fit(
-        model,
-        seconds,
-        warning,
-        objective=_objective(model, data, C),
-        accuracy=float(np.mean(model.predict(data.test) == data.test_labels)),
-    )
-
-
-def _timed(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[float, str]:
-    """Fit; returns the seconds and any warning of no convergence, other warnings pass."""
+    """Fit and measure; a warning of no convergence is kept, others pass."""
     from sklearn.exceptions import ConvergenceWarning
 
+    message = ""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         started = time.perf_counter()
-        model.fit(X, y)
+        model.fit(data.train, data.train_labels)
         seconds = time.perf_counter() - started
-    message = ""
     for warning in caught:
         if issubclass(warning.category, ConvergenceWarning):
             message = str(warning.message)
@@ -205,46 +191,41 @@ def _timed(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[float, str]:
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )
-    return seconds, message
-
-
-def _objective(model: Any, data: Data, C: float) -> float:
-    """F of the fitted weights and intercept, by its formula and for both models alike."""
+    # F of the fitted weights and intercept, by its formula and for both models alike.
     w, b = model.coef_[0], float(model.intercept_[0])
     signs = np.where(data.train_labels == model.classes_[1], 1.0, -1.0)
     losses = np.maximum(0.0, 1.0 - signs * (data.train @ w + b))
-    return float(0.5 * (w @ w) + 0.5 * b * b + C * losses.sum())
+    objective = float(0.5 * (w @ w) + 0.5 * b * b + C * losses.sum())
+    accuracy = float(np.mean(model.predict(data.test) == data.test_labels))
+    return Fit(model, seconds, message, objective, accuracy)
 
 
 # -- what people see ----------------------------------------------------------
 
 
-def _print_comparison(ours: Fit, theirs: Fit, bound: float, majority: float) -> None:
-    # Both objectives are evaluated here, by the same formula.
-    gaps = [max(0.0, fit.objective - bound) for fit in (ours, theirs)]
-    shares = [gap / fit.objective for gap, fit in zip(gaps, (ours, theirs), strict=True)]
+def _print_comparison(ours: Fit, theirs: Fit, bound: float) -> None:
+    both = (ours, theirs)
+    gaps = [max(0.0, fit.objective - bound) for fit in both]
+    shares = [format_percent(gap / fit.objective) for gap, fit in zip(gaps, both, strict=True)]
     print_table(
         ["", "cutplane", "scikit-learn"],
         [
-            ["objective (primal)", f"{ours.objective:.6g}", f"{theirs.objective:.6g}"],
+            ["objective (primal)", *(f"{fit.objective:.6g}" for fit in both)],
             ["lower bound (dual)", f"{bound:.6g}", "none of its own"],
             ["gap to cutplane's bound", *(f"{gap:.3g}" for gap in gaps)],
-            ["relative gap", *map(format_percent, shares)],
-            ["iterations", f"{ours.model.n_iter_}", f"{np.max(theirs.model.n_iter_)}"],
-            ["time to fit", *(f"{1000 * fit.seconds:.0f} ms" for fit in (ours, theirs))],
-            ["accuracy, held out", *(f"{100 * fit.accuracy:.1f} %" for fit in (ours, theirs))],
+            ["relative gap", *shares],
+            ["iterations", *(f"{np.max(fit.model.n_iter_)}" for fit in both)],
+            ["time to fit", *(f"{1000 * fit.seconds:.0f} ms" for fit in both)],
+            ["accuracy, held out", *(f"{100 * fit.accuracy:.1f} %" for fit in both)],
         ],
     )
     if bound > 0.0:
-        ours_below, theirs_below = map(format_percent, shares)
         print(
             f"cutplane's certificate: no model has an objective below {bound:.6g}. So the optimum\n"
-            f"is at most {ours_below} below its own, and at most {theirs_below} below "
-            "scikit-learn's."
+            f"is at most {shares[0]} below its own, and at most {shares[1]} below scikit-learn's."
         )
     if theirs.warning:
         print(f'scikit-learn warned: "{theirs.warning}"')
-    print(f"Calling every image 'another' is right for {100 * majority:.1f} % of those held out.")
 
 
 def _print_files(folder: Path) -> None:
@@ -261,21 +242,11 @@ def _print_files(folder: Path) -> None:
     )
 
 
-def _exit_code(result: SolveResult) -> int:
-    return tell_ending(
-        "demo",
-        result.status,
-        result.certificate.relative_gap,
-        asked=TOL,
-        kept="the files hold its best model",
-    )
-
-
 # -- files --------------------------------------------------------------------
 
 
 def _write(folder: Path, model: Any, result: SolveResult, args: argparse.Namespace) -> None:
-    with replacing(folder / "model.npz") as file:
+    with output_file(folder / "model.npz") as file:
         np.savez(
             file,
             coef=model.coef_,
@@ -291,7 +262,7 @@ def _write(folder: Path, model: Any, result: SolveResult, args: argparse.Namespa
         "cutplane": __version__,
         **result.as_dict(),
     }
-    with replacing(folder / "certificate.json") as file:
+    with output_file(folder / "certificate.json") as file:
         file.write((json.dumps(certificate, indent=2, allow_nan=False) + "\n").encode())
-    with replacing(folder / "convergence.png") as file:
+    with output_file(folder / "convergence.png") as file:
         convergence_figure(result).savefig(file, format="png", dpi=150)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..report.text import print_facts, print_json
-from .answers import FORMS, Answers, check_form, default_form, model_kind, read_predictions
-from .common import CommandError, ExitCode, UsageError, add_json, add_verbose
-from .fitting import check_numbers
-from .flags import rows_or_share
+from .errors import CommandError, ExitCode, UsageError
 from .inputs import (
     Table,
     add_column_flags,
@@ -21,40 +19,27 @@ from .inputs import (
     read_table,
     whole_labels,
 )
-from .kinds import DEFAULT, KINDS, Kind, Task
-from .measures import Measured, format_measure, measure
-from .predict import Alignment, add_threads, applied, load_for, parts_of
-
-# One name per task: those who measure predictions need not know how they were trained.
-KIND_NAMES = tuple(kind.name for kind in KINDS if not kind.choice)
-
-TITLES = {
-    "accuracy": "accuracy",
-    "precision": "precision",
-    "recall": "recall",
-    "f1": "F1",
-    "macro_f1": "mean F1",
-    "roc_auc": "ROC area",
-    "average_precision": "av. prec.",
-    "prbep": "PRBEP",
-    "precision_at_k": "prec. at k",
-    "recall_at_k": "recall at k",
-    "mae": "mean error",
-    "rmse": "RMS error",
-    "r2": "R^2",
-    "ndcg": "NDCG",
-    "ndcg@10": "NDCG@10",
-    "swapped_pairs": "swapped",
-    "kendall_tau": "tau",
-    "token_accuracy": "tokens",
-    "sequence_accuracy": "sequences",
-    "inside": "inside",
-}
+from .kinds import Task
+from .measures import MEASURES, Judged, format_measure, judge
+from .parser import add_common, finite_number, rows_or_share
+from .predict import (
+    FORMS,
+    Alignment,
+    Answers,
+    add_threads,
+    applied,
+    check_form,
+    default_form,
+    load_for,
+    parts_of,
+)
+from .train import check_numbers
 
 DESCRIPTION = """\
-Measure a model on data with labels: accuracy, precision, recall, F1 and ROC area for
-classes; NDCG and swapped pairs for rankings; the mean error for grades and numbers;
-tokens and whole sequences for tags.
+Measure a model on the rows of DATA, which must have labels: accuracy, precision, recall,
+F1 and ROC area for classes; NDCG and swapped pairs for rankings; the mean error for
+grades and numbers; right tokens and right sequences for tags. With --predictions
+instead of MODEL, measure what another program has predicted.
 """
 
 EPILOG = """\
@@ -67,41 +52,43 @@ examples:
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Offer the command to argparse."""
+def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
+    """Add the command."""
     parser = subparsers.add_parser(
         "evaluate",
         help="measure a model, or predictions, on data with labels",
         description=DESCRIPTION,
         epilog=EPILOG,
     )
-    parser.add_argument("data", metavar="DATA", help="file with rows and labels; - is stdin")
-    parser.add_argument("model", metavar="MODEL", nargs="?", help="file of the model")
-    parser.add_argument(
-        "--predictions",
-        metavar="FILE",
-        help="measure these instead: one number per line, or one label",
-    )
-    parser.add_argument(
-        "--kind", choices=KIND_NAMES, help="what the predictions are (default: classification)"
-    )
-    parser.add_argument(
-        "--output",
-        choices=FORMS,
-        help="whether the predictions are labels or scores (default: as predict writes them)",
-    )
+    parser.add_argument("data", metavar="DATA", help="File with rows and labels; - is stdin.")
+    parser.add_argument("model", metavar="MODEL", nargs="?", help="File with the model.")
     parser.add_argument(
         "--k",
         metavar="K",
         type=rows_or_share,
-        help="precision and recall of the k rows of highest score: a number of rows, or if it has "
-        "a point so many times the positive ones",
+        help="Also show precision and recall of the K rows with the highest scores; with a point, "
+        "K is multiplied by the number of positive rows.",
     )
     add_threads(parser)
+    add_common(parser, json=True)
+    group = parser.add_argument_group("predictions instead of a model")
+    group.add_argument(
+        "--predictions",
+        metavar="FILE",
+        help="Measure the predictions in this file: one score or label per line.",
+    )
+    group.add_argument(
+        "--kind",
+        choices=[task.value for task in Task],
+        help="What was predicted. (default: classification)",
+    )
+    group.add_argument(
+        "--output",
+        choices=FORMS,
+        help="Whether the file holds labels or scores. (default: as predict would write them)",
+    )
     add_column_flags(parser)
     add_reader_flags(parser)
-    add_json(parser)
-    add_verbose(parser)
     parser.set_defaults(run=run)
 
 
@@ -116,85 +103,103 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.data} is a table; name the column of its labels with --label")
     left_out = 0
     if args.model is not None:
-        model = load_for(args)
-        kind = model_kind(model, args.model)
-        table, answers, left_out = applied(
-            model, kind, parts_of(args.data, args, kind, Alignment(model).names)
-        )
-        measured = measure_model(model, kind, table, answers, args.k)
+        model, kind = load_for(args)
+        name = kind.name
+        parts = parts_of(args.data, args, kind, Alignment(model).names)
+        table, answers, left_out = applied(model, kind, parts)
+        judged = judge_model(model, kind.task, table, answers, args.k)
     else:
-        kind = next((kind for kind in KINDS if kind.name == args.kind), DEFAULT)
+        name = args.kind or Task.CLASSES.value
         table = read_table(args.data, args)
-        check_numbers(table, kind)
-        truth = whole_labels(table.y) if kind.task is not Task.VALUES else table.y
-        answers = _answers(args, kind, table, truth)
-        measured = measure(kind.task, truth, answers, qid=table.qid, k=args.k)
+        judged = _judge_file(args, Task(name), table)
     if args.json:
         print_json(
             {
                 "command": "evaluate",
-                "kind": kind.name,
+                "kind": name,
                 "data": {"name": table.name, "rows": len(table.y)},
-                "measures": measured.values,
-                **(measured.facts or {}),
+                "measures": judged.measures(),
+                **judged.facts(),
                 "values_left_out": left_out,
             }
         )
     else:
-        print_facts(evaluation_facts(measured))
+        print_facts(_facts(judged))
     return ExitCode.OK
 
 
-def measure_model(
-    model: Any, kind: Kind, table: Table, answers: Answers, k: float | None = None
-) -> Measured:
-    """Measure the answers of a model; precision and recall at k also if it was trained for them."""
+def judge_model(
+    model: Any, task: Task, table: Table, answers: Answers, k: float | None = None
+) -> Judged:
+    """The answers of a model beside the truth; with a k also if it was trained for one."""
     if k is None and getattr(model, "measure", "") in ("precision_at_k", "recall_at_k"):
         from ..estimators.measure_svc import DEFAULT_K
 
         k = DEFAULT_K[model.measure] if model.k is None else model.k
-    truth = table.y if kind.task is Task.VALUES else whole_labels(table.y)
+    truth = table.y if task is Task.VALUES else whole_labels(table.y)
     classes = getattr(model, "classes_", None)
-    return measure(kind.task, truth, answers, qid=table.qid, classes=classes, k=k)
+    return judge(task, truth, answers, qid=table.qid, classes=classes, k=k)
 
 
-def _answers(args: argparse.Namespace, kind: Kind, table: Table, truth: np.ndarray) -> Answers:
+def _judge_file(args: argparse.Namespace, task: Task, table: Table) -> Judged:
+    """The predictions in a file beside the truth."""
+    check_numbers(table, task)
+    truth = table.y if task is Task.VALUES else whole_labels(table.y)
     classes = np.unique(truth)
-    form = args.output or default_form(kind, len(classes))
-    check_form(kind, form)
+    form = args.output or default_form(task, len(classes))
+    check_form(task, form)
     text = truth.dtype.kind not in "fiub"
     values = read_predictions(args.predictions, text=text)
     if text and (form == "labels" or (args.output is None and np.isin(values, classes).all())):
         form = "labels"
     elif text:
         values = read_predictions(args.predictions)
-    if len(values) != len(table.y):
+    if len(values) != len(truth):
         raise CommandError(
             f"{args.predictions} has {len(values):,} predictions, {table.name} has "
-            f"{len(table.y):,} rows"
+            f"{len(truth):,} rows"
         )
-    return Answers(values, None) if form == "labels" else Answers(None, values)
+    answers = Answers(labels=values) if form == "labels" else Answers(scores=values)
+    return judge(task, truth, answers, qid=table.qid, k=args.k)
 
 
-def evaluation_facts(measured: Measured) -> dict[str, str]:
+def read_predictions(name: str, *, text: bool = False) -> np.ndarray:
+    """Predictions from a file with one number per line; with one label per line if ``text``."""
+    from ..data.files import opened
+
+    values: list[Any] = []
+    with opened(name) as source:
+        for number, content in enumerate(source.file, 1):
+            line = content.decode("utf-8", "replace").rstrip("\r\n")
+            try:
+                values.append(line if text else finite_number(line))
+            except argparse.ArgumentTypeError:
+                raise CommandError(
+                    f"{source.name}:{number}:1: {line!r} is not a prediction; one number per line "
+                    "is expected, as cutplane predict writes it"
+                ) from None
+    return np.array(values, dtype=str if text else np.float64)
+
+
+def _facts(judged: Judged) -> dict[str, str]:
     """Measures for people."""
     facts: dict[str, str] = {}
-    for name, value in measured.values.items():
-        if name not in TITLES:
-            continue
+    others = judged.facts()
+    for name, value in judged.measures().items():
         text = format_measure(name, value)
-        if name in ("accuracy", "token_accuracy") and measured.total:
-            wrong = measured.total - measured.correct
-            text += (
-                f" ({measured.correct:,} correct, {wrong:,} incorrect, {measured.total:,} total)"
-            )
-        elif name == "precision" and measured.facts and "positive" in measured.facts:
-            text += f" (of the class {measured.facts['positive']})"
-        elif name in ("sequence_accuracy", "ndcg@10") and measured.facts:
-            what = "sequences" if name == "sequence_accuracy" else "queries"
-            text += f" ({measured.facts[what]:,} {what})"
-        facts[TITLES[name]] = text
-    others = measured.facts or {}
+        match name:
+            case "accuracy" | "token_accuracy":
+                total = len(judged.truth)
+                correct = int(np.count_nonzero(judged.labels == judged.truth))
+                text += f" ({correct:,} correct, {total - correct:,} incorrect, {total:,} total)"
+            case "precision":
+                text += f" (of the class {others['positive']})"
+            case "sequence_accuracy":
+                text += f" ({others['sequences']:,} sequences)"
+            case "ndcg@10":
+                text += f" ({others['queries']:,} queries)"
+        if MEASURES[name].title:
+            facts[MEASURES[name].title] = text
     if "f1_by_class" in others:
         facts["F1 by class"] = ", ".join(
             f"{label} {format_measure('f1', f1)}" for label, f1 in others["f1_by_class"].items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +12,7 @@ import numpy as np
 
 from ..report.text import print_facts, print_json
 from ..result import Certificate, Status
-from .answers import label_text
-from .common import ExitCode, add_json, add_verbose
-from .fitting import describe_certificate
+from .errors import ExitCode
 from .inputs import (
     MOST_NAMES,
     Table,
@@ -21,16 +20,18 @@ from .inputs import (
     add_reader_flags,
     check_reader_flags,
     format_of,
+    label_counts,
+    label_text,
     read_chunks,
 )
-from .streams import is_model
-from .train import MOST_CLASSES
+from .parser import add_common
+from .train import MOST_CLASSES, describe_certificate
 
 DESCRIPTION = """\
-Tell what a file holds. Of data: rows, features, how many values are stored, labels,
-queries, weights, and whether features should be scaled. Of a model: its kind, its
-parameters and its certificate. Data are read in parts, so they may be larger than
-memory.
+Tell what FILE holds. Of data: the number of rows, features and stored values, the
+labels, queries and weights, and whether the features should be scaled. Of a model: its
+kind, its parameters and its certificate. Of a checkpoint: how far the fit is. Data are
+read in parts, so they may be larger than memory.
 """
 
 EPILOG = """\
@@ -46,26 +47,27 @@ WIDE_SCALES = 1e3
 MOST_LABELS = 100_000  # different ones; beyond this they are numbers, not classes
 
 
-def add_parser(subparsers: Any) -> None:
-    """Offer the command to argparse."""
+def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
+    """Add the command."""
     parser = subparsers.add_parser(
         "info",
-        help="what is in a file: data or a model",
+        help="tell what a data file or a model holds",
         description=DESCRIPTION,
         epilog=EPILOG,
     )
-    parser.add_argument("file", metavar="FILE", help="data or a model; - is data from stdin")
+    parser.add_argument(
+        "file", metavar="FILE", help="Data, a model or a checkpoint; - is data from stdin."
+    )
+    add_common(parser, json=True)
     add_column_flags(parser)
     add_reader_flags(parser)
-    add_json(parser)
-    add_verbose(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Look; returns the exit code."""
     check_reader_flags(args, args.file)
-    if args.file != "-" and format_of(args.file) == "svmlight" and is_model(args.file):
+    if args.file != "-" and format_of(args.file) == "svmlight" and _is_model(args.file):
         return _tell_model(args)
     summary = Summary()
     for table in read_chunks(args.file, args):
@@ -79,6 +81,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 # -- models -------------------------------------------------------------------
+
+
+def _is_model(name: str) -> bool:
+    """Whether a file begins like a model or a checkpoint, be it damaged or not."""
+    from ..data.files import opened
+    from ..store.container import begins_like_ours
+
+    begin = bytearray(64)
+    with opened(name) as source:
+        source.read_into(memoryview(begin))
+    return begins_like_ours(bytes(begin))
 
 
 def _tell_model(args: argparse.Namespace) -> int:
@@ -142,11 +155,7 @@ def _text(value: Any) -> str:
 
 @dataclass
 class Summary:
-    """What the parts of a data set so far showed.
-
-    Sizes are by feature: the largest |value|, and how many rows have one. They grow with the
-    width of the parts.
-    """
+    """What the parts of a data set so far showed; ``largest`` is the largest |value| by feature."""
 
     rows: int = 0
     features: int = 0
@@ -159,7 +168,6 @@ class Summary:
     gaps: int = 0  # places where another query begins
     weights: tuple[float, float] | None = None
     largest: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    counts: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     longest: int = 0
     empty: int = 0
     _last_query: int | None = None
@@ -197,11 +205,8 @@ class Summary:
 
         check_weights(X.shape[1], 1)  # as many numbers per feature as a model has
         X = scipy.sparse.csr_matrix(X)
-        grow = max(0, X.shape[1] - len(self.largest))
-        self.largest = np.pad(self.largest, (0, grow))
-        self.counts = np.pad(self.counts, (0, grow))
+        self.largest = np.pad(self.largest, (0, max(0, X.shape[1] - len(self.largest))))
         np.maximum.at(self.largest, X.indices, np.abs(X.data))
-        self.counts[: X.shape[1]] += np.bincount(X.indices, minlength=X.shape[1])
         lengths = np.diff(X.indptr)
         self.stored += X.nnz
         self.longest = max(self.longest, int(lengths.max(initial=0)))
@@ -223,7 +228,8 @@ class Summary:
         found = []
         low, high = self.scales()
         if low and high / low >= WIDE_SCALES:
-            k, j = int(np.argmax(self.largest)), _smallest(self.largest)
+            k = int(np.argmax(self.largest))
+            j = int(np.argmin(np.where(self.largest > 0.0, self.largest, np.inf)))
             found.append(
                 f"features differ in scale by {high / low:.1g}: the largest value of feature "
                 f"{k + 1} is {high:g}, that of feature {j + 1} {low:g}; scale them, for instance "
@@ -242,9 +248,11 @@ class Summary:
         """For people."""
         mean = self.stored / self.rows
         low, high = self.scales()
+        more = ", ..." if self.features > MOST_NAMES else ""
+        names = f": {', '.join(self.names[:MOST_NAMES])}{more}" if self.names is not None else ""
         facts = {
             "rows": f"{self.rows:,}" + (f", {self.empty:,} of them empty" if self.empty else ""),
-            "features": self._feature_text(),
+            "features": f"{self.features:,}{names}",
             "stored": f"{self.stored:,} values, {100 * self.density:.3g} %; "
             f"{mean:.1f} per row, at most {self.longest:,}",
             "largest": f"|value| per feature: from {low:g} to {high:g}",
@@ -260,23 +268,16 @@ class Summary:
             facts["warning" + " " * k] = warning  # names are keys, blanks are not seen
         return facts
 
-    def _feature_text(self) -> str:
-        if self.names is None:
-            return f"{self.features:,}"
-        more = ", ..." if self.features > MOST_NAMES else ""
-        return f"{self.features:,}: {', '.join(self.names[:MOST_NAMES])}{more}"
-
     def _label_text(self) -> str:
         if not self.labels:
             return "none"
-        if len(self.labels) > MOST_CLASSES * 4:
-            more = "more than " if len(self.labels) > MOST_LABELS else ""
-            if self._range() is None:
-                often = self.labels.most_common(MOST_CLASSES)
-                named = ", ".join(f"{label_text(k)} ({n:,})" for k, n in often)
-                return f"{more}{len(self.labels):,} different, most often {named}"
-            return f"{more}{len(self.labels):,} different, from {self.lowest:g} to {self.highest:g}"
-        return ", ".join(f"{label_text(k)} ({n:,})" for k, n in sorted(self.labels.items()))
+        if len(self.labels) <= MOST_CLASSES * 4:
+            return label_counts(sorted(self.labels.items()))
+        more = "more than " if len(self.labels) > MOST_LABELS else ""
+        if self._range() is None:
+            often = label_counts(self.labels.most_common(MOST_CLASSES))
+            return f"{more}{len(self.labels):,} different, most often {often}"
+        return f"{more}{len(self.labels):,} different, from {self.lowest:g} to {self.highest:g}"
 
     def _range(self) -> list[float] | None:
         """The smallest and the largest label; None if they are text."""
@@ -300,7 +301,3 @@ class Summary:
             "feature_scales": [low, high],
             "warnings": self.warnings(),
         }
-
-
-def _smallest(largest: np.ndarray) -> int:
-    return int(np.argmin(np.where(largest > 0.0, largest, np.inf)))

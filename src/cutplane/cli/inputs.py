@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from .common import CommandError, UsageError
-from .flags import count
+from .errors import CommandError, UsageError
+from .parser import count
 
 logger = logging.getLogger("cutplane")
 
@@ -27,28 +27,14 @@ MOST_NAMES = 10  # of columns in a message
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with their labels, and what else a file has.
+    """Rows with their labels, and what else a file has."""
 
-    Attributes
-    ----------
-    name : str
-        For messages.
-    X : ndarray, CSR matrix or Dataset, shape (rows, features)
-    y : ndarray, shape (rows,)
-        None only where a command can do without.
-    qid : ndarray or None
-    cost : ndarray or None
-        Weights of the rows; None if all are 1.
-    names : tuple of str or None
-        Of the features.
-    """
-
-    name: str
-    X: Any
-    y: Any
+    name: str  # for messages
+    X: Any  # array, CSR matrix or Dataset of shape (rows, features)
+    y: Any  # of shape (rows,); None only where a command can do without
     qid: np.ndarray | None = None
-    cost: np.ndarray | None = None
-    names: tuple[str, ...] | None = None
+    cost: np.ndarray | None = None  # weights of the rows; None if all are 1
+    names: tuple[str, ...] | None = None  # of the features
 
     @property
     def rows(self) -> int:
@@ -91,41 +77,44 @@ def _aligned(X: Any, features: int) -> tuple[Any, int]:
 
 
 def add_reader_flags(parser: Any, *, width: bool = False) -> None:
-    """Offer what svmlight files need; ``width`` if the number of columns may be fixed."""
-    group = parser.add_argument_group("reading svmlight files")
+    """Add what svmlight files need; ``width`` if the number of columns may be fixed."""
+    group = parser.add_argument_group("how to read svmlight text")
     group.add_argument(
-        "--zero-based", action="store_true", help="indices count from 0; the usual is from 1"
+        "--zero-based", action="store_true", help="Feature indices count from 0, not from 1."
     )
     group.add_argument(
-        "--sort", action="store_true", help="accept rows whose indices do not increase"
+        "--sort", action="store_true", help="Accept lines whose feature indices do not increase."
     )
     group.add_argument(
         "--max-features",
         metavar="N",
         type=count,
-        help="an index beyond this is an error (default: 2147483647)",
+        help="Refuse feature indices beyond this. (default: 2147483647)",
     )
     if width:
         group.add_argument(
             "--n-features",
             metavar="N",
             type=count,
-            help="columns of the data, if the largest index in the file does not tell",
+            help="Number of features. (default: the largest index in the file)",
         )
 
 
-def add_column_flags(parser: Any) -> None:
-    """Offer to say what the columns of tables are."""
+def add_column_flags(parser: Any) -> Any:
+    """Add what says which columns of tables are what; returns the group of these flags."""
     group = parser.add_argument_group("columns of tables (.csv, .parquet, .arrow)")
-    group.add_argument("--label", metavar="COLUMN", help="holds the labels")
+    group.add_argument("--label", metavar="COLUMN", help="Column with the labels.")
     group.add_argument(
         "--features",
         metavar="COLUMN,...",
         type=lambda text: text.split(","),
-        help="hold the features (default: all others)",
+        help="Columns with the features. (default: all that have no other use)",
     )
-    group.add_argument("--query-id", metavar="COLUMN", help="holds the queries")
-    group.add_argument("--cost", metavar="COLUMN", help="holds the weights of the rows")
+    group.add_argument(
+        "--query-id", metavar="COLUMN", help="Column with the query or sequence of each row (qid:)."
+    )
+    group.add_argument("--cost", metavar="COLUMN", help="Column with the weight of each row.")
+    return group
 
 
 TEXT_FLAGS = ("zero_based", "sort", "max_features", "n_features")
@@ -171,31 +160,27 @@ def format_of(name: str) -> str:
 
 
 def read_table(name: str, args: argparse.Namespace) -> Table:
-    """Read all of a file with labels; a data set stays on disk.
+    """Read all of a file with labels, or of stdin for '-'; a data set stays on disk.
 
-    Parameters
-    ----------
-    name : str
-        A path, or '-' for svmlight text from standard input.
-    args : Namespace
-        With the reader's flags.
+    ``args`` has the reader's flags.
     """
     match format_of(name):
-        case "npz":
-            return labelled(_read_archive(name))
         case "cut":
-            return labelled(_open_dataset(name))
-        case "table":
-            if not hasattr(args, "label"):
-                raise CommandError(
-                    f"{name} is a table; convert it first: "
-                    f"cutplane convert --label COLUMN {name} data.cut"
-                )
-            return joined(labelled(part) for part in _table_chunks(name, args, None))
-    from ..data.svmlight import load_svmlight
+            from .. import open_dataset
 
-    X, y, qid, cost = load_svmlight(name, query_id="auto", cost=True, **reader_options(args))
-    return _table(name, X, y, qid, cost)
+            data = open_dataset(name)
+            return labelled(_table(name, data, data.y, data.qid, data.cost, data.feature_names))
+        case "svmlight":
+            from ..data.svmlight import load_svmlight
+
+            options = reader_options(args)
+            return _table(name, *load_svmlight(name, query_id="auto", cost=True, **options))
+        case "table" if not hasattr(args, "label"):
+            raise CommandError(
+                f"{name} is a table; convert it first: "
+                f"cutplane convert --label COLUMN {name} data.cut"
+            )
+    return joined(map(labelled, read_chunks(name, args)))
 
 
 def read_chunks(
@@ -203,27 +188,32 @@ def read_chunks(
 ) -> Iterator[Table]:
     """Read a file in parts, where its format has parts; there may be no labels.
 
-    Parameters
-    ----------
-    name, args
-        As for ``read_table``.
-    features : sequence of str, optional
-        The columns that a model needs of a table, in its order.
+    ``features`` are the columns that a model needs of a table, in its order.
     """
+    try:
+        yield from _chunks(name, args, features)
+    except OSError as error:  # not to be taken for one of the output
+        raise CommandError(f"{error.filename or name}: {error.strerror or error}") from error
+
+
+def _chunks(name: str, args: argparse.Namespace, features: Sequence[str] | None) -> Iterator[Table]:
     match format_of(name):
         case "npz":
             yield _read_archive(name)
-            return
         case "cut":
-            yield from _dataset_chunks(name)
-            return
+            from .. import open_dataset
+
+            with open_dataset(name) as dataset:
+                for X, y, qid, cost in dataset.chunks():
+                    yield _table(name, X, y, qid, cost, dataset.feature_names)
         case "table":
             yield from _table_chunks(name, args, features)
-            return
-    from ..data.svmlight import iter_svmlight
+        case _:
+            from ..data.svmlight import iter_svmlight
 
-    for X, y, qid, cost in iter_svmlight(name, query_id="auto", cost=True, **reader_options(args)):
-        yield _table(name, X, y, qid, cost)
+            options = reader_options(args)
+            for X, y, qid, cost in iter_svmlight(name, query_id="auto", cost=True, **options):
+                yield _table(name, X, y, qid, cost)
 
 
 def _table(
@@ -243,24 +233,22 @@ def _table(
 def joined(tables: Iterable[Table]) -> Table:
     """The parts of a file as one, in memory."""
     parts = list(tables)
-
-    def column(values: list[Any]) -> Any:
-        return None if any(value is None for value in values) else np.concatenate(values)
-
+    weighted = any(part.cost is not None for part in parts)
     return replace(
         parts[0],
-        X=_stacked([part.X for part in parts]),
-        y=column([part.y for part in parts]),
-        qid=column([part.qid for part in parts]),
-        cost=column([part.weights for part in parts])
-        if any(part.cost is not None for part in parts)
-        else None,
+        X=stacked([part.X for part in parts]),
+        y=stacked([part.y for part in parts]),
+        qid=stacked([part.qid for part in parts]),
+        cost=stacked([part.weights for part in parts]) if weighted else None,
     )
 
 
-def _stacked(parts: list[Any]) -> Any:
+def stacked(parts: Sequence[Any]) -> Any:
+    """Rows or columns behind each other; None if a part has none."""
     import scipy.sparse
 
+    if any(part is None for part in parts):
+        return None
     if len(parts) == 1:
         return parts[0]
     if any(map(scipy.sparse.issparse, parts)):
@@ -275,8 +263,19 @@ def whole_labels(y: np.ndarray) -> np.ndarray:
     return y
 
 
+def label_text(label: Any) -> str:
+    """A label as it was in the file: whole numbers without a point."""
+    whole = isinstance(label, float) and label.is_integer()
+    return str(int(label) if whole else label)
+
+
+def label_counts(counts: Iterable[tuple[Any, int]]) -> str:
+    """Labels and how often each occurs."""
+    return ", ".join(f"{label_text(label)} ({n:,})" for label, n in counts)
+
+
 def _read_archive(name: str) -> Table:
-    from ..data.convert import read_archive
+    from ..data.tables import read_archive
 
     X, y, qid, cost = read_archive(name)
     if X.dtype.kind in "iub" and X.dtype.itemsize <= 2:
@@ -306,8 +305,9 @@ def _table_chunks(
         chosen = args.features or [n for n in column_names([name], kind) if n not in others]
         match_names(chosen, features, name)
     columns = Columns(args.label, features or args.features, args.query_id, args.cost)
-    for frame, y, qid, cost in table_chunks([name], kind, columns):
-        yield _table(name, np.asarray(frame), y, qid, cost, frame.columns)
+    for rows in table_chunks([name], kind, columns):
+        X, y, qid, cost = rows
+        yield _table(name, X, y, qid, cost, rows.names)
 
 
 def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> list[int]:
@@ -336,26 +336,6 @@ def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> lis
 def some_names(names: Sequence[str]) -> str:
     """A few names in quotes."""
     return ", ".join(map(repr, names[:MOST_NAMES])) + (", ..." if len(names) > MOST_NAMES else "")
-
-
-# -- data sets on disk --------------------------------------------------------
-
-
-def _open_dataset(name: str) -> Table:
-    """A data set that stays on disk, with its columns."""
-    from .. import open_dataset
-
-    dataset = open_dataset(name)
-    return _table(name, dataset, dataset.y, dataset.qid, dataset.cost, dataset.feature_names)
-
-
-def _dataset_chunks(name: str) -> Iterator[Table]:
-    from .. import open_dataset
-
-    with open_dataset(name) as dataset:
-        for chunk in dataset.chunks():
-            X, y, qid, cost = chunk
-            yield _table(name, X, y, qid, cost, dataset.feature_names)
 
 
 def in_memory(table: Table) -> Table:

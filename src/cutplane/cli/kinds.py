@@ -1,118 +1,69 @@
-"""The kinds of models that can be trained: one entry each, and nothing else to add a kind.
+"""The kinds of models that can be trained: a new estimator is one more line of ``KINDS``.
 
-A kind is chosen by a flag of ``train`` and ``path``; a model file says by its estimator which kind
-it is.
+Flags of ``train`` and ``path`` choose a kind; a model file says by its estimator which kind it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
-
-from .signatures import has_estimator
 
 
 class Task(Enum):
     """What a model's answers are, and so how they are written and measured."""
 
-    CLASSES = "classes"
-    GRADES = "grades"
+    CLASSES = "classification"
+    GRADES = "ordinal"
     RANKING = "ranking"
-    VALUES = "values"
-    NOVELTY = "novelty"
-    SEQUENCES = "sequences"
+    VALUES = "regression"
+    NOVELTY = "one-class"
+    SEQUENCES = "chain"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of model.
-
-    Attributes
-    ----------
-    name : str
-    estimator : str
-        Its class in ``cutplane``.
-    flag : str
-        That chooses it; empty for the default.
-    help : str
-        What the flag does.
-    task : Task
-    choice : str
-        The parameter of which the flag takes the value, if it does.
-    on_disk : bool
-        Whether it trains on data sets that stay on disk.
-    """
+    """A kind of model."""
 
     name: str
-    estimator: str
-    flag: str
-    help: str
+    estimator: str  # its class in cutplane
     task: Task
-    choice: str = ""
-    on_disk: bool = False
+    flags: tuple[str, ...]  # that choose it, all of them together; none for the default
+    help: str  # of its flag, if it is one
+    on_disk: bool = False  # whether it trains on data sets that stay on disk
 
 
-DEFAULT = Kind(
-    "classification",
-    "LinearSVC",
-    "",
-    "two or more classes, linear (the default)",
-    Task.CLASSES,
-    on_disk=True,
-)
+# The first kind whose flags are all given is taken. A flag that is no parameter of the estimator
+# is a switch; switches exclude each other.
+KINDS = (
+    Kind("ranking", "RankSVM", Task.RANKING, ("--ranking",),
+         "Learn to order rows; only rows of the same query (qid:) are compared.", on_disk=True),
+    Kind("ordinal", "OrdinalSVC", Task.GRADES, ("--ordinal",),
+         "Predict classes that have an order, such as ratings from 1 to 5.", on_disk=True),
+    Kind("chain", "ChainTagger", Task.SEQUENCES, ("--chain",),
+         "Tag the tokens of sequences; the rows of one qid: are a sequence."),
+    Kind("regression", "SVR", Task.VALUES, ("--regression",),
+         "Predict numbers, with a kernel."),
+    Kind("one-class", "OneClassSVM", Task.NOVELTY, ("--one-class",),
+         "Find rows unlike the training data, with a kernel; labels are not used."),
+    Kind("sampled", "SampledCutSVC", Task.CLASSES, ("--sampled",),
+         "Predict classes with a kernel, for more rows than --kernel alone can take."),
+    Kind("measure", "MeasureSVC", Task.CLASSES, ("--measure",),
+         "Predict two classes, trained for the measure that you report.", on_disk=True),
+    Kind("kernel", "SVC", Task.CLASSES, ("--kernel",),
+         "Predict classes with a kernel."),
+    Kind("classification", "LinearSVC", Task.CLASSES, (),
+         "Predict two or more classes by linear scores.", on_disk=True),
+)  # fmt: skip
 
-# The first flag that is given decides, so those that may go with others come last.
-_LISTED = (
-    Kind(
-        "ranking",
-        "RankSVM",
-        "--ranking",
-        "learn an order, within queries (qid:)",
-        Task.RANKING,
-        on_disk=True,
-    ),
-    Kind(
-        "ordinal",
-        "OrdinalSVC",
-        "--ordinal",
-        "classes that have an order",
-        Task.GRADES,
-        on_disk=True,
-    ),
-    Kind("chain", "ChainTagger", "--chain", "tag sequences, the rows of a qid:", Task.SEQUENCES),
-    Kind("regression", "SVR", "--regression", "predict numbers, with a kernel", Task.VALUES),
-    Kind("one-class", "OneClassSVM", "--one-class", "find novelties, with a kernel", Task.NOVELTY),
-    Kind(
-        "sampled",
-        "SampledCutSVC",
-        "--sampled",
-        "classes, with a kernel, for many rows: sampled cuts",
-        Task.CLASSES,
-    ),
-    Kind(
-        "measure",
-        "MeasureSVC",
-        "--measure",
-        "two classes, trained for the measure you report",
-        Task.CLASSES,
-        choice="measure",
-        on_disk=True,
-    ),
-    Kind("kernel", "SVC", "--kernel", "classes, with a kernel", Task.CLASSES, choice="kernel"),
-    DEFAULT,
-)
-
-KINDS = tuple(kind for kind in _LISTED if has_estimator(kind.estimator))
-
-# Flags that are no parameters: which kinds exclude each other.
-SWITCHES = tuple(kind for kind in KINDS if kind.flag and not kind.choice)
+DEFAULT = KINDS[-1]
 
 
-def chosen(arguments: list[str]) -> Kind:
+def chosen(arguments: Sequence[str]) -> Kind:
     """The kind that the arguments of a command ask for."""
     given = {argument.partition("=")[0] for argument in arguments}
-    return next(kind for kind in KINDS if kind.flag in given or kind is DEFAULT)
+    return next(kind for kind in KINDS if given.issuperset(kind.flags))
 
 
 def kind_of(model: Any) -> Kind | None:

@@ -1,85 +1,113 @@
-"""How good answers are: the measures that each task is judged by.
+"""How good answers are: a table of measures, scikit-learn's where it has them.
 
 A measure that the data leave undefined, such as the ROC area of a single class, is None.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from .answers import Answers, label_text
-from .common import UsageError
+from .errors import UsageError
+from .inputs import label_text
 from .kinds import Task
+from .predict import Answers
 
-SMALLER_IS_BETTER = {"mae", "rmse", "swapped_pairs", "error_rate"}
-IN_PER_CENT = {
-    "accuracy",
-    "precision",
-    "recall",
-    "f1",
-    "macro_f1",
-    "prbep",
-    "token_accuracy",
-    "sequence_accuracy",
-    "swapped_pairs",
-    "inside",
-    "error_rate",
-    "precision_at_k",
-    "recall_at_k",
-}
-# By what a path chooses, if nothing is said.
-FIRST_CHOICE = {
-    Task.CLASSES: "accuracy",
-    Task.GRADES: "mae",
-    Task.RANKING: "ndcg@10",
-    Task.VALUES: "mae",
-    Task.SEQUENCES: "token_accuracy",
-}
-NAMES = {
-    Task.CLASSES: (
-        "accuracy",
-        "error_rate",
-        "precision",
-        "recall",
-        "f1",
-        "roc_auc",
-        "average_precision",
-        "prbep",
-        "precision_at_k",
-        "recall_at_k",
-        "macro_f1",
-    ),
-    Task.GRADES: ("mae", "accuracy", "swapped_pairs"),
-    Task.RANKING: ("ndcg@10", "ndcg", "swapped_pairs", "kendall_tau"),
-    Task.VALUES: ("mae", "rmse", "r2"),
-    Task.NOVELTY: ("inside", "accuracy", "precision", "recall", "f1", "roc_auc"),
-    Task.SEQUENCES: ("token_accuracy", "sequence_accuracy"),
-}
+# -- rows ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Measures of the answers for some rows.
+class Judged:
+    """Rows with their true labels and what was predicted of them; see ``judge``.
 
-    Attributes
-    ----------
-    values : dict of str to float or None
-    correct, total : int
-        Rows with the right label, of how many; 0 of 0 where there are no labels.
-    facts : dict of str to object
-        What else is worth telling: classes, queries.
+    The properties are the columns that measures are computed from; None where there is none.
     """
 
-    values: dict[str, float | None]
-    correct: int = 0
-    total: int = 0
-    facts: dict[str, Any] | None = None
+    task: Task
+    truth: np.ndarray
+    labels: np.ndarray | None
+    scores: np.ndarray | None
+    classes: np.ndarray
+    qid: np.ndarray | None = None
+    k: float | None = None
+
+    @property
+    def comparable(self) -> np.ndarray | None:
+        """The true labels, if predictions can be compared with them."""
+        known = self.task is not Task.NOVELTY or np.isin(self.truth, self.classes).all()
+        return self.truth if known else None
+
+    @cached_property
+    def positive(self) -> np.ndarray | None:
+        """Which rows are of the positive class, the second of two."""
+        two = len(self.classes) == 2 and self.comparable is not None
+        return self.truth == self.classes[1] if two else None
+
+    @cached_property
+    def guess(self) -> np.ndarray | None:
+        """Which rows are predicted to be of the positive class."""
+        return self.labels == self.classes[1] if len(self.classes) == 2 else None
+
+    @cached_property
+    def f1_by_class(self) -> dict[Any, float | None] | None:
+        """F1 of each of more than two classes against the others."""
+        if self.task is not Task.CLASSES or len(self.classes) == 2:
+            return None
+        f1 = MEASURES["f1"].of
+        return {
+            label_text(label): _sayable(f1(self.truth == label, self.labels == label))
+            for label in self.classes.tolist()
+        }
+
+    @property
+    def first_rows(self) -> int | None:
+        """How many rows of highest score are looked at."""
+        if self.k is None or self.positive is None:
+            return None
+        factor = not isinstance(self.k, Integral)
+        rows = max(1, round(self.k * self.positive.sum())) if factor else int(self.k)
+        return min(rows, len(self.truth))
+
+    @property
+    def queries(self) -> np.ndarray:
+        """The query of each row; all rows are one if nothing else is known."""
+        if self.task is Task.RANKING and self.qid is not None:
+            return self.qid
+        return np.zeros(len(self.truth), dtype=np.int64)
+
+    def measures(self) -> dict[str, float | None]:
+        """All measures for which there are columns."""
+        found = {}
+        for name in names_of(self.task):
+            columns = [getattr(self, column) for column in MEASURES[name].columns]
+            if all(column is not None for column in columns):
+                found[name] = _sayable(MEASURES[name].of(*columns))
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """What else is worth telling: classes, queries, sequences."""
+        found: dict[str, Any] = {}
+        if self.positive is not None and self.task in BINARY:
+            found["positive"] = label_text(self.classes[1].item())
+        if self.f1_by_class is not None:
+            found["f1_by_class"] = self.f1_by_class
+        unknown = int(np.count_nonzero(~np.isin(self.truth, self.classes)))
+        if unknown and self.task is Task.CLASSES:
+            found["rows_of_unknown_classes"] = unknown
+        if self.task is Task.RANKING:
+            found["queries"] = len(np.unique(self.queries))
+        if self.task is Task.SEQUENCES and self.qid is not None:
+            found["sequences"] = len(np.unique(self.qid))
+        return found
 
 
-def measure(
+def judge(
     task: Task,
     truth: np.ndarray,
     answers: Answers,
@@ -87,212 +115,162 @@ def measure(
     qid: np.ndarray | None = None,
     classes: np.ndarray | None = None,
     k: float | None = None,
-) -> Measured:
-    """Measure answers by all that the task is judged by.
+) -> Judged:
+    """Put what was predicted beside the truth.
 
-    Parameters
-    ----------
-    task : Task
-    truth : ndarray
-    answers : Answers
-    qid : ndarray, optional
-        Queries or sequences.
-    classes : ndarray, optional
-        Of the model; the last of two is the positive one. By default those of the data.
-    k : int or float, optional
-        For precision and recall at k: rows, or if a float so many times the positive rows.
+    Without ``classes``, those of the model, there are those of the data; the second of two is the
+    positive one. ``k`` is a number of rows, or if a float so many times the positive rows.
     """
-    match task:
-        case Task.CLASSES:
-            known = np.unique(truth) if classes is None else classes
-            return _classes(truth, answers, known, k)
-        case Task.NOVELTY:
-            return _novelty(truth, answers)
-        case Task.GRADES:
-            return _grades(truth, answers)
-        case Task.RANKING:
-            return _ranking(truth, answers, qid)
-        case Task.VALUES:
-            return _values(truth, answers)
-    return _sequences(truth, answers, qid)
+    labels, scores = answers.labels, answers.scores
+    if task is Task.NOVELTY:
+        classes = np.array([-1, 1])
+    elif classes is None:
+        classes = np.unique(truth)
+    if task is Task.SEQUENCES and qid is None:
+        raise UsageError("sequences are told by their qid:, which the data do not have")
+    if task is Task.VALUES:
+        labels = scores
+    elif labels is None and task in BINARY:
+        if len(classes) != 2:
+            raise UsageError(
+                f"scores tell two classes apart, but there are {len(classes)}; give labels instead"
+            )
+        assert scores is not None
+        labels = classes[(scores > 0.0).astype(np.intp)]
+    return Judged(task, truth, labels, scores, classes, qid, k)
 
 
-def check_name(task: Task, name: str) -> str:
-    """A measure by which models can be compared."""
-    names = NAMES[task]
-    if name not in names:
-        raise UsageError(f"{name!r} is no measure of this kind of model; it has {', '.join(names)}")
-    return name
+# -- measures -----------------------------------------------------------------
 
 
-def better(name: str, value: float, than: float) -> bool:
-    """Whether a value of a measure is the better one."""
-    return value < than if name in SMALLER_IS_BETTER else value > than
+@dataclass(frozen=True)
+class Measure:
+    """A measure."""
+
+    title: str  # for people; a measure without one is in the JSON only
+    tasks: tuple[Task, ...]  # that are judged by it
+    columns: tuple[str, ...]  # of Judged, from which it is computed
+    of: Callable[..., Any]  # computes it from these columns
+    per_cent: bool = True  # how people see it
+    smaller_is_better: bool = False
+
+
+def _sklearn(name: str, **options: Any) -> Callable[..., Any]:
+    def compute(*columns: Any) -> Any:
+        import sklearn.metrics
+
+        return getattr(sklearn.metrics, name)(*columns, **options)
+
+    return compute
+
+
+def _ours(name: str, **options: Any) -> Callable[..., Any]:
+    def compute(*columns: Any) -> Any:
+        from .. import metrics
+
+        try:
+            return getattr(metrics, name)(*columns, **options)
+        except ValueError:  # no pair to compare, no positive row
+            return None
+
+    return compute
+
+
+def _of_two_classes(compute: Callable[..., Any]) -> Callable[..., Any]:
+    def guarded(positive: np.ndarray, scores: np.ndarray) -> Any:
+        return compute(positive, scores) if 0 < positive.sum() < len(positive) else None
+
+    return guarded
+
+
+def _r2(truth: np.ndarray, values: np.ndarray) -> Any:
+    return _sklearn("r2_score")(truth, values) if np.ptp(truth) > 0.0 else None
+
+
+def _mean_f1(by_class: dict[Any, float | None]) -> Any:
+    defined = [f1 for f1 in by_class.values() if f1 is not None]
+    return np.mean(defined) if defined else None
+
+
+def _ndcg(k: int | None) -> Callable[..., Any]:
+    def compute(truth: np.ndarray, scores: np.ndarray, queries: np.ndarray) -> Any:
+        gains = "exponential" if truth.max() <= 1000.0 else "linear"  # 2^y ends at 1024
+        return _ours("ndcg_score", k=k, gains=gains, qid=queries)(truth, scores)
+
+    return compute
+
+
+def _swapped(truth: np.ndarray, scores: np.ndarray, queries: np.ndarray) -> Any:
+    return _ours("swapped_pairs", qid=queries)(truth, scores)
+
+
+def _somers_d(truth: np.ndarray, scores: np.ndarray, queries: np.ndarray) -> Any:
+    swapped = _swapped(truth, scores, queries)
+    return None if swapped is None else 1.0 - 2.0 * swapped
+
+
+def _same(truth: np.ndarray, labels: np.ndarray) -> Any:
+    return np.mean(labels == truth)
+
+
+def _different(truth: np.ndarray, labels: np.ndarray) -> Any:
+    return np.mean(labels != truth)
+
+
+def _sequences_right(truth: np.ndarray, labels: np.ndarray, qid: np.ndarray) -> Any:
+    _, sequence = np.unique(qid, return_inverse=True)
+    return np.mean(np.bincount(sequence, labels != truth) == 0.0)
+
+
+CLASSES, GRADES, RANKING = (Task.CLASSES,), (Task.GRADES,), (Task.RANKING,)
+VALUES, NOVELTY, SEQUENCES = (Task.VALUES,), (Task.NOVELTY,), (Task.SEQUENCES,)
+BINARY = (*CLASSES, *NOVELTY)
+LABELS, GUESS, SCORES = ("truth", "labels"), ("positive", "guess"), ("positive", "scores")
+TOP, ORDER = ("positive", "scores", "first_rows"), ("truth", "scores", "queries")
+NAN = {"zero_division": np.nan}
+
+# A new measure is one entry. They are shown in this order; a path chooses by the first of its task.
+MEASURES = {
+    "inside": Measure("inside", NOVELTY, ("labels",), lambda labels: np.mean(labels == 1)),
+    "mae": Measure("mean error", GRADES + VALUES, LABELS, _sklearn("mean_absolute_error"),
+                   per_cent=False, smaller_is_better=True),
+    "accuracy": Measure("accuracy", BINARY + GRADES, ("comparable", "labels"), _same),
+    "error_rate": Measure("", CLASSES, LABELS, _different, smaller_is_better=True),
+    "precision": Measure("precision", BINARY, GUESS, _sklearn("precision_score", **NAN)),
+    "recall": Measure("recall", BINARY, GUESS, _sklearn("recall_score", **NAN)),
+    "f1": Measure("F1", BINARY, GUESS, _sklearn("f1_score", **NAN)),
+    "roc_auc": Measure("ROC area", BINARY, SCORES, _of_two_classes(_sklearn("roc_auc_score")),
+                       per_cent=False),
+    "average_precision": Measure("av. prec.", BINARY, SCORES,
+                                 _of_two_classes(_sklearn("average_precision_score")),
+                                 per_cent=False),
+    "prbep": Measure("PRBEP", BINARY, SCORES, _of_two_classes(_ours("prbep"))),
+    "precision_at_k": Measure("prec. at k", CLASSES, TOP, _ours("precision_at_k")),
+    "recall_at_k": Measure("recall at k", CLASSES, TOP, _ours("recall_at_k")),
+    "macro_f1": Measure("mean F1", CLASSES, ("f1_by_class",), _mean_f1),
+    "rmse": Measure("RMS error", VALUES, LABELS, _sklearn("root_mean_squared_error"),
+                    per_cent=False, smaller_is_better=True),
+    "r2": Measure("R^2", VALUES, LABELS, _r2, per_cent=False),
+    "ndcg@10": Measure("NDCG@10", RANKING, ORDER, _ndcg(10), per_cent=False),
+    "ndcg": Measure("NDCG", RANKING, ORDER, _ndcg(None), per_cent=False),
+    "swapped_pairs": Measure("swapped", GRADES + RANKING, ORDER, _swapped, smaller_is_better=True),
+    "somers_d": Measure("Somers' D", RANKING, ORDER, _somers_d, per_cent=False),
+    "token_accuracy": Measure("tokens", SEQUENCES, LABELS, _same),
+    "sequence_accuracy": Measure("sequences", SEQUENCES, (*LABELS, "qid"), _sequences_right),
+}  # fmt: skip
+
+
+def _sayable(value: Any) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def names_of(task: Task) -> list[str]:
+    """The measures of a task."""
+    return [name for name, measure in MEASURES.items() if task in measure.tasks]
 
 
 def format_measure(name: str, value: float | None) -> str:
     """For people."""
     if value is None:
         return "undefined"
-    return f"{100.0 * value:.2f} %" if name in IN_PER_CENT else f"{value:.4f}"
-
-
-# -- tasks --------------------------------------------------------------------
-
-
-def _ratio(part: Any, whole: Any) -> float | None:
-    return float(part / whole) if whole else None
-
-
-def _labels(answers: Answers, classes: np.ndarray) -> np.ndarray:
-    """Labels, from the sign of the scores if there is nothing better."""
-    if answers.labels is not None:
-        return answers.labels
-    assert answers.scores is not None
-    return classes[(answers.scores > 0.0).astype(np.intp)]
-
-
-def _classes(truth: np.ndarray, answers: Answers, classes: np.ndarray, k: float | None) -> Measured:
-    if answers.labels is None and len(classes) != 2:
-        raise UsageError(
-            f"scores tell two classes apart, but there are {len(classes)}; give labels instead"
-        )
-    labels = _labels(answers, classes)
-    correct = int(np.count_nonzero(labels == truth))
-    values: dict[str, float | None] = {"accuracy": _ratio(correct, len(truth))}
-    values["error_rate"] = _ratio(len(truth) - correct, len(truth))
-    facts: dict[str, Any] = {}
-    if len(classes) == 2:
-        positive = truth == classes[1]
-        values |= _binary(positive, labels == classes[1], answers.scores)
-        if k is not None and answers.scores is not None:
-            values |= _at_top(positive, answers.scores, k)
-        facts["positive"] = label_text(classes[1].item())
-    else:
-        by_class = {label: _f1(truth == label, labels == label) for label in classes.tolist()}
-        found = [f1 for f1 in by_class.values() if f1 is not None]
-        values["macro_f1"] = float(np.mean(found)) if found else None
-        facts["f1_by_class"] = {label_text(label): f1 for label, f1 in by_class.items()}
-    unknown = int(np.count_nonzero(~np.isin(truth, classes)))
-    if unknown:
-        facts["rows_of_unknown_classes"] = unknown
-    return Measured(values, correct, len(truth), facts)
-
-
-def _f1(truth: np.ndarray, guess: np.ndarray) -> float | None:
-    return _ratio(2 * np.count_nonzero(truth & guess), truth.sum() + guess.sum())
-
-
-def _binary(
-    truth: np.ndarray, guess: np.ndarray, scores: np.ndarray | None
-) -> dict[str, float | None]:
-    hits = np.count_nonzero(truth & guess)
-    values = {
-        "precision": _ratio(hits, guess.sum()),
-        "recall": _ratio(hits, truth.sum()),
-        "f1": _f1(truth, guess),
-    }
-    if scores is None:
-        return values
-    from sklearn.metrics import average_precision_score, roc_auc_score
-
-    from ..metrics import prbep
-
-    if 0 < truth.sum() < len(truth):
-        values["roc_auc"] = float(roc_auc_score(truth, scores))
-        values["average_precision"] = float(average_precision_score(truth, scores))
-        values["prbep"] = float(prbep(truth, scores))
-    else:
-        values |= {"roc_auc": None, "average_precision": None, "prbep": None}
-    return values
-
-
-def _at_top(truth: np.ndarray, scores: np.ndarray, k: float) -> dict[str, float | None]:
-    from ..metrics import precision_at_k, recall_at_k
-
-    positives = int(truth.sum())
-    rows = k if isinstance(k, int) else max(1, round(k * positives))
-    rows = min(rows, len(truth))
-    return {
-        "precision_at_k": float(precision_at_k(truth, scores, rows)),
-        "recall_at_k": float(recall_at_k(truth, scores, rows)) if positives else None,
-    }
-
-
-def _novelty(truth: np.ndarray, answers: Answers) -> Measured:
-    labels = _labels(answers, np.array([-1, 1]))
-    values: dict[str, float | None] = {"inside": float(np.mean(labels == 1))}
-    if not set(np.unique(truth).tolist()) <= {-1, 1}:
-        return Measured(values)
-    correct = int(np.count_nonzero(labels == truth))
-    values["accuracy"] = _ratio(correct, len(truth))
-    values |= _binary(truth == 1, labels == 1, answers.scores)
-    return Measured(values, correct, len(truth), {"positive": "1"})
-
-
-def _grades(truth: np.ndarray, answers: Answers) -> Measured:
-    values: dict[str, float | None] = {}
-    correct = total = 0
-    if answers.labels is not None:
-        correct, total = int(np.count_nonzero(answers.labels == truth)), len(truth)
-        values["mae"] = float(np.mean(np.abs(answers.labels - truth)))
-        values["accuracy"] = _ratio(correct, total)
-    if answers.scores is not None:
-        values["swapped_pairs"] = _swapped(truth, answers.scores, None)
-    return Measured(values, correct, total)
-
-
-def _swapped(truth: np.ndarray, scores: np.ndarray, qid: np.ndarray | None) -> float | None:
-    from ..metrics import swapped_pairs
-
-    try:
-        return float(swapped_pairs(truth, scores, qid=qid))
-    except ValueError:  # no pair to compare
-        return None
-
-
-def _ranking(truth: np.ndarray, answers: Answers, qid: np.ndarray | None) -> Measured:
-    from ..metrics import ndcg_score
-
-    assert answers.scores is not None
-    values: dict[str, float | None] = {"ndcg@10": None, "ndcg": None}
-    if truth.min() >= 0.0:
-        gains: Any = "exponential" if truth.max() <= 1000.0 else "linear"
-        for name, k in (("ndcg@10", 10), ("ndcg", None)):
-            values[name] = float(ndcg_score(truth, answers.scores, qid=qid, k=k, gains=gains))
-    swapped = _swapped(truth, answers.scores, qid)
-    values["swapped_pairs"] = swapped
-    values["kendall_tau"] = None if swapped is None else 1.0 - 2.0 * swapped
-    return Measured(values, facts={"queries": 1 if qid is None else len(np.unique(qid))})
-
-
-def _values(truth: np.ndarray, answers: Answers) -> Measured:
-    assert answers.scores is not None
-    errors = truth - answers.scores
-    spread = float(np.sum((truth - truth.mean()) ** 2))
-    return Measured(
-        {
-            "mae": float(np.mean(np.abs(errors))),
-            "rmse": float(np.sqrt(np.mean(errors**2))),
-            "r2": None if spread == 0.0 else float(1.0 - np.sum(errors**2) / spread),
-        }
-    )
-
-
-def _sequences(truth: np.ndarray, answers: Answers, qid: np.ndarray | None) -> Measured:
-    if qid is None:
-        raise UsageError("sequences are told by their qid:, which the data do not have")
-    assert answers.labels is not None
-    right = answers.labels == truth
-    _, sequence = np.unique(qid, return_inverse=True)
-    wrong = np.bincount(sequence, ~right)
-    correct = int(np.count_nonzero(right))
-    return Measured(
-        {
-            "token_accuracy": _ratio(correct, len(truth)),
-            "sequence_accuracy": float(np.mean(wrong == 0.0)),
-        },
-        correct,
-        len(truth),
-        {"sequences": len(wrong)},
-    )
+    return f"{100.0 * value:.2f} %" if MEASURES[name].per_cent else f"{value:.4f}"

@@ -1,17 +1,18 @@
-"""Arguments of the commands: argparse, stricter, and with flags that depend on other flags.
+"""The arguments of the commands: argparse, stricter, and the types of values that they take.
 
-Flags are spelled out, with ``-`` or ``_`` inside. What is not known is an error that names what is
-near.
+Flags are spelled out, with ``-`` or ``_`` inside. A flag that is not known is an error that names
+the nearest one.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-Prepare = Callable[["Parser", list[str]], None]
+Convert = Callable[[str], Any]
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,57 +20,32 @@ class Parser(argparse.ArgumentParser):
 
     Parameters
     ----------
-    prepare : callable, optional
-        Called with the parser and its arguments before they are parsed; may add flags.
     hint : callable, optional
         What to say about a flag that is not known, if anything.
     options
         Those of ``argparse.ArgumentParser``.
     """
 
-    def __init__(
-        self,
-        *,
-        prepare: Prepare | None = None,
-        hint: Callable[[str], str] | None = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, *, hint: Callable[[str], str] | None = None, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(allow_abbrev=False, **options)
-        self._prepare = prepare
+        super().__init__(allow_abbrev=False, add_help=False, **options)
+        self._positionals.title = "arguments"
+        self.add_argument("-h", "--help", action="help", help="Show this help and exit.")
         self._hint = hint
-        self.aliases: dict[str, str] = {}
-
-    def prepare(self, arguments: list[str]) -> None:
-        """Add the flags that these arguments make possible, once."""
-        if self._prepare is not None:
-            prepare, self._prepare = self._prepare, None
-            prepare(self, arguments)
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse all arguments; there are no others."""
-        arguments = dashes(list(args or []))
-        self.prepare(arguments)
-        arguments = [self._alias(argument) for argument in arguments]
         # Commands have parsers of their own, which leave nothing.
-        namespace, rest = super().parse_known_args(arguments, namespace)
+        namespace, rest = super().parse_known_args(dashes(args or []), namespace)
         if rest:
             self._refuse(rest)
         return namespace, []
 
-    def _alias(self, argument: str) -> str:
-        name, equals, value = argument.partition("=")
-        return self.aliases.get(name, name) + equals + value
-
-    def flags(self) -> list[str]:
-        """All long flags."""
-        return [flag for flag in self._option_string_actions if flag.startswith("--")]
-
     def flag_of(self, parameter: str) -> str | None:
         """The flag of a parameter of the library, if it has one."""
-        flag = self._alias("--" + parameter.replace("_", "-"))
+        flag = "--" + parameter.replace("_", "-")
         return flag if flag in self._option_string_actions else None
 
     def _refuse(self, rest: list[str]) -> NoReturn:
@@ -79,19 +55,93 @@ class Parser(argparse.ArgumentParser):
         flag = flag.partition("=")[0]
         hint = self._hint(flag) if self._hint is not None else ""
         if not hint:
-            near = difflib.get_close_matches(flag, self.flags(), 1, 0.7)
+            near = difflib.get_close_matches(flag, self._option_string_actions, 1, 0.7)
             hint = f"; did you mean {near[0]}?" if near else f"; see {self.prog} --help"
         self.error(f"unknown flag {flag}{hint}")
 
 
-def dashes(arguments: list[str]) -> list[str]:
+def dashes(arguments: Sequence[str]) -> list[str]:
     """``--max_iter`` is ``--max-iter``; arguments behind a lone ``--`` stay as they are."""
     out: list[str] = []
     for k, argument in enumerate(arguments):
         if argument == "--":
-            return out + arguments[k:]
+            return [*out, *arguments[k:]]
         if argument.startswith("--"):
             name, equals, value = argument.partition("=")
             argument = name.replace("_", "-") + equals + value
         out.append(argument)
     return out
+
+
+def add_common(parser: argparse.ArgumentParser, *, json: bool = False) -> None:
+    """Add the flags that every command has; ``json`` for those that other programs call."""
+    if json:
+        parser.add_argument(
+            "--json", action="store_true", help="Print one JSON object instead of text."
+        )
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="Print log records to standard error, and where an error came from.",
+    )
+
+
+# -- types of values ----------------------------------------------------------
+
+
+def _number(convert: Callable[[str], Any], accept: Callable[[Any], bool], what: str) -> Convert:
+    def parse(text: str) -> Any:
+        try:
+            value = convert(text)
+        except ValueError:
+            value = math.nan
+        if not accept(value):  # false for NaN
+            raise argparse.ArgumentTypeError(f"must be {what}, got {text!r}")
+        return value
+
+    return parse
+
+
+finite_number = _number(float, math.isfinite, "a number")
+positive_number = _number(float, lambda x: 0.0 < x < math.inf, "a number above 0")
+number_from_zero = _number(float, lambda x: 0.0 <= x < math.inf, "a number, 0 or more")
+share = _number(float, lambda x: 0.0 < x <= 1.0, "a number above 0 and up to 1")
+count = _number(int, lambda n: n >= 1, "an integer above 0")
+seed_number = _number(int, lambda n: 0 <= n < 2**32, "an integer from 0 to 2^32 - 1")
+threads = _number(int, lambda n: n == n and n != 0, "a number of threads, or -1 for all cores")
+
+
+def rows_or_share(text: str) -> float:
+    """A number of rows if it is an integer, otherwise a factor."""
+    return count(text) if text.isdigit() else positive_number(text)
+
+
+def class_factors(text: str) -> str | dict[float, float]:
+    """``balanced``, or factors by label as in ``1:2.5,-1:1``."""
+    if text == "balanced":
+        return text
+    factors: dict[float, float] = {}
+    for part in text.split(","):
+        label, colon, factor = part.rpartition(":")
+        if not colon:
+            raise argparse.ArgumentTypeError(
+                f"must be 'balanced' or factors by label as in 1:2.5,-1:1; got {text!r}"
+            )
+        factors[finite_number(label)] = number_from_zero(factor)
+    return factors
+
+
+def scale_or_number(text: str) -> str | float:
+    """``scale``, ``auto`` or a number from 0."""
+    return text if text in ("scale", "auto") else number_from_zero(text)
+
+
+def several_numbers(text: str) -> list[float]:
+    """Numbers above 0, separated by commas; sorted, each once."""
+    return sorted({positive_number(part) for part in text.split(",")})
+
+
+def or_none(convert: Convert) -> Convert:
+    """As ``convert``, and the word 'none' for None."""
+    return lambda text: None if text.lower() == "none" else convert(text)

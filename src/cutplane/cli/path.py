@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import copy
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,22 +15,30 @@ from ..report import print_table
 from ..report.line import format_percent, format_seconds
 from ..report.text import print_facts, print_json
 from ..result import Status
-from .common import CommandError, UsageError, add_json, add_verbose, positive_number, replacing
-from .evaluate import measure_model
-from .fitting import Fit, certificate_line, check_numbers, fit, make_model
-from .flags import add_model_flags, elsewhere, parameters_given
+from .errors import CommandError, UsageError
+from .evaluate import judge_model
 from .inputs import Table, add_reader_flags, check_reader_flags, in_memory, read_table
-from .kinds import Kind, Task
-from .measures import FIRST_CHOICE, NAMES, better, check_name, format_measure
-from .parser import Parser
+from .kinds import Kind
+from .measures import MEASURES, format_measure, names_of
+from .outputs import check_target, output_file, report_stream, save, uninterrupted
+from .parameters import add_model_flags, elsewhere, has_parameter, parameters_given
+from .parser import add_common, several_numbers
 from .predict import applied
-from .signatures import parameters_of
-from .streams import check_target, report_stream, save
-from .train import data_facts, note_queries, plain_parameters, tell, uninterrupted
+from .train import (
+    Fit,
+    certificate_line,
+    check_numbers,
+    data_facts,
+    fit,
+    make_model,
+    note_queries,
+    plain_parameters,
+)
 
 DESCRIPTION = """\
-Train with several C, from the smallest to the largest, each from where the one before
-ended; measure every model on the validation file, and write the one that does best.
+Train with several values of C, from the smallest to the largest, each fit from where
+the one before ended. Measure every model on the rows of --validation, and write the
+one that does best to MODEL.
 """
 
 EPILOG = """\
@@ -44,69 +53,53 @@ examples:
 
 @dataclass(frozen=True)
 class Step:
-    """One C of a path.
-
-    Attributes
-    ----------
-    C : float
-    fit : Fit
-    value : float or None
-        The measure on the validation data.
-    measures : dict of str to float or None
-        All of them.
-    """
+    """One C of a path, and what the validation data say about its model."""
 
     C: float
     fit: Fit
-    value: float | None
-    measures: dict[str, float | None]
+    value: float | None  # of the measure that decides
+    measures: dict[str, float | None]  # all of them
 
 
-def several_numbers(text: str) -> list[float]:
-    """For argparse: numbers above 0, separated by commas; sorted, each once."""
-    return sorted({positive_number(part) for part in text.split(",")})
-
-
-def add_parser(subparsers: Any) -> None:
-    """Offer the command to argparse."""
+def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
+    """Add the command; its flags depend on the kind of model that the arguments ask for."""
     parser = subparsers.add_parser(
         "path",
         help="fit with several C, and keep the best by a validation file",
         description=DESCRIPTION,
         epilog=EPILOG,
-        prepare=_add_flags,
         hint=elsewhere,
         usage="%(prog)s [kind] --C C1,C2,... --validation FILE [parameters] DATA MODEL",
     )
-    parser.add_argument("data", metavar="DATA", help="file to train on; - is standard input")
-    parser.add_argument("model", metavar="MODEL", help="file for the best model; - is stdout")
+    parser.add_argument("data", metavar="DATA", help="File to train on; - is standard input.")
+    parser.add_argument(
+        "model", metavar="MODEL", help="File to write the best model to; - is standard output."
+    )
     parser.add_argument(
         "--C",
         metavar="C1,C2,...",
         dest="several_C",
         type=several_numbers,
         required=True,
-        help="values of C, separated by commas",
+        help="Values of C, separated by commas.",
     )
     parser.add_argument(
-        "--validation", metavar="FILE", required=True, help="data that decide which one is best"
+        "--validation", metavar="FILE", required=True, help="Data on which the models are measured."
     )
     parser.add_argument(
         "--select",
         metavar="MEASURE",
-        help="by what: accuracy, f1, roc_auc, ndcg@10, swapped_pairs, mae, ...; any measure that "
-        "evaluate shows (default: that of --measure, or the first that evaluate shows)",
+        help="The measure that decides, such as accuracy, f1, roc_auc, ndcg@10, swapped_pairs or "
+        "mae. (default: that of --measure, or the first that evaluate shows)",
     )
-    parser.add_argument("--plot", metavar="FILE", help="draw the path: .png, .pdf or .svg")
-    parser.add_argument("--quiet", action="store_true", help="no progress, no report")
-    add_json(parser)
-    add_verbose(parser)
-    parser.set_defaults(run=run)
-
-
-def _add_flags(parser: Parser, arguments: list[str]) -> None:
-    add_model_flags(parser, arguments, path=True)
+    parser.add_argument(
+        "--plot", metavar="FILE", help="Draw the measure over C: .png, .pdf or .svg."
+    )
+    parser.add_argument("--quiet", action="store_true", help="Show no progress and no report.")
+    add_common(parser, json=True)
+    add_model_flags(parser, arguments, without="C")
     add_reader_flags(parser, width=True)
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -118,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plot is not None:
         check_target(args.plot, args.data, args.validation)
     table = read_table(args.data, args)
-    check_numbers(table, kind)
+    check_numbers(table, kind.task)
     validation = in_memory(read_table(args.validation, args))
     stream = report_stream(args.model)
     shown = not (args.quiet or args.json)
@@ -132,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
     with uninterrupted():
         save(best.fit.model, args.model)
         if args.plot is not None:
-            draw(args.plot, steps, best, name)
+            _draw(args.plot, steps, best, name)
     if args.json:
         print_json(_json(args, kind, steps, best, name), stream)
     elif shown:
@@ -143,21 +136,22 @@ def run(args: argparse.Namespace) -> int:
         facts["certificate"] = certificate_line(best.fit)
         print_facts(facts, stream)
     ended = steps[-1].fit if steps[-1].fit.status is Status.INTERRUPTED else best.fit
-    return stream.code(tell(args.command, ended, kind, "the model is the best so far"))
+    return stream.code(ended.tell("path"))
 
 
 def _criterion(args: argparse.Namespace, kind: Kind) -> str:
-    if "C" not in {p.name for p in parameters_of(kind.estimator)}:
+    """The measure by which the best model is picked."""
+    if not has_parameter(kind, "C"):
         raise UsageError(f"{kind.estimator} has no C, and so no path")
-    if args.select is not None:
-        return check_name(kind.task, args.select)
-    measure = parameters_given(args).get("measure")
-    if kind.task is Task.CLASSES and measure is not None:
-        if measure not in NAMES[kind.task]:
-            names = ", ".join(NAMES[kind.task])
-            raise UsageError(f"a path cannot choose by {measure}; give --select, one of {names}")
-        return str(measure)
-    return FIRST_CHOICE[kind.task]
+    names = names_of(kind.task)
+    if args.select is None:  # what the model is trained for, if evaluate has it
+        trained_for = parameters_given(args).get("measure")
+        return trained_for if trained_for in names else names[0]
+    if args.select not in names:
+        raise UsageError(
+            f"{args.select!r} is no measure of this kind of model; it has {', '.join(names)}"
+        )
+    return str(args.select)
 
 
 def follow(
@@ -165,7 +159,7 @@ def follow(
 ) -> list[Step]:
     """Fit with one C after the other; an interrupt ends the path early."""
     parameters = parameters_given(args)
-    if "warm_start" in {p.name for p in parameters_of(kind.estimator)}:
+    if has_parameter(kind, "warm_start"):
         parameters["warm_start"] = True
     parameters["verbose"] = 0 if args.quiet else 1
     model = make_model(kind, parameters)
@@ -179,11 +173,12 @@ def follow(
             _interrupts.settled()
             last = steps[-1]
             print(f"cutplane path: interrupted before C = {C:g}", file=sys.stderr)
-            steps[-1] = Step(last.C, _as_interrupted(last.fit), last.value, last.measures)
+            results = tuple(replace(r, status=Status.INTERRUPTED) for r in last.fit.results)
+            steps[-1] = replace(last, fit=replace(last.fit, results=results))
             return steps
         kept = Fit(_snapshot(model), done.results, done.seconds)
         columns, answers, _ = applied(kept.model, kind, [validation])
-        values = measure_model(kept.model, kind, columns, answers).values
+        values = judge_model(kept.model, kind.task, columns, answers).measures()
         if name not in values:
             raise CommandError(f"{validation.name}: {name} is not defined for these labels")
         steps.append(Step(C, kept, values[name], values))
@@ -203,22 +198,13 @@ def _snapshot(model: Any) -> Any:
     return kept
 
 
-def _as_interrupted(done: Fit) -> Fit:
-    results = tuple(replace(result, status=Status.INTERRUPTED) for result in done.results)
-    return replace(done, results=results)
-
-
 def pick(steps: list[Step], name: str) -> Step:
     """The best step; of equals the one with the smallest C."""
-    best = None
-    for step in steps:
-        if step.value is not None and (
-            best is None or better(name, step.value, best.value)  # type: ignore[arg-type]
-        ):
-            best = step
-    if best is None:
+    sign = -1.0 if MEASURES[name].smaller_is_better else 1.0
+    defined = [step for step in steps if step.value is not None]
+    if not defined:
         raise CommandError(f"{name} is not defined on the validation data")
-    return best
+    return max(defined, key=lambda step: sign * (step.value or 0.0))  # the first of equals
 
 
 # -- what is shown ------------------------------------------------------------
@@ -254,15 +240,12 @@ def _json(
     }
 
 
-def draw(target: str, steps: list[Step], best: Step, name: str) -> None:
+def _draw(target: str, steps: list[Step], best: Step, name: str) -> None:
     """Plot the measure over C."""
     from ..report.path_plot import path_figure
 
     suffix = Path(target).suffix.lstrip(".").lower() or "png"
     values = [float("nan") if step.value is None else step.value for step in steps]
     figure = path_figure([step.C for step in steps], values, best.C, name)
-    try:
-        with replacing(Path(target)) as file:
-            figure.savefig(file, format=suffix, dpi=150)
-    except OSError as error:
-        raise CommandError(f"cannot write {target}: {error.strerror or error}") from None
+    with output_file(target) as file:
+        figure.savefig(file, format=suffix, dpi=150)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import logging
+import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from .answers import FORMS, Answers, answer, as_lines, check_form, default_form, model_kind
-from .common import CommandError, ExitCode, UsageError, add_verbose
-from .fitting import check_numbers
-from .flags import threads
+from .errors import CommandError, ExitCode, UsageError
 from .inputs import (
     Table,
     add_column_flags,
@@ -21,27 +19,34 @@ from .inputs import (
     check_reader_flags,
     in_memory,
     joined,
+    label_text,
     labelled,
     match_names,
     read_chunks,
     some_names,
+    stacked,
 )
-from .kinds import Kind, Task
-from .streams import check_target, text_output
+from .kinds import Kind, Task, kind_of
+from .outputs import check_target, output_file
+from .parser import add_common, threads
+from .train import chain_rows, check_numbers
 
 logger = logging.getLogger("cutplane")
 
+FORMS = ("labels", "scores")
+
 DESCRIPTION = """\
-Apply a model to the rows of a file and write one line per row: a score, with eight
-digits, for two classes, rankings, numbers and novelties; a label for more classes,
-grades and tags. Columns with names (tables, .cut) are matched with those of the model;
-of columns without names those that the model has not seen are left out, and counted.
+Apply a model to the rows of DATA and write one line per row. It is a score, with eight
+digits, for two classes, rankings, numbers and novelties; it is a label for more classes,
+grades and tags. Columns that have names (tables, .cut) are matched with those of the
+model. Columns without names are taken in order; features that the model has not seen
+are left out, and a message counts them.
 """
 
 EPILOG = """\
 examples:
   cutplane predict test.svm model               scores to standard output
-  cutplane predict test.svm model out.txt       ... or to a file
+  cutplane predict test.svm model out.txt       scores to a file
   cutplane predict --output labels test.svm model out.txt
   cutplane predict houses.csv model             a table: .csv, .parquet, .arrow
   cutplane predict --label price houses.csv model out.txt
@@ -49,65 +54,160 @@ examples:
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Offer the command to argparse."""
+def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
+    """Add the command."""
     parser = subparsers.add_parser(
-        "predict",
-        help="apply a model to a file",
-        description=DESCRIPTION,
-        epilog=EPILOG,
+        "predict", help="apply a model to a file", description=DESCRIPTION, epilog=EPILOG
     )
-    parser.add_argument("data", metavar="DATA", help="file with the rows; - is standard input")
-    parser.add_argument("model", metavar="MODEL", help="file of the model")
+    parser.add_argument("data", metavar="DATA", help="File with the rows; - is standard input.")
+    parser.add_argument("model", metavar="MODEL", help="File with the model.")
     parser.add_argument(
-        "out", metavar="OUT", nargs="?", default="-", help="file to write (default: stdout)"
+        "out",
+        metavar="OUT",
+        nargs="?",
+        default="-",
+        help="File to write to. (default: standard output)",
     )
     parser.add_argument(
         "--output",
         choices=FORMS,
-        help="labels, or scores: one per row, or one per class and row where there are more than "
-        "two classes",
+        help="Write labels or scores; scores of more than two classes are one column per class. "
+        "(default: see above)",
     )
     add_threads(parser)
+    add_common(parser)
     add_column_flags(parser)
     add_reader_flags(parser)
-    add_verbose(parser)
     parser.set_defaults(run=run)
 
 
 def add_threads(parser: Any) -> None:
-    """Offer a number of threads to a command that applies a model."""
-    parser.add_argument("--threads", metavar="N", type=threads, help="threads (default: all cores)")
+    """Add a number of threads to a command that applies a model."""
+    parser.add_argument(
+        "--threads", metavar="N", type=threads, help="How many threads to use. (default: all cores)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Predict; returns the exit code."""
     check_reader_flags(args, args.data)
     check_target(args.out, args.data, args.model)
-    model = load_for(args)
-    kind = model_kind(model, args.model)
-    form = args.output or default_form(kind, len(getattr(model, "classes_", ())))
-    check_form(kind, form)
+    model, kind = load_for(args)
+    form = args.output or default_form(kind.task, len(getattr(model, "classes_", ())))
+    check_form(kind.task, form)
     alignment = Alignment(model)
-    with text_output(args.out) as file:
+    with output_file(args.out) as file:
         for table in parts_of(args.data, args, kind, alignment.names):
             values = answer(model, kind, alignment.apply(table)).get(form)
             assert values is not None
-            file.write("".join(f"{line}\n" for line in as_lines(values, form)).encode())
+            file.write("".join(f"{line}\n" for line in _lines(values, form)).encode())
     alignment.tell(args.data)
     return ExitCode.OK
 
 
-def load_for(args: argparse.Namespace) -> Any:
-    """The model of a command, for as many threads as it asks for."""
+def load_for(args: argparse.Namespace) -> tuple[Any, Kind]:
+    """The model of a command, for as many threads as it asks for, and its kind."""
     from .. import load_model
 
     if args.data == args.model == "-":
         raise UsageError("either the data or the model can come from standard input, not both")
     model = load_model(args.model)
+    kind = kind_of(model)
+    if kind is None:
+        raise UsageError(
+            f"{args.model} holds a {type(model).__name__}, with which this command cannot predict; "
+            "load it in Python with cutplane.load_model"
+        )
     if "n_jobs" in model.get_params(deep=False):
         model.set_params(n_jobs=args.threads)
-    return model
+    return model, kind
+
+
+def _lines(values: np.ndarray, form: str) -> Iterable[str]:
+    """One line per row: labels as they were, scores with eight digits."""
+    if form == "labels":
+        return map(label_text, values.tolist())
+    rows = values.reshape(len(values), -1).tolist()
+    return (" ".join(f"{value:.8g}" for value in row) for row in rows)
+
+
+# -- answers ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a model says about some rows."""
+
+    labels: np.ndarray | None = None  # of shape (rows,)
+    scores: np.ndarray | None = None  # of shape (rows,) or (rows, classes)
+
+    def get(self, form: str) -> np.ndarray | None:
+        """The labels or the scores."""
+        return self.labels if form == "labels" else self.scores
+
+
+def default_form(task: Task, classes: int) -> str:
+    """Whether labels or scores are written, if nothing is said: always one value per row."""
+    if task in (Task.SEQUENCES, Task.GRADES) or (task is Task.CLASSES and classes > 2):
+        return "labels"
+    return "scores"
+
+
+def check_form(task: Task, form: str) -> None:
+    """Refuse what a kind of model does not have."""
+    without = {Task.SEQUENCES: "scores", Task.RANKING: "labels", Task.VALUES: "labels"}
+    if without.get(task) == form:
+        raise UsageError(f"a model for {task.value} has no {form}")
+
+
+def answer(model: Any, kind: Kind, table: Table) -> Answers:
+    """What a model says about the rows of a table with the columns that it knows."""
+    with warnings.catch_warnings():
+        # Columns and names have been compared, and what there is to say has been said.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        match kind.task:
+            case Task.SEQUENCES:
+                # Sequences may have been brought together: the rows go back to their places.
+                sequences = chain_rows(table, np.arange(table.rows))
+                tags = model.predict(sequences.X, lengths=sequences.lengths)
+                labels = np.empty_like(tags)
+                labels[sequences.y] = tags
+                return Answers(labels=labels)
+            case Task.RANKING | Task.VALUES:
+                return Answers(scores=model.predict(table.X))
+            case Task.GRADES:
+                return Answers(model.predict(table.X), model.score_samples(table.X))
+            case _:
+                return Answers(model.predict(table.X), model.decision_function(table.X))
+
+
+def parts_of(
+    name: str, args: argparse.Namespace, kind: Kind, features: Sequence[str] | None
+) -> Iterable[Table]:
+    """A file in the parts in which a model, with such names of features, can be applied to it."""
+    parts = read_chunks(name, args, features)
+    # A sequence may be spread over the file; other rows stand for themselves.
+    return [joined(parts)] if kind.task is Task.SEQUENCES else parts
+
+
+def applied(model: Any, kind: Kind, tables: Iterable[Table]) -> tuple[Table, Answers, int]:
+    """The answers of a model for all parts of a file.
+
+    Returns a table of the labels and queries without the features, the answers, and how many values
+    of features that the model does not have were left out.
+    """
+    alignment = Alignment(model)
+    parts, answers = [], []
+    for table in tables:
+        check_numbers(labelled(table), kind.task)
+        answers.append(answer(model, kind, alignment.apply(table)))
+        parts.append(replace(table, X=None, cost=None))
+    alignment.tell(parts[-1].name)
+    together = Answers(*(stacked([part.get(form) for part in answers]) for form in FORMS))
+    return joined(parts), together, alignment.left_out
+
+
+# -- columns ------------------------------------------------------------------
 
 
 class Alignment:
@@ -116,24 +216,14 @@ class Alignment:
     Parameters
     ----------
     model : estimator
-
-    Attributes
-    ----------
-    left_out : int
-        Values of features that the model does not have.
-    features : int
-    names : tuple of str or None
-        Of the model's features.
-    widest : int
-        Columns of the data.
     """
 
     def __init__(self, model: Any) -> None:
         self.features = int(model.n_features_in_)
         names = getattr(model, "feature_names_in_", None)
         self.names = None if names is None else tuple(map(str, names))
-        self.left_out = 0
-        self.widest = 0
+        self.left_out = 0  # values of features that the model does not have
+        self.widest = 0  # columns of the data
 
     def apply(self, table: Table) -> Table:
         """The table with the model's columns."""
@@ -173,46 +263,3 @@ class Alignment:
                 self.widest,
                 self.features,
             )
-
-
-def applied(model: Any, kind: Kind, tables: Iterable[Table]) -> tuple[Table, Answers, int]:
-    """The answers of a model for all parts of a file.
-
-    Returns
-    -------
-    columns : Table
-        Labels and queries of all rows, without the features.
-    answers : Answers
-    left_out : int
-        Values of features that the model does not have.
-    """
-    alignment = Alignment(model)
-    parts, answers = [], []
-    for table in tables:
-        check_numbers(labelled(table), kind)
-        answers.append(answer(model, kind, alignment.apply(table)))
-        parts.append(replace(table, X=None))
-    alignment.tell(parts[-1].name)
-    columns = replace(
-        parts[-1],
-        y=np.concatenate([part.y for part in parts]),
-        qid=_joined([part.qid for part in parts]),
-    )
-    together = Answers(
-        _joined([part.labels for part in answers]), _joined([part.scores for part in answers])
-    )
-    return columns, together, alignment.left_out
-
-
-def _joined(parts: list[np.ndarray | None]) -> np.ndarray | None:
-    present = [part for part in parts if part is not None]
-    return np.concatenate(present) if len(present) == len(parts) else None
-
-
-def parts_of(
-    name: str, args: argparse.Namespace, kind: Kind, features: Sequence[str] | None
-) -> Iterable[Table]:
-    """A file in the parts in which a model, with such names of features, can be applied to it."""
-    parts = read_chunks(name, args, features)
-    # A sequence may be spread over the file; other rows stand for themselves.
-    return [joined(parts)] if kind.task is Task.SEQUENCES else parts

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import argparse
 import logging
-import signal
-import threading
+import math
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .. import _interrupts
+from ..report.line import format_percent, format_seconds
 from ..report.text import print_facts, print_json
-from .answers import label_text
-from .common import UsageError, add_json, add_verbose, positive_number
+from ..result import Certificate, SolveResult, Status
 from .conventions import conventions
-from .fitting import Fit, certificate_line, check_numbers, fit, make_model, tell_ending
-from .flags import add_model_flags, default_of, elsewhere, parameters_given
-from .inputs import Table, add_reader_flags, check_reader_flags, read_table
+from .errors import CommandError, ExitCode, UsageError
+from .inputs import (
+    Table,
+    add_reader_flags,
+    check_reader_flags,
+    in_memory,
+    label_counts,
+    read_table,
+    whole_labels,
+)
 from .kinds import Kind, Task
-from .parser import Parser
-from .signatures import parameters_of
-from .streams import check_target, report_stream, save
+from .outputs import check_target, report_stream, save
+from .parameters import add_model_flags, defaults_of, elsewhere, has_parameter, parameters_given
+from .parser import add_common, positive_number
 
 logger = logging.getLogger("cutplane")
 
@@ -31,10 +40,10 @@ MOST_CLASSES = 8  # listed by name
 FEW_ROWS_PER_QUERY = 1.5
 
 DESCRIPTION = """\
-Train a model on svmlight text (also .gz, .bz2, .xz), a NumPy archive (.npz) or a
-data set on disk (.cut), and write it to a file. By default a linear SVM for the
-classes in the file; cost: in a line is a factor on C. The last line is the
-certificate: how far from the optimum the model is, at most.
+Train a model on the rows of DATA and write it to MODEL. DATA is svmlight text (also
+.gz, .bz2, .xz), a NumPy archive (.npz) or a data set on disk (.cut); cost: in a line
+is the weight of that row. The last line of the report is the certificate: the most
+that the model's objective can be above the optimum.
 """
 
 EPILOG = """\
@@ -53,80 +62,77 @@ examples:
   zcat train.svm.gz | cutplane train - model
   cutplane train --ranking --help                     the parameters of another kind
 
-Ctrl-C stops the fit and keeps the best model so far (exit code 130). At max-iter
-or time-limit the model is written as well, and the exit code is 3.
+Ctrl-C stops the fit and writes the best model so far; the exit code is 130. At
+--max-iter or --time-limit the model is written as well, and the exit code is 3.
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Offer the command to argparse."""
+def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
+    """Add the command; its flags depend on the kind of model that the arguments ask for."""
     parser = subparsers.add_parser(
         "train",
         help="fit a model to a file",
         description=DESCRIPTION,
         epilog=EPILOG,
-        prepare=_add_flags,
         hint=elsewhere,
         usage="%(prog)s [kind] [parameters] DATA MODEL",
     )
-    parser.add_argument("data", metavar="DATA", help="file to train on; - is standard input")
-    parser.add_argument("model", metavar="MODEL", help="file for the model; - is standard output")
-    parser.add_argument("--quiet", action="store_true", help="no progress, no report")
-    add_json(parser)
-    add_verbose(parser)
-    parser.set_defaults(run=run)
-
-
-def _add_flags(parser: Parser, arguments: list[str]) -> None:
-    """What depends on the kind, and what the help shows behind it."""
+    parser.add_argument("data", metavar="DATA", help="File to train on; - is standard input.")
+    parser.add_argument(
+        "model", metavar="MODEL", help="File to write the model to; - is standard output."
+    )
+    parser.add_argument("--quiet", action="store_true", help="Show no progress and no report.")
+    add_common(parser, json=True)
     add_model_flags(parser, arguments)
-    group = parser.add_argument_group("checkpoints")
-    group.add_argument("--checkpoint", metavar="FILE", help="keep the state of the fit here")
+    group = parser.add_argument_group("checkpoints, to go on after a crash")
+    group.add_argument(
+        "--checkpoint", metavar="FILE", help="Write the state of the fit to this file, repeatedly."
+    )
     group.add_argument(
         "--checkpoint-every",
         metavar="SECONDS",
         type=positive_number,
         default=60.0,
-        help="how often to write it (default: 60)",
+        help="Time between two checkpoints. (default: 60)",
     )
     group.add_argument(
-        "--resume", action="store_true", help="go on from the checkpoint, if there is one"
+        "--resume", action="store_true", help="Go on from the checkpoint, if there is one."
     )
-    group = parser.add_argument_group("a Dask cluster")
+    group = parser.add_argument_group("training on a Dask cluster")
     group.add_argument(
         "--scheduler",
         metavar="ADDRESS",
-        help="train on the workers of this Dask scheduler, such as tcp://host:8786; DATA.cut must "
-        "be readable by them under the same path, rows from other files are sent to them",
+        help="Train on the workers of this Dask scheduler, such as tcp://host:8786. They must be "
+        "able to read DATA.cut under the same path; rows of other files are sent to them.",
     )
     group.add_argument(
         "--scheduler-timeout",
         metavar="SECONDS",
         type=positive_number,
         default=60.0,
-        help="how long to wait for a worker or the scheduler (default: 60)",
+        help="How long to wait for a worker or the scheduler. (default: 60)",
     )
     add_reader_flags(parser, width=True)
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Train; returns the exit code."""
     kind: Kind = args.kind
-    parameters = fit_parameters(args, kind)
+    parameters = _parameters(args, kind)
     check_reader_flags(args, args.data)
     check_target(args.model, args.data, binary=True)
     started = time.perf_counter()
     table = read_table(args.data, args)
     read_seconds = time.perf_counter() - started
-    check_numbers(table, kind)
+    check_numbers(table, kind.task)
     stream = report_stream(args.model)
     shown = not (args.quiet or args.json)
     if shown:
         print_facts(data_facts(table, kind), stream)
     note_queries(table, kind)
     done = fit(make_model(kind, parameters), kind, table)
-    with uninterrupted():  # what has been won is not lost to impatience
-        save(done.model.set_params(verbose=0), args.model)
+    save(done.model.set_params(verbose=0), args.model)
     if args.json:
         print_json(
             {
@@ -143,76 +149,211 @@ def run(args: argparse.Namespace) -> int:
                 "parameters": plain_parameters(done.model),
                 "C": conventions(done.model, table),
                 **done.as_dict(),
-                "exit_code": int(done.code),
+                "exit_code": int(code_of(done.status)),
             },
             stream,
         )
     elif shown:
         print_facts(model_facts(done, kind, table, args.model), stream)
-    return stream.code(tell(args.command, done, kind, "the model is the best so far"))
+    return stream.code(done.tell("train"))
 
 
-# -- parameters ---------------------------------------------------------------
+def _parameters(args: argparse.Namespace, kind: Kind) -> dict[str, Any]:
+    """The parameters of the estimator: those given, progress, checkpoint and cluster."""
+    parameters = parameters_given(args) | {"verbose": 0 if args.quiet else 1}
+    if args.resume and args.checkpoint is None:
+        raise UsageError("--resume needs --checkpoint FILE, from which to go on")
+    for flag, parameter in (("checkpoint", "checkpoint"), ("scheduler", "executor")):
+        if getattr(args, flag) is not None and not has_parameter(kind, parameter):
+            raise UsageError(f"--{flag} is not available for {kind.estimator}")
+    if args.checkpoint is not None:
+        from .. import Checkpoint
 
-
-def fit_parameters(args: argparse.Namespace, kind: Kind) -> dict[str, Any]:
-    """The parameters of the estimator: those given, progress, and the checkpoint."""
-    parameters = parameters_given(args)
-    parameters["verbose"] = 0 if args.quiet else 1
-    if args.checkpoint is not None or args.resume:
-        parameters["checkpoint"] = _checkpoint(args, kind)
+        check_target(args.checkpoint, args.data, args.model)
+        parameters["checkpoint"] = Checkpoint(
+            args.checkpoint, every=args.checkpoint_every, resume=args.resume
+        )
     if args.scheduler is not None:
-        parameters["executor"] = _cluster(args, kind)
+        from .. import DaskCluster
+
+        parameters["executor"] = DaskCluster(args.scheduler, timeout=args.scheduler_timeout)
     return parameters
 
 
-def _cluster(args: argparse.Namespace, kind: Kind) -> Any:
-    if "executor" not in {p.name for p in parameters_of(kind.estimator)}:
-        raise UsageError(f"--scheduler is not available for {kind.estimator}")
-    from .. import DaskCluster
+# -- fitting ------------------------------------------------------------------
 
-    return DaskCluster(args.scheduler, timeout=args.scheduler_timeout)
-
-
-def _checkpoint(args: argparse.Namespace, kind: Kind) -> Any:
-    if args.checkpoint is None:
-        raise UsageError("--resume needs --checkpoint FILE, from which to go on")
-    if "checkpoint" not in {p.name for p in parameters_of(kind.estimator)}:
-        raise UsageError(f"--checkpoint is not available for {kind.estimator}")
-    from .. import Checkpoint
-
-    check_target(args.checkpoint, args.data, args.model)
-    return Checkpoint(args.checkpoint, every=args.checkpoint_every, resume=args.resume)
+# Which of several endings counts.
+GRAVEST_FIRST = (
+    Status.INTERRUPTED,
+    Status.TIME_LIMIT,
+    Status.MAX_ITER,
+    Status.NUMERICALLY_LIMITED,
+    Status.STOPPED,
+    Status.CONVERGED,
+)
 
 
-def plain_parameters(model: Any) -> dict[str, Any]:
-    """The parameters of a model in JSON's types."""
-    return {
-        name: value if isinstance(value, str | int | float | bool | None) else str(value)
-        for name, value in model.get_params(deep=False).items()
-        if name not in ("callback", "verbose", "warm_start", "checkpoint", "executor")
-    }
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model, the results of its problems, and the seconds that the fit took."""
+
+    model: Any
+    results: tuple[SolveResult, ...]
+    seconds: float
+
+    @property
+    def status(self) -> Status:
+        """How it ended."""
+        found = {result.status for result in self.results}
+        return next(status for status in GRAVEST_FIRST if status in found)
+
+    @property
+    def worst(self) -> SolveResult:
+        """The problem with the largest relative gap among those that decide the status."""
+        same = [result for result in self.results if result.status is self.status]
+        return max(same, key=lambda result: result.certificate.relative_gap)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Status and certificates in JSON's types."""
+        certificate = self.worst.certificate
+        names = ("primal", "dual", "gap", "relative_gap", "kind")
+        return {
+            "status": self.status.value,
+            "n_iter": max(result.n_iter for result in self.results),
+            "certificate": {name: getattr(certificate, name) for name in names},
+            "problems": [result.as_dict() for result in self.results],
+            "fit_seconds": self.seconds,
+        }
+
+    def tell(self, command: str) -> ExitCode:
+        """Say on stderr that the tolerance was missed, if it was; returns the exit code."""
+        relative = getattr(self.model, "stopping", None) == "relative"
+        return tell_ending(
+            command,
+            self.status,
+            self.worst.certificate.relative_gap,
+            asked=float(self.model.tol) if relative else None,
+            kept="the model is the best so far",
+        )
 
 
-def tell(command: str, done: Fit, kind: Kind, kept: str) -> int:
-    """Say that the tolerance was missed, if it was; returns the exit code."""
-    stopping = getattr(done.model, "stopping", None)
-    asked = float(done.model.tol) if stopping == "relative" else None
-    gap = done.worst.certificate.relative_gap
-    return tell_ending(command, done.status, gap, asked=asked, kept=kept)
+def make_model(kind: Kind, parameters: dict[str, Any]) -> Any:
+    """The estimator of a kind."""
+    import cutplane
+
+    return getattr(cutplane, kind.estimator)(**parameters)
 
 
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back while the block runs."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+def fit(model: Any, kind: Kind, table: Table) -> Fit:
+    """Fit a model to a table. Warnings become messages; a missed tolerance is in the result."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    _interrupts.check()  # compiled code was loaded to read the data
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _fit(model, kind.task, table if kind.on_disk else in_memory(table))
+    if table.names is not None:  # of rows in memory the model does not know them
+        model.feature_names_in_ = np.array(table.names, dtype=object)
+    for warning in caught:
+        if not issubclass(warning.category, ConvergenceWarning | DeprecationWarning):
+            logger.warning("%s", warning.message)
+    return Fit(model, results_of(model), time.perf_counter() - started)
+
+
+def results_of(model: Any) -> tuple[SolveResult, ...]:
+    """The results of a fitted model's problems."""
+    return tuple(model.results_)
+
+
+def _fit(model: Any, task: Task, table: Table) -> None:
+    match task:
+        case Task.SEQUENCES:
+            sequences = chain_rows(table, table.y)
+            model.fit(sequences.X, whole_labels(sequences.y), lengths=sequences.lengths)
+        case Task.RANKING:
+            model.fit(table.X, table.y, qid=table.qid, sample_weight=table.cost)
+        case Task.VALUES | Task.NOVELTY:
+            model.fit(table.X, table.y, sample_weight=table.cost)
+        case _:
+            model.fit(table.X, whole_labels(table.y), sample_weight=table.cost)
+
+
+def chain_rows(table: Table, y: np.ndarray) -> Any:
+    """Rows and labels as sequences."""
+    from ..structured import sequences_from
+
+    if table.qid is None:
+        raise CommandError(
+            f"{table.name}: a chain needs to know the sequences: every line must have a qid:, "
+            "the same for the tokens of a sequence; of a table, name the column with --query-id"
+        )
+    if table.cost is not None:
+        raise CommandError(f"{table.name}: cost: has no meaning for chains; remove it")
+    return sequences_from(table.X, y, table.qid)
+
+
+NUMBERS = {Task.GRADES: "grades", Task.RANKING: "targets", Task.VALUES: "targets"}
+
+
+def check_numbers(table: Table, task: Task) -> None:
+    """Refuse labels that are text where their order or their size matters."""
+    if task in NUMBERS and table.y.dtype.kind not in "fiub":
+        raise CommandError(
+            f"{table.name}: the {NUMBERS[task]} are text, such as {str(table.y[0])!r}, but "
+            f"{task.value} needs numbers; write them as numbers"
+            + (" in their order: 1, 2, 3" if task is Task.GRADES else "")
+        )
+
+
+# -- how it ended -------------------------------------------------------------
+
+
+def code_of(status: Status) -> ExitCode:
+    """The exit code of a solver's status."""
+    codes = {Status.CONVERGED: ExitCode.OK, Status.INTERRUPTED: ExitCode.INTERRUPTED}
+    return codes.get(status, ExitCode.ABOVE_TOLERANCE)
+
+
+def tell_ending(
+    command: str, status: Status, gap: float, *, asked: float | None, kept: str
+) -> ExitCode:
+    """Say on stderr that a solver stopped above its tolerance, if it did; returns the exit code.
+
+    ``gap`` and what was ``asked`` for are relative; ``kept`` says what became of the model.
+    """
+    if status is not Status.CONVERGED:
+        where = "without a certificate"
+        if math.isfinite(gap):
+            goal = "" if asked is None else f", above the {format_percent(asked)} asked for"
+            where = f"at a gap of {format_percent(gap)}{goal}"
+        print(f"cutplane {command}: the solver {status.reason} {where}; {kept}", file=sys.stderr)
+    return code_of(status)
+
+
+def certificate_line(done: Fit) -> str:
+    """The proof of how far the model is from the optimum, in one line."""
+    worst = done.worst
+    certificate = describe_certificate(worst.certificate)
+    ending = f"{worst.status.reason} after {worst.n_iter:,} iterations"
+    if len(done.results) > 1:
+        problems = f"{len(done.results)} problems"
+        return (
+            f"worst of {problems}: {certificate}; {ending}; all {problems} took "
+            f"{format_seconds(done.seconds)}"
+        )
+    seconds = worst.timings.get("total", done.seconds)
+    return f"{certificate}; {ending} and {format_seconds(seconds)}"
+
+
+def describe_certificate(certificate: Certificate) -> str:
+    """A certificate, and what there is to know about its kind."""
+    if not math.isfinite(certificate.gap):
+        known = math.isfinite(certificate.primal)
+        objective = f"objective {certificate.primal:.8g}" if known else "objective not known"
+        return f"{objective}, without a certificate: its distance from the optimum is not known"
+    text = str(certificate)
+    return f"{text}, estimated" if certificate.kind == "estimated" else text
 
 
 # -- what is said -------------------------------------------------------------
@@ -224,7 +365,7 @@ def data_facts(table: Table, kind: Kind) -> dict[str, str]:
     if table.cost is not None:
         facts["weights"] = f"cost: from {table.cost.min():g} to {table.cost.max():g}"
     if kind.task in (Task.CLASSES, Task.GRADES, Task.SEQUENCES):
-        facts["labels"] = label_counts(table.y)
+        facts["labels"] = _labels(table.y)
     elif kind.task is not Task.NOVELTY:
         facts["targets"] = f"from {table.y.min():g} to {table.y.max():g}"
     if kind.task in (Task.RANKING, Task.SEQUENCES) and table.qid is not None:
@@ -233,15 +374,14 @@ def data_facts(table: Table, kind: Kind) -> dict[str, str]:
     return facts
 
 
-def label_counts(y: np.ndarray) -> str:
+def _labels(y: np.ndarray) -> str:
     """How often each label occurs; of many the most frequent."""
     labels, counts = np.unique(y, return_counts=True)
-    order = np.arange(len(labels))
-    if len(labels) > MOST_CLASSES:
-        order = np.argsort(-counts, kind="stable")[:MOST_CLASSES]
-    named = [f"{label_text(labels[k].item())} ({counts[k]:,})" for k in order]
-    rest = len(labels) - len(named)
-    return ", ".join(named) + (f" and {rest:,} others" if rest else "")
+    pairs = list(zip(labels.tolist(), counts.tolist(), strict=True))
+    if len(pairs) <= MOST_CLASSES:
+        return label_counts(pairs)
+    often = sorted(pairs, key=lambda pair: -pair[1])[:MOST_CLASSES]
+    return f"{label_counts(often)} and {len(pairs) - MOST_CLASSES:,} others"
 
 
 def note_queries(table: Table, kind: Kind) -> None:
@@ -260,15 +400,24 @@ def note_queries(table: Table, kind: Kind) -> None:
         )
 
 
+def plain_parameters(model: Any) -> dict[str, Any]:
+    """The parameters of a model in JSON's types."""
+    return {
+        name: value if isinstance(value, str | int | float | bool | None) else str(value)
+        for name, value in model.get_params(deep=False).items()
+        if name not in ("callback", "verbose", "warm_start", "checkpoint", "executor")
+    }
+
+
 def model_facts(done: Fit, kind: Kind, table: Table, target: str) -> dict[str, str]:
     """What is known after the fit; the certificate comes last."""
-    model = done.model
-    given = {
-        name: value
+    model, defaults = done.model, defaults_of(kind.estimator)
+    settings = ", ".join(
+        f"{name}={f'{value:g}' if isinstance(value, float) else value}"
         for name, value in plain_parameters(model).items()
-        if value is not None and (value != default_of(kind, name) or name == kind.choice)
-    }
-    settings = ", ".join(f"{name}={_brief(value)}" for name, value in given.items() if name != "C")
+        if value is not None and name != "C"
+        if value != defaults.get(name) or f"--{name}" in kind.flags
+    )
     facts = {"model": f"{kind.estimator}{f' ({settings})' if settings else ''}"}
     if getattr(model, "n_idle_queries_", 0):
         facts["idle"] = f"{model.n_idle_queries_:,} queries have no two rows of different target"
@@ -281,7 +430,3 @@ def model_facts(done: Fit, kind: Kind, table: Table, target: str) -> dict[str, s
         facts["written"] = target
     facts["certificate"] = certificate_line(done)
     return facts
-
-
-def _brief(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -33,6 +33,7 @@ from ..result import SolveResult, Status
 from .active import Absent, ActiveSet, row_sums
 from .cache import RowCache
 from .curvature import Definiteness, definiteness, looks_indefinite
+from .interior import factor_columns, factor_of, interior_point
 from .pace import Pace
 from .problem import DualProblem
 from .records import DualIteration, DualPoint, DualSettings, Observer, certificate_of
@@ -126,7 +127,7 @@ class DualSolver:
         self._least_curvature = np.inf
         self._state: _State | None = None
         self._mass = problem.mass
-        self._pace = Pace(len(problem), settings.max_iter)
+        self._pace = Pace(len(problem), factor_columns(self._exact), settings.max_iter)
         self._part = 1.0  # of the tolerance that is to be kept before a point is verified
         self._failures = 0
         self._known: Definiteness | None = None
@@ -181,7 +182,7 @@ class DualSolver:
         previous = np.empty(0, dtype=np.int64)
         history = np.zeros(len(self._state.active), dtype=np.int64)
         seen = np.empty(4)
-        stalled, least = 0, np.inf
+        stalled, least, hopeless = 0, np.inf, False
         patience = min(STALL * -(-len(self._problem) // self._size), LONGEST_STALL)
         settings = self._settings
         by_violation = settings.stopping == "kkt"
@@ -196,7 +197,8 @@ class DualSolver:
             settled = not violation > (self._part * settings.tol if by_violation else 0.0)
             gap = self._gap(g, beta, bias) if self._due() or settled else np.inf
             stuck = stalled >= patience or not violation > 0.0
-            stuck |= gap < np.inf and self._pace.hopeless(gap)
+            hopeless = hopeless or (gap < np.inf and self._pace.hopeless(gap))
+            stuck |= hopeless  # also once all variables are back
             primal = gap - state.value
             reached = settings.reached(violation, gap, primal, self._mass, self._part)
             if np.isnan(gap) or reached or stuck:
@@ -211,6 +213,12 @@ class DualSolver:
                 if status is not None:
                     return status
                 stalled, least = 0, np.inf
+                continue
+            if self._pace.slow():
+                status = self._conclude(False) if self._jump() else None
+                if status is not None:
+                    return status
+                previous, history = previous[:0], np.zeros(len(self._problem), dtype=np.int64)
                 continue
             chosen = self._choose(g, beta, previous)
             goal = self._goal(violation, gap, primal)
@@ -231,6 +239,27 @@ class DualSolver:
             if settings.shrinking and self._size < len(self._problem):
                 loops.count_positive(g, beta, active.lower, active.upper, bias, history)
                 previous, history = self._shrink(previous, history)
+
+    def _jump(self) -> bool:
+        """Go where the interior point method leads, if that is better."""
+        assert self._state is not None and self._known is not None
+        if self._state.absent:
+            self._restore()
+        if self._known.kind == "withheld":
+            return False
+        settings = self._settings
+        factor = factor_of(self._exact, settings.cache_bytes)
+        if factor is None:
+            return False
+        beta = interior_point(factor, self._problem, self._started + settings.time_limit)
+        self._pace.tried()
+        if beta is None:
+            return False
+        state = self._first_state(balanced(self._problem, beta))
+        if not state.value < self._state.value:
+            return False
+        self._state = state
+        return True
 
     def _due(self) -> bool:
         """Whether this iteration is looked at and told of: of small sets not every one is."""
@@ -317,12 +346,27 @@ class DualSolver:
         if state.absent:
             self._cache.reset(self._matrix)
         everything = ActiveSet.of(problem, np.arange(len(problem)))
+        computed = Sums(s, len(used), error=None if careful is None else careful[1])
+        found = verify(self._exact, problem, beta, computed, self._known.lift)
+        if careful is None and found.slack > 0.5 * self._settings.enough(found.primal, self._mass):
+            closer = self._closer_sums(sums)
+            if closer is not None:
+                s = closer.s
+                found = verify(self._exact, problem, beta, closer, self._known.lift)
         value = 0.5 * float(sums @ s) + float(problem.linear @ beta)
         self._state = _State(beta, s, value, everything)
-        computed = Sums(s, len(used), error=None if careful is None else careful[1])
-        self._verified = verify(self._exact, problem, beta, computed, self._known.lift)
+        self._verified = found
         self._seconds["verify"] += time.perf_counter() - begin
         return self._verified
+
+    def _closer_sums(self, sums: np.ndarray) -> Sums | None:
+        """s again with closer bounds on its rounding, from all values; None if they are many."""
+        rows = len(sums)
+        if 8 * rows * rows > self._settings.cache_bytes or self._exact.dtype != np.float64:
+            return None
+        s, sizes = np.empty(rows), np.empty(rows)
+        loops.sums_with_sizes(self._exact.whole(), np.arange(rows), sums, s, sizes)
+        return Sums(s, loops.SOME + rows // loops.SOME, sizes)
 
     def _choose(self, g: np.ndarray, beta: np.ndarray, previous: np.ndarray) -> np.ndarray:
         """The working set, as numbers of active variables."""

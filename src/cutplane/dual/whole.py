@@ -17,6 +17,7 @@ from ..kernels import KernelMatrix, PrecomputedMatrix
 from ..loops import decomposition as loops
 from ..result import SolveResult, Status
 from .curvature import Definiteness, definiteness, looks_indefinite
+from .interior import factor_columns, factor_of, interior_point
 from .pace import Pace
 from .problem import DualProblem
 from .records import DualIteration, DualPoint, DualSettings, Observer, certificate_of
@@ -87,7 +88,8 @@ class WholeSolver:
         self._iterations = 0
         self._primal = np.inf  # best so far
         self._least_curvature = np.inf
-        self._pace = Pace(len(problem), settings.max_iter)
+        columns = len(problem) if matrix is None else factor_columns(matrix)
+        self._pace = Pace(len(problem), columns, settings.max_iter)
         self._beta = np.empty(0)
         self._last: tuple[np.ndarray, np.ndarray, Verified] | None = None
 
@@ -157,6 +159,10 @@ class WholeSolver:
                 if status is not None:
                     return status
             begin = time.perf_counter()
+            if self._pace.slow() and self._jump(found):
+                self._iterations += 1
+                self._seconds["inner"] += time.perf_counter() - begin
+                continue
             point = beta.copy()
             self._pace.steps += loops.pairwise_steps(
                 self._values,
@@ -175,6 +181,23 @@ class WholeSolver:
             self._iterations += 1
             self._seconds["inner"] += time.perf_counter() - begin
             self._least_curvature = min(self._least_curvature, seen[1])
+
+    def _jump(self, found: Verified) -> bool:
+        """Go where the interior point method leads, if that is better."""
+        settings = self._settings
+        matrix = self._square() if self._matrix is None else self._matrix
+        factor = factor_of(matrix, settings.cache_bytes)
+        if self.indefinite or factor is None:
+            return False
+        beta = interior_point(factor, self._problem, self._started + settings.time_limit)
+        self._pace.tried()
+        if beta is None:
+            return False
+        beta = balanced(self._problem, beta)
+        if not self._verified(beta)[1].gap < found.gap:
+            return False
+        self._beta = beta
+        return True
 
     def _stretch(self, found: Verified, mass: float) -> bool:
         """Move to a longer point if that one is good enough."""

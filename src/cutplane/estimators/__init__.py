@@ -9,6 +9,7 @@ from .kernel_svr import SVR, OneClassSVM
 from .linear_path import LinearSVCPath, linear_svc_path
 from .linear_svc import LinearSVC
 from .linear_svc_cv import LinearSVCCV
+from .linear_svr import LinearSVR
 from .measure_svc import MeasureSVC
 from .ordinal_svc import OrdinalSVC
 from .rank_svm import RankSVM
@@ -25,6 +26,7 @@ __all__ = [
     "LinearSVC",
     "LinearSVCCV",
     "LinearSVCPath",
+    "LinearSVR",
     "MeasureSVC",
     "OneClassSVM",
     "OrdinalSVC",

@@ -15,10 +15,7 @@ from .. import _interrupts
 try:
     from sklearn.callback import CallbackSupportMixin
     from sklearn.callback import with_callbacks as _with_callbacks
-
-    WARN_LEVEL = 5  # from a helper of fit through its wrappers to the caller
 except ImportError:  # scikit-learn < 1.9
-    WARN_LEVEL = 4
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands in where scikit-learn has no callbacks."""
@@ -27,7 +24,7 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
-__all__ = ["WARN_LEVEL", "CallbackSupportMixin", "FitTasks", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "FitTasks", "with_callbacks"]
 
 
 def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:

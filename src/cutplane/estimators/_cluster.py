@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from numbers import Integral
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +16,11 @@ from sklearn.base import _clone_parametrized
 from sklearn.utils import column_or_1d
 
 from .._checks import check_n_jobs, check_number
-from ..data import BlockedMatrix, as_blocks, partitions, row_files
+from ..data import BlockedMatrix, as_blocks, partitions
 from ..data.dataset import Dataset
-from ..data.parts import SumPlan, part_edges, share_parts
-from ..data.row_files import RowFiles
-from ..data.shares import FolderShare, MemoryShare, travelling
+from ..data.partitions import FolderShare, MemoryShare, RowFiles, travelling
+from ..data.rows import column_names, joined_column
+from ..data.sums import SumPlan, part_edges, share_parts
 from ..exec import make_executor
 from ..exec.pieces import is_collection
 from ..oracles.holder import RowsHolder, hold_partitions
@@ -176,12 +177,12 @@ class CollectionRows:
         self.own_weights: np.ndarray | None = None
         if isinstance(X, RowFiles):
             contents = spread(client, X.read, len(X), workers)
-            raw = client.map(row_files.features_of, contents, pure=False)
-            names = client.map(row_files.names_of, contents, pure=False)
+            raw = client.map(attrgetter("X"), contents, pure=False)
+            names = client.map(attrgetter("names"), contents, pure=False)
             self._take_columns(contents)
         else:
             raw = pieces_of(client, X, workers)
-            names = client.map(partitions.names_of, raw, pure=False)
+            names = client.map(column_names, raw, pure=False)
         self.pieces = client.map(partitions.clean, range(len(raw)), raw, pure=False)
         found = client.map(partitions.facts, names, self.pieces, pure=False)
         self.facts = self.crew.collect(found)
@@ -192,15 +193,14 @@ class CollectionRows:
         self.names = next(facts.names for facts in self.facts if facts.rows)
         if sparse_text:  # each file knows its own largest index only
             widths = [width] * len(raw)
-            self.pieces = client.map(row_files.widen, self.pieces, widths, pure=False)
+            self.pieces = client.map(partitions.widen, self.pieces, widths, pure=False)
 
     def _take_columns(self, contents: list[Any]) -> None:
         """Labels, queries and weights of files."""
         columns = []
-        for number, what in ((1, "labels"), (2, "qid"), (3, "cost")):
-            numbers = [number] * len(contents)
-            parts = self.crew.client.map(row_files.column_of, contents, numbers, pure=False)
-            columns.append(row_files.joined(self.crew.collect(parts), what))
+        for field, what in (("y", "labels"), ("qid", "qid"), ("weight", "cost")):
+            parts = self.crew.client.map(attrgetter(field), contents, pure=False)
+            columns.append(joined_column(self.crew.collect(parts), what))
         self.own_labels, self.own_queries, weights = columns
         uniform = weights is None or bool(np.all(weights == 1.0))
         self.own_weights = None if uniform else weights

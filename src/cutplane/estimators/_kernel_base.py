@@ -1,40 +1,26 @@
-"""What all kernel machines do alike: check, build the kernel, fit through a session, score rows."""
+"""What the kernel machines share: their parameters, attributes and scores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from os import PathLike
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._checks import (
-    check_choice,
-    check_flag,
-    check_integer,
-    check_n_jobs,
-    check_number,
-    check_weights,
-    class_factors,
-    plain,
-)
-from ..data import as_blocks
-from ..dual import DualSettings
+from .._checks import check_flag, check_integer, check_number
 from ..exec import Executor
-from ..kernels import Kernel
-from ..result import Iteration, SolveResult, Status
-from ._base import dense
-from ._callbacks import CallbackSupportMixin
-from ._kernel_solve import KernelSession
-from ._with_kernel import WithKernel, canonical_rows
-from .checkpoint import Checkpoint, CheckpointFile, check_checkpoint
-
-FLOATS = (np.float64, np.float32)
-STOPPING = ("relative", "absolute", "epsilon", "kkt")
+from ..result import SolveResult, Status
+from ._base import Estimator, dense
+from ._fit import Attributes, Problem, Settings, warn_of
+from ._kernel import KernelBasis, check_kernel, executor_for, kernel_of, rows_to_score
+from ._kernel_problem import (
+    SINGLE_BOUND,
+    SINGLE_TOL,
+    STOPPING,
+    Decomposition,
+    KernelRows,
+)
 
 
 def as_rows(X: Any, coef: np.ndarray) -> Any:
@@ -42,152 +28,18 @@ def as_rows(X: Any, coef: np.ndarray) -> Any:
     return type(X)(coef) if scipy.sparse.issparse(X) else coef
 
 
-class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
-    """Base of the kernel machines. Parameters are documented there."""
+class KernelModel(Estimator):
+    """An estimator with ``support_vectors_``, ``dual_coef_`` and ``intercept_``."""
 
-    kernel: str | Callable[[Any, Any], Any]
-    shrinking: bool
-    tol: float
-    stopping: str
-    cache_size: float
-    max_iter: int | None
-    working_set_size: int | None
-    time_limit: float | None
-    warm_start: bool
-    verbose: int
-    callback: Callable[[Iteration], bool | None] | None
-    checkpoint: Checkpoint | str | PathLike[str] | None
-    C: float
-    class_weight: dict[Any, float] | str | None
-
-    # Whether the bias is free, and so the coefficients sum to 0.
-    _free_bias: ClassVar[bool] = True
-
+    kernel: Any
+    support_: np.ndarray
+    support_vectors_: Any
+    dual_coef_: Any
     intercept_: np.ndarray
 
-    # -- checks -----------------------------------------------------------------------
-
-    def _check_common(self) -> None:
-        """Check the parameters that all machines solved by decomposition have."""
-        self._check_shared()
-        check_choice("stopping", self.stopping, STOPPING)
-        check_flag("shrinking", self.shrinking)
-        check_number("cache_size", self.cache_size, above=0.0)
-        if self.working_set_size is not None:
-            size = check_integer("working_set_size", self.working_set_size, at_least=2)
-            if size % 2:
-                raise ValueError(f"working_set_size must be even, got {size}")
-        check_flag("warm_start", self.warm_start)
-        check_checkpoint(self.checkpoint)
-
-    def _check_shared(self) -> None:
-        """Check the parameters that all kernel machines have."""
-        self._check_kernel()
-        check_number("tol", self.tol, at_least=0.0)
-        if self.max_iter is not None and self.max_iter != -1:
-            check_integer("max_iter", self.max_iter, at_least=1)
-        check_n_jobs(self.n_jobs)
-        if self.time_limit is not None:
-            check_number("time_limit", self.time_limit, above=0.0, finite=False)
-        if not isinstance(self.verbose, bool):
-            check_integer("verbose", self.verbose, at_least=0)
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError(f"callback must be callable or None, got {self.callback!r}")
-
-    def _training_data(self, X: Any, **options: Any) -> Any:
-        """X as an array, or X and y if ``options`` has a y; other options are validate_data's.
-
-        A precomputed kernel is checked and made dense.
-        """
-        checked = validate_data(
-            self, X, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS, **options
-        )
-        X = canonical_rows(self.kernel, checked[0] if "y" in options else checked)
-        return (X, checked[1]) if "y" in options else X
-
-    def _classification_data(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Rows, class numbers, and C times the weight of every row; classes are stored."""
-        X, y = self._training_data(X, y=y)
-        check_classification_targets(y)
-        weights = check_weights(sample_weight, X)
-        self.classes_, encoded = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two"
-            )
-        self.class_weight_ = np.ones(len(self.classes_))
-        if self.class_weight is not None:
-            self.class_weight_ = class_factors(self.class_weight, self.classes_, encoded, weights)
-            weights = weights * self.class_weight_[encoded]
-        mass = np.bincount(encoded, weights, minlength=len(self.classes_))
-        if np.count_nonzero(mass) < 2:
-            raise ValueError(
-                "only one class has rows of positive weight; a classifier needs at least two"
-            )
-        bounds = float(self.C) * weights
-        self._check_sum(bounds)
-        return X, encoded, bounds
-
-    def _check_sum(self, bounds: np.ndarray) -> None:
-        """The losses must be able to add up."""
-        with np.errstate(over="ignore"):
-            total = float(bounds.sum())
-        if not np.isfinite(total):
-            raise ValueError("C times the sum of the weights overflows; lower C or sample_weight")
-
-    # -- fitting ----------------------------------------------------------------------
-
-    def _settings(self) -> DualSettings:
-        return DualSettings(
-            tol=float(self.tol),
-            stopping=self.stopping,
-            working_set_size=self.working_set_size,
-            shrinking=bool(self.shrinking),
-            cache_bytes=float(self.cache_size) * 1e6,
-            max_iter=None if self.max_iter in (None, -1) else int(self.max_iter),
-            time_limit=np.inf if self.time_limit is None else float(self.time_limit),
-        )
-
-    def _session(self, X: Any, executor: Executor, bound: float) -> KernelSession:
-        kernel = self._make_kernel(X)
-        return KernelSession(
-            kernel,
-            X,
-            executor,
-            settings=self._settings(),
-            bound=bound,
-            verbose=int(self.verbose),
-            callback=self.callback,
-            free_bias=self._free_bias,
-            checkpoint=self._checkpoint_file(kernel, X),
-        )
-
-    def _checkpoint_file(self, kernel: Kernel, X: Any) -> CheckpointFile | None:
-        checkpoint = check_checkpoint(self.checkpoint)
-        if checkpoint is None:
-            return None
-        name, parameters = type(self).__name__, self.get_params(deep=False)
-        function = getattr(kernel.function, "__qualname__", None)
-        gamma = plain(self.gamma)
-        course = f"{kernel.name}, {gamma!r}, {kernel.coef0!r}, {kernel.degree}, {function}"
-        digest = as_blocks(X, compact=False).digest()
-        return CheckpointFile(checkpoint, name, parameters, course, digest)
-
-    def _store(self, attributes: dict[str, Any]) -> None:
-        for name, value in attributes.items():
-            setattr(self, name, value)
-
-    def _store_results(self, results: list[SolveResult]) -> None:
-        one = len(results) == 1
-        self.result_ = results[0] if one else results
-        self.certificate_ = (
-            results[0].certificate if one else [result.certificate for result in results]
-        )
-        self.fit_status_ = int(any(r.status is not Status.CONVERGED for r in results))
-
-    # -- scores -----------------------------------------------------------------------
+    def _check_common(self) -> Settings:
+        check_kernel(self)
+        return super()._check_common()
 
     @property
     def coef_(self) -> Any:
@@ -204,24 +56,20 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
         """Coefficients of the support vectors, one row per output of ``_scores``."""
         return dense(self.dual_coef_)
 
-    def _test_data(self, X: Any) -> Any:
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=FLOATS)
-        if self.kernel == "precomputed" and scipy.sparse.issparse(X):
-            return X.toarray()
-        return X
-
     def _scores(self, X: Any) -> np.ndarray:
         """Σ coef·k(x, support vector) + intercept: shape (rows, outputs)."""
-        X = self._test_data(X)
+        return self._scores_of(rows_to_score(self, X))
+
+    def _scores_of(self, X: Any) -> np.ndarray:
         coef = self._score_coef()
         scores = np.tile(self.intercept_, (X.shape[0], 1))
 
         def add(which: np.ndarray, values: np.ndarray) -> None:
             scores[which[0] : which[-1] + 1] += values @ coef.T
 
+        executor = executor_for(self, X.shape[0] * len(self.support_), 1)
         with np.errstate(over="ignore", invalid="ignore"):
-            self._over_blocks(X, add)
+            KernelBasis.of(self).over_blocks(X, executor, add)
         if not np.all(np.isfinite(scores)):
             row = int(np.flatnonzero(~np.all(np.isfinite(scores), axis=1))[0])
             raise ValueError(
@@ -237,7 +85,53 @@ class KernelMachine(WithKernel, CallbackSupportMixin, BaseEstimator):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What a warm start keeps is bound to the training data: not pickled."""
-        state = super().__getstate__()
-        return {key: value for key, value in state.items() if key != "_memory"}
+
+class KernelMachine(KernelModel):
+    """A kernel model that is trained by decomposition of the dual."""
+
+    _stopping: ClassVar[tuple[str, ...]] = STOPPING
+    # Whether the bias is free, and so the coefficients sum to 0.
+    _free_bias: ClassVar[bool] = True
+
+    shrinking: bool
+    cache_size: float
+    working_set_size: int | None
+
+    def _check_common(self) -> Settings:
+        settings = super()._check_common()
+        check_flag("shrinking", self.shrinking)
+        check_number("cache_size", self.cache_size, above=0.0)
+        if self.working_set_size is not None:
+            size = check_integer("working_set_size", self.working_set_size, at_least=2)
+            if size % 2:
+                raise ValueError(f"working_set_size must be even, got {size}")
+        return settings
+
+    def _kernel_rows(
+        self, X: Any, executor: Executor, settings: Settings, bound: float
+    ) -> KernelRows:
+        """The training rows; ``bound`` is the largest coefficient that may occur."""
+        return KernelRows(
+            kernel_of(self, X),
+            X,
+            executor,
+            Decomposition(
+                self.working_set_size, bool(self.shrinking), float(self.cache_size) * 1e6
+            ),
+            single=settings.tol >= SINGLE_TOL and bound <= SINGLE_BOUND,
+            free_bias=self._free_bias,
+        )
+
+    def _fit_kernel(
+        self,
+        data: tuple[Any, Any],
+        problems: Sequence[Problem],
+        settings: Settings,
+        executor: Executor,
+        attributes: Attributes,
+    ) -> list[SolveResult]:
+        """Solve the problems of a kernel machine, store the model, and give warnings."""
+        results = self._solve(data, problems, settings, executor, attributes)
+        self.fit_status_ = int(any(r.status is not Status.CONVERGED for r in results))
+        warn_of(settings, problems[0], results)
+        return results

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ..structured.pair_kernel import new_scores, try_pairs
 from ..structured.pairs import PairExamples
 from ..structured.problem import PAIRS, call
 from ._callbacks import FitTasks
+from ._fit import Settings, store_results
 from ._kernel_parts import KernelParts
 from ._pairs_fit import fit_pairs
 
@@ -19,18 +20,19 @@ from ._pairs_fit import fit_pairs
 class KernelPairs(KernelParts):
     """Base of ``StructuredSVM``, where the parameters are documented."""
 
-    _kernels: ClassVar[tuple[str, ...]] = (*KERNELS, PAIRS)
+    _kernels = (*KERNELS, PAIRS)
 
     problem_: Any
     rescaling: str
     support_pairs_: list[tuple[Any, Any]]
 
-    def _check_common(self) -> None:
-        super()._check_common()
+    def _check_common(self) -> Settings:
+        settings = super()._check_common()
         if self.kernel == PAIRS and self.max_basis is not None:
             raise ValueError(
                 "max_basis cannot be had with kernel='pairs': leave it out, or write parts"
             )
+        return settings
 
     def _pairs_attributes(self, model: PairExamples, coef: np.ndarray) -> dict[str, Any]:
         """The fitted attributes, from coefficients of the basis."""
@@ -48,19 +50,17 @@ class KernelPairs(KernelParts):
         try_pairs(self.problem_, X, Y, self.rescaling)
         model = PairExamples(self.problem_, X, Y, self.rescaling)
         tasks = FitTasks(self, *data, 1)
-        tasks.begin_problem("structured")
         fitted = fit_pairs(
             model,
-            self._settings(),
-            lambda coef: tasks.iteration(lambda: self._pairs_attributes(model, coef())),
+            self._parts_settings(),
+            tasks,
+            lambda points: self._pairs_attributes(model, points[0][0]),
         )
-        tasks.end_problem()
-        for name, value in self._pairs_attributes(model, fitted.result.w).items():
-            setattr(self, name, value)
+        self._set(self._pairs_attributes(model, fitted.result.w))
         self._samplings = [fitted.sampling]
         self.n_kernel_values_ = model.pairs.computed
         self.basis_error_ = 0.0
-        self._store_result(fitted.result)
+        store_results(self, [fitted.result])
         tasks.end()
         self._warn_indefinite(fitted.result)
         if fitted.result.status is not Status.INTERRUPTED:

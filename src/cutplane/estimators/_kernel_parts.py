@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-import warnings
+import dataclasses
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_integer
+from ..kernels import KERNELS, Kernel
 from ..result import SolveResult
 from ..structured.parts import PartsModel
-from ._callbacks import WARN_LEVEL, FitTasks
+from ._callbacks import FitTasks
 from ._cluster import threads_of
+from ._fit import Settings, seeds, store_results, warn
+from ._kernel import (
+    KernelBasis,
+    basis_attributes,
+    canonical_rows,
+    check_kernel,
+    executor_for,
+    kernel_of,
+)
 from ._parts_fit import CONSTANT, PartsSettings, fit_parts
 from ._sampled import NOT_SAMPLED, Sampling, sampling_bounds
 from ._structured import StructuredModel
-from ._with_kernel import WithKernel, canonical_rows
 
 METHODS = ("auto", "linear", CONSTANT, "exact")
 # Parts of a sample; in the constant-time method, and with pairs, examples.
@@ -38,9 +46,12 @@ OF_KERNELS = (
 )
 
 
-class KernelParts(WithKernel, StructuredModel):
+class KernelParts(StructuredModel):
     """Base of the estimators that score parts of inputs. Parameters are documented there."""
 
+    _kernels: ClassVar[tuple[str, ...]] = KERNELS
+
+    kernel: Any
     method: str
     sample_size: int | None
     passes: int
@@ -53,8 +64,8 @@ class KernelParts(WithKernel, StructuredModel):
     def _plain_attributes(self, plain: np.ndarray) -> dict[str, Any]:
         """The fitted attributes besides the functions of parts, from the plain numbers."""
 
-    def _check_common(self) -> None:
-        super()._check_common()
+    def _check_common(self) -> Settings:
+        settings = super()._check_common()
         check_choice("method", self.method, METHODS)
         if self.sample_size is not None:
             check_integer("sample_size", self.sample_size, at_least=1)
@@ -67,10 +78,11 @@ class KernelParts(WithKernel, StructuredModel):
                     "method='constant' is for kernels: give one, as kernel='rbf', or leave method "
                     "out"
                 )
-            return
-        self._check_kernel()
-        if self.checkpoint is not None:
+            return settings
+        check_kernel(self, self._kernels)
+        if settings.checkpoint is not None:
             raise ValueError("checkpoint cannot be had with a kernel: leave it out")
+        return settings
 
     def _fit_kernel(
         self, data: tuple[Any, Any], label: str, rows: Any, model: PartsModel
@@ -78,26 +90,18 @@ class KernelParts(WithKernel, StructuredModel):
         """Train with a kernel, and store the model."""
         rows = canonical_rows(self.kernel, rows)
         tasks = FitTasks(self, *data, 1)
-        tasks.begin_problem(label)
+        kernel = kernel_of(self, rows)
 
-        def attributes(coef: np.ndarray) -> dict[str, Any]:
-            return self._kernel_attributes(rows, coef, model.plain_of(coef))
+        def attributes(points: list[tuple[np.ndarray, float]]) -> dict[str, Any]:
+            coef = points[0][0]
+            return self._kernel_attributes(kernel, rows, coef, model.plain_of(coef))
 
-        fitted = fit_parts(
-            self._make_kernel(rows),
-            rows,
-            model,
-            self._settings(),
-            label,
-            lambda coef: tasks.iteration(lambda: attributes(coef())),
-        )
-        tasks.end_problem()
-        for name, value in attributes(fitted.result.w).items():
-            setattr(self, name, value)
+        fitted = fit_parts(kernel, rows, model, self._parts_settings(), label, tasks, attributes)
+        self._set(attributes([(fitted.result.w, 0.0)]))
         self._samplings = [fitted.sampling]
         self.n_kernel_values_ = fitted.kernel_values
         self.basis_error_ = fitted.basis_error
-        self._store_result(fitted.result)
+        store_results(self, [fitted.result])
         tasks.end()
         self._warn_indefinite(fitted.result)
         return fitted.result
@@ -105,31 +109,22 @@ class KernelParts(WithKernel, StructuredModel):
     def _warn_indefinite(self, result: SolveResult) -> None:
         """Say why there is no certificate, if there is none."""
         if result.certificate.kind == "withheld":
-            warnings.warn(
-                f"{type(self).__name__}: the kernel is not positive semidefinite, so the problem "
-                "is not convex and its certificate is withheld",
-                UserWarning,
-                stacklevel=WARN_LEVEL + 2,
+            warn(
+                UserWarning(
+                    f"{type(self).__name__}: the kernel is not positive semidefinite, so the "
+                    "problem is not convex and its certificate is withheld"
+                )
             )
 
-    def _settings(self) -> PartsSettings:
-        try:
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        except ValueError as error:
-            raise ValueError(f"random_state: {error}") from error
+    def _parts_settings(self) -> PartsSettings:
         return PartsSettings(
-            C=float(self.C),
-            solver=self.solver,
-            stop=self._stop_rule(),
-            tol=float(self.tol),
+            common=dataclasses.replace(self._check_common(), warm_start=False),
             method=self.method,
             sample_size=self._sample_size(),
             passes=int(self.passes),
             max_basis=None if self.max_basis is None else int(self.max_basis),
-            seed=seed,
+            seed=seeds(self.random_state, 1)[0],
             n_jobs=threads_of(self),
-            verbose=self.verbose,
-            callback=self.callback,
         )
 
     def _sample_size(self) -> int:
@@ -137,13 +132,15 @@ class KernelParts(WithKernel, StructuredModel):
             return int(self.sample_size)
         return CONSTANT_SAMPLE_SIZE if self.method == CONSTANT else SAMPLE_SIZE
 
-    def _kernel_attributes(self, rows: Any, coef: np.ndarray, plain: np.ndarray) -> dict[str, Any]:
+    def _kernel_attributes(
+        self, kernel: Kernel, rows: Any, coef: np.ndarray, plain: np.ndarray
+    ) -> dict[str, Any]:
         """The fitted attributes, from coefficients of parts and plain numbers."""
         own = coef[: rows.shape[0]]
         support = np.flatnonzero(np.any(own != 0.0, axis=1))
         return {
             **self._plain_attributes(plain),
-            **self._model(rows, support, np.ascontiguousarray(own[support].T)),
+            **basis_attributes(kernel, rows, support, np.ascontiguousarray(own[support].T)),
             "n_basis_": len(support),
         }
 
@@ -156,7 +153,8 @@ class KernelParts(WithKernel, StructuredModel):
         def write(which: np.ndarray, values: np.ndarray) -> None:
             scores[which[0] : which[-1] + 1] = values @ coef
 
-        self._over_blocks(rows, write)
+        executor = executor_for(self, rows.shape[0] * len(self.support_), 1)
+        KernelBasis.of(self).over_blocks(rows, executor, write)
 
     def sampling_bound(self, confidence: float = 0.95) -> float:
         """How far the objective is above the optimum at most, with this probability.
@@ -176,5 +174,4 @@ class KernelParts(WithKernel, StructuredModel):
         """
         check_is_fitted(self)
         samplings = [NOT_SAMPLED] if self.kernel is None else self._samplings
-        assert isinstance(self.result_, SolveResult)
-        return sampling_bounds(samplings, [self.result_], confidence)[0]
+        return sampling_bounds(samplings, self.results_, confidence)[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +12,10 @@ from ..kernels import PrecomputedMatrix, has_negative_eigenvalue
 from ..oracles.constant import ConstantOracle
 from ..result import SolveResult
 from ..structured.pairs import PairExamples, PairOracle, PairPopulation, basis_coefficients
-from ._parts_fit import CONSTANT, PartsSettings, session_of
-from ._sampled import TESTED_ROWS, MadeProblem, Sampling, qualified
+from ._callbacks import FitTasks
+from ._fit import Attributes, solve
+from ._parts_fit import CONSTANT, PartsSettings, span_problem
+from ._sampled import TESTED_ROWS, Sampling, qualified
 
 # Examples up to which cuts are exact if nothing else is asked for.
 EXACT_EXAMPLES = 1000
@@ -38,21 +39,24 @@ class PairsFit:
 def fit_pairs(
     model: PairExamples,
     settings: PartsSettings,
-    on_iteration: Callable[[Callable[[], np.ndarray]], bool],
+    tasks: FitTasks,
+    attributes: Attributes,
 ) -> PairsFit:
-    """Train a model with a kernel between pairs; ``on_iteration`` as for ``fit_parts``."""
+    """Train a model with a kernel between pairs; ``tasks`` and ``attributes`` as for ``solve``."""
     oracle = _oracle(model, settings)
-    session = session_of(model, oracle.executor, settings, settings.stop)
-    session.solve(
-        MadeProblem("structured", 0.0, oracle),
-        on_iteration=lambda w, _: on_iteration(
-            lambda: basis_coefficients(model.pairs, oracle.span, w)
-        ),
+    problem = span_problem(
+        settings,
+        "structured",
+        oracle,
+        lambda w: basis_coefficients(model.pairs, oracle.span, w),
+        "conditional",
     )
-    result = session.results[0]
+    result = solve(
+        [problem], settings.common, oracle.executor, tasks=tasks, attributes=attributes
+    ).results[0]
     coef = np.zeros(model.pairs.columns)
     coef[: len(result.w)] = result.w
-    result = qualified(dataclasses.replace(result, w=coef), "conditional")
+    result = dataclasses.replace(result, w=coef)
     basis = np.array(model.pairs.basis, dtype=np.int64)
     radius, loss = 0.0, 1.0
     if len(basis):
@@ -67,10 +71,10 @@ def fit_pairs(
     sampling = Sampling(
         exact=oracle.exact,
         constant=settings.method == CONSTANT,
-        centred=settings.solver == "ocas",
+        centred=settings.common.solver == "ocas",
         size=settings.sample_size,
         radius=radius,
-        C=settings.C,
+        C=settings.common.C,
         loss=loss,
     )
     return PairsFit(result, sampling)
@@ -83,5 +87,5 @@ def _oracle(model: PairExamples, settings: PartsSettings) -> PairOracle | Consta
         oracle.definite = False  # as far as anybody knows
         return oracle
     exact = {"auto": model.examples <= EXACT_EXAMPLES, "exact": True}.get(settings.method, False)
-    centred = settings.solver == "ocas"
+    centred = settings.common.solver == "ocas"
     return PairOracle(model, rng, size=None if exact else size, centred=centred)

@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from ..bundle import StopRule
+from .._blas import single_threaded_blas
 from ..data import as_blocks
-from ..data.blas import single_threaded_blas
 from ..exec import Executor, SerialExecutor, make_executor
 from ..kernels import Kernel, KernelMatrix, ProductMatrix
-from ..lowrank import Projection, projected
+from ..kernels.lowrank import Projection, projected
 from ..oracles import Point
 from ..oracles.constant import ConstantOracle
 from ..oracles.products import RowProducts
 from ..oracles.sampled import SpanOracle
 from ..oracles.stored import StoredMatrix
-from ..result import Iteration, SolveResult, Status
+from ..result import SolveResult, Status
 from ..structured.parts import (
     FeatureModel,
     PartsModel,
@@ -30,10 +29,11 @@ from ..structured.parts import (
     PartsSurface,
     Reach,
 )
-from ._kernel_solve import SINGLE_BOUND, SINGLE_TOL
+from ._callbacks import FitTasks
+from ._fit import Attributes, Settings, solve
+from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
 from ._problems import JointProblem
-from ._sampled import MadeProblem, Sampling, kernel_matrix, kind_of, qualified
-from ._solve import Session
+from ._sampled import ConstantProblem, Sampling, SpanProblem, kernel_matrix, kind_of
 
 # All values of a training set's parts are stored, if they take no more than this: every cut
 # but the first few would compute them again.
@@ -49,12 +49,8 @@ class PartsSettings:
 
     Attributes
     ----------
-    C : float
-        Of the mean over examples.
-    solver : {'ocas', 'cpa'}
-    stop : StopRule
-    tol : float
-        Of the stop rule, whatever its unit.
+    common : Settings
+        C is that of the mean over examples.
     method : {'auto', 'linear', 'constant', 'exact'}
     sample_size : int
         Parts of a sample; examples in the constant-time method.
@@ -64,22 +60,15 @@ class PartsSettings:
     seed : int
         Of the samples.
     n_jobs : int or None
-    verbose : int
-    callback : callable or None
     """
 
-    C: float
-    solver: str
-    stop: StopRule
-    tol: float
+    common: Settings
     method: str
     sample_size: int
     passes: int
     max_basis: int | None
     seed: int
     n_jobs: int | None
-    verbose: int
-    callback: Callable[[Iteration], bool | None] | None
 
 
 @dataclass(frozen=True)
@@ -103,17 +92,14 @@ class PartsFit:
     basis_error: float
 
 
-# What an iteration is told to: the best point's coefficients, if asked for.
-OnIteration = Callable[[Callable[[], np.ndarray]], bool]
-
-
 def fit_parts(
     kernel: Kernel,
     X: Any,
     model: PartsModel,
     settings: PartsSettings,
     label: str,
-    on_iteration: OnIteration,
+    tasks: FitTasks,
+    attributes: Attributes,
 ) -> PartsFit:
     """Train functions of parts in a kernel's feature space.
 
@@ -127,8 +113,8 @@ def fit_parts(
     settings : PartsSettings
     label : str
         For progress and logs.
-    on_iteration : callable
-        Called after every iteration; a true answer stops the fit.
+    tasks, attributes
+        As for ``solve``.
     """
     rows, width = X.shape
     with (
@@ -143,7 +129,10 @@ def fit_parts(
         sampled = settings.sample_size < {"linear": model.parts, CONSTANT: model.count}.get(
             settings.method, 0
         )
-        single = settings.tol >= SINGLE_TOL and settings.C * surface.largest <= SINGLE_BOUND
+        single = (
+            settings.common.tol >= SINGLE_TOL
+            and settings.common.C * surface.largest <= SINGLE_BOUND
+        )
         single &= sampled
         matrix = kernel_matrix(kernel, X, executor, single=single)
         kind = kind_of(kernel, matrix)
@@ -152,15 +141,14 @@ def fit_parts(
         oracle.definite = bool(kernel.definite)
         if used.values is not None and matrix.values is None:
             oracle.kernel_values = rows * rows
-        session = session_of(used, executor, settings, settings.stop)
-        session.solve(
-            MadeProblem(label, 0.0, oracle),
-            on_iteration=lambda w, _: on_iteration(lambda: _coefficients(oracle, model, w)),
+        problem = span_problem(
+            settings, label, oracle, lambda w: _coefficients(oracle, model, w), kind
         )
-        result = session.results[0]
+        result = solve(
+            [problem], settings.common, executor, tasks=tasks, attributes=attributes
+        ).results[0]
         if result.w.ndim == 1:  # there was no loss, and so no cut
             result = dataclasses.replace(result, w=np.zeros(model.shape))
-        result = qualified(result, kind)
         kernel_values, error = oracle.kernel_values, 0.0
         if settings.max_basis is not None:
             precise = matrix
@@ -193,7 +181,7 @@ def _oracle(
         population = PartsPopulation(matrix, model, executor)
         return ConstantOracle(population, executor, rng, size=size)
     exact = {"auto": matrix.values is not None, "exact": True}.get(settings.method, False)
-    centred = settings.solver == "ocas"
+    centred = settings.common.solver == "ocas"
     return PartsOracle(
         matrix, surface, executor, rng, size=None if exact else size, centred=centred
     )
@@ -229,10 +217,10 @@ def _sampling(
     return Sampling(
         exact=exact,
         constant=constant,
-        centred=settings.solver == "ocas",
+        centred=settings.common.solver == "ocas",
         size=settings.sample_size,
         radius=reach.radius,
-        C=settings.C,
+        C=settings.common.C,
         loss=reach.loss,
     )
 
@@ -279,7 +267,7 @@ class Reduction:
         point.scores[parts:] = w[parts:]
         self.surface.settle(point)
         squared = float(np.einsum("ij,ij->", w, point.scores))
-        primal = 0.5 * squared + self.settings.C * point.risk
+        primal = 0.5 * squared + self.settings.common.C * point.risk
         certificate = dataclasses.replace(
             result.certificate, primal=primal, dual=min(primal, result.certificate.dual)
         )
@@ -296,27 +284,24 @@ class Reduction:
         model = FeatureModel(products, len(factor), surface)
         own = (factor.T @ projection.coef).reshape(-1)
         start = np.concatenate([own, w[surface.parts :].reshape(-1)])
-        left = self.settings.stop.time_limit - result.timings["total"]
-        stop = dataclasses.replace(self.settings.stop, time_limit=max(0.0, left))
-        session = session_of(model, surface.executor, self.settings, stop)
-        session.solve(JointProblem("basis", 0.0), start=start)
-        found = session.results[0].w
+        left = self.settings.common.time_limit - result.timings["total"]
+        common = dataclasses.replace(self.settings.common, time_limit=max(0.0, left))
+        problem = JointProblem("basis", model)  # type: ignore[arg-type]
+        found = solve([problem], common, surface.executor, starts=[start]).results[0].w
         w[projection.rows] = scipy.linalg.solve_triangular(
             factor, found[: own.size].reshape(shape), lower=True, trans="T"
         )
         w[surface.parts :].reshape(-1)[:] = found[own.size :]
 
 
-def session_of(data: Any, executor: Executor, settings: PartsSettings, stop: StopRule) -> Session:
-    return Session(
-        data,
-        executor,
-        C=settings.C,
-        solver=settings.solver,
-        stop=stop,
-        random_state=None,
-        verbose=settings.verbose,
-        callback=settings.callback,
-        keep_cuts=False,
-        passes=settings.passes,
-    )
+def span_problem(
+    settings: PartsSettings,
+    label: str,
+    oracle: Any,
+    expand: Callable[[np.ndarray], np.ndarray],
+    kind: str,
+) -> SpanProblem:
+    """The problem of an oracle, by the method of the settings."""
+    if settings.method == CONSTANT:
+        return ConstantProblem(label, oracle, expand, kind, passes=settings.passes)
+    return SpanProblem(label, oracle, expand, kind)

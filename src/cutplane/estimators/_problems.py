@@ -1,66 +1,75 @@
-"""What is solved: minimise ½|w|² + C·total·risk over the data at hand."""
+"""Problems whose solvers are cutting planes, coordinate descent, Newton's method or stochastic.
+
+minimise ½|w|² + C·total·R(w),    R a mean loss, a measure, or the risk of structured outputs
+"""
 
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from ..bundle import AdaptivePosition, BundleSolver, CutPosition, IterativeSolver
+from ..bundle.cached import CachedBundleSolver
 from ..data import BlockedMatrix
-from ..exec import Executor
-from ..oracles import LinearOracle, Oracle, RowOracle, WholeSurface
+from ..oracles import Cut, LinearOracle, RowOracle, WholeSurface
 from ..oracles.remote import RemoteMatrix
 from ..oracles.structured import JointModel, StructuredOracle
+from ..result import SolveResult
 from ..risks import Risk, Targets, WholeRisk
+from ..solvers import AutoSolver, CoordinateSolver
+from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
+from ._fit import Memory, Problem, Ready, Run
 from ._form import NearlyFreeBias
+from .checkpoint import WRONG
+
+STOCHASTIC: dict[str, Schedule] = {"sgd": SGD(), "pegasos": Pegasos()}
+SOLVERS = ("auto", "ocas", "cpa", "dcd", *STOCHASTIC)
+
+Matrix = BlockedMatrix | RemoteMatrix
 
 
-class Data(Protocol):
-    """What a session needs to know of its data itself; the problems know the rest."""
-
-    def digest(self) -> bytes:
-        """A fingerprint."""
-        ...
+def cut_position(solver: str) -> CutPosition | None:
+    """Where a solver takes the next cut: ``cpa`` at the reduced problem's solution."""
+    return None if solver == "cpa" else AdaptivePosition()
 
 
-@dataclass(frozen=True)
-class Problem(ABC):
-    """One risk on the session's data.
-
-    Attributes
-    ----------
-    label : str
-        For progress and logs.
-    constant : float
-        Value of the constant feature behind a regularised bias; 0 for none.
-    """
-
-    label: str
-    constant: float
-
-    @property
-    @abstractmethod
-    def total(self) -> float:
-        """What turns the risk of the loop into that of the user's objective."""
-
-    @abstractmethod
-    def oracle(self, matrix: Any, executor: Executor) -> Oracle:
-        """The problem on the session's data."""
-
-    @abstractmethod
-    def digest(self) -> bytes:
-        """Identifies the risk and its targets."""
+def ready(solver: IterativeSolver, run: Run, cuts: tuple[Cut, ...] = (), crew: Any = None) -> Ready:
+    """A solver of cutting planes, connected with the checkpoint, and its start."""
+    solver.watched = run.watched
+    if run.file is not None:
+        assert isinstance(solver, BundleSolver)
+        solver.recorder = run.file.record
+        if crew is not None:
+            solver.due = run.file.due
+        if run.state is not None:
+            try:
+                solver.restore(run.state)
+            except WRONG as error:
+                raise run.file.damaged(error) from error
+    start = run.start
+    if start is not None and not (
+        start.size == solver.oracle.dimension and np.all(np.isfinite(start))
+    ):
+        start = None
+    if run.memory is not None and run.memory.digest == run.digest:
+        cuts = (*run.memory.cuts, *cuts)
+    return Ready(solver, start, (cuts,))
 
 
-@dataclass(frozen=True)
+@dataclass
 class RowProblem(Problem):
     """A risk that is a sum over rows: C multiplies the sum of the losses.
 
     Attributes
     ----------
+    label : str
+    matrix : BlockedMatrix or RemoteMatrix
+        The rows.
+    constant : float
+        Value of the constant feature behind a regularised bias; 0 for none.
     targets : Targets
     risk : Risk
     free_bias : bool
@@ -69,25 +78,21 @@ class RowProblem(Problem):
         If the constant feature stands for an unregularised bias.
     """
 
+    label: str
+    matrix: Matrix
+    constant: float
     targets: Targets
     risk: Risk
     free_bias: bool
     nearly_free: NearlyFreeBias | None = None
+    _kept: RowOracle | None = field(default=None, repr=False)  # of the C before, on a path
+
+    def __post_init__(self) -> None:
+        self.crew = getattr(self.matrix, "crew", None)
 
     @property
     def total(self) -> float:
         return self.targets.total
-
-    def oracle(self, matrix: BlockedMatrix | RemoteMatrix, executor: Executor) -> RowOracle:
-        return RowOracle(
-            matrix,
-            self.targets,
-            self.risk,
-            executor,
-            constant=self.constant,
-            free_bias=self.free_bias,
-            slack=self.nearly_free.slack if self.nearly_free else None,
-        )
 
     def digest(self) -> bytes:
         digest = hashlib.blake2b(digest_size=16)
@@ -96,46 +101,137 @@ class RowProblem(Problem):
         digest.update(self.targets.weights.data)
         return digest.digest()
 
-    def carried(self, dual_point: np.ndarray, factor: float) -> np.ndarray:
-        """A dual point divided by C, for another C: ``factor`` is the old one by the new one.
+    def data_digest(self) -> bytes:
+        return self.matrix.digest()
 
-        Rows of a loss with kinks stay at their bound. Where the others' margins are 1 their α
-        hardly depends on C, so that α/C changes by the factor.
+    def solver(self, run: Run) -> Ready:
+        oracle = self._oracle(run)
+        dual_point, memory = run.dual_point, run.memory
+        cuts: tuple[Cut, ...] = ()
+        if memory is not None and memory.digest != run.digest:
+            memory = None
+        if dual_point is not None:
+            dual_point = self.risk.clip_dual(dual_point, self.targets)
+            cuts = (oracle.dual_cut(self.risk.dual_coef(dual_point, self.targets)),)
+        elif memory is not None and memory.dual_point is not None:
+            factor = memory.C / run.C
+            dual_point = self.risk.carried_dual(memory.dual_point, factor, self.targets)
+        made = ready(self._solver(run, oracle, dual_point), run, cuts, self.crew)
+        point = None if memory is None or run.C < memory.C else memory.point
+        if point is not None and point.w is made.start:  # at a larger C still better than 0
+            made.solver.start_point = point
+        return made
+
+    def _solver(
+        self, run: Run, oracle: RowOracle, dual_point: np.ndarray | None
+    ) -> IterativeSolver:
+        name, C, stop = run.settings.solver, run.C * self.total, run.stop
+        if name == "auto" and run.file is None and self.crew is None:
+            # Reproducible without a seed: nobody who names no solver expects chance in it.
+            seeded = run.settings.random_state is not None
+            rng = run.rng() if seeded else np.random.default_rng(0)
+            return AutoSolver(oracle, C, stop, rng, run.observe, dual_point)
+        if name == "dcd":
+            return CoordinateSolver(oracle, C, stop, run.rng(), run.observe, dual_point)
+        if name in STOCHASTIC:
+            return StochasticSolver(oracle, C, stop, STOCHASTIC[name], run.rng(), run.observe)
+        return BundleSolver(oracle, C, stop, cut_position(name), run.observe)
+
+    def _keeps_points(self, run: Run) -> bool:
+        """Whether a path goes on from the scores and sums of the C before.
+
+        Not with cutting planes: they give the same bits here as on a cluster, where nobody has
+        these.
         """
-        if self.risk.smooth:
-            return dual_point
-        weights = self.targets.weights
-        held = dual_point >= weights * (1.0 - 1e-12)
-        return np.where(held, weights, np.minimum(dual_point * factor, weights))
+        return run.on_path and run.settings.solver in ("auto", "dcd")
+
+    def _oracle(self, run: Run) -> RowOracle:
+        """The problem on the data; that of the last C, if it may be used again."""
+        oracle = self._kept
+        if oracle is None:
+            oracle = RowOracle(
+                self.matrix,
+                self.targets,
+                self.risk,
+                run.executor,
+                constant=self.constant,
+                free_bias=self.free_bias,
+                slack=self.nearly_free.slack if self.nearly_free else None,
+            )
+        self._kept = oracle if self._keeps_points(run) else None
+        return oracle
+
+    def memory(self, solver: Any, result: SolveResult, run: Run) -> Memory:
+        point = solver.best_point() if self._keeps_points(run) else None
+        return Memory(run.C, solver.dual_point(), solver.active_cuts(), run.digest, point)
 
 
-@dataclass(frozen=True)
+@dataclass
 class WholeProblem(Problem):
-    """A risk of all scores at once: C multiplies the risk."""
+    """A risk of all scores at once: C multiplies the risk times the sum of the weights.
 
+    Attributes
+    ----------
+    label : str
+    matrix : BlockedMatrix or RemoteMatrix
+        The rows.
+    constant : float
+        Value of the constant feature behind a regularised bias; 0 for none.
+    risk : WholeRisk
+    mass : float
+        The sum of the weights of the rows.
+    """
+
+    label: str
+    matrix: Matrix
+    constant: float
     risk: WholeRisk
+    mass: float
+
+    def __post_init__(self) -> None:
+        self.crew = getattr(self.matrix, "crew", None)
 
     @property
     def total(self) -> float:
-        return 1.0
-
-    def oracle(self, matrix: BlockedMatrix | RemoteMatrix, executor: Executor) -> LinearOracle:
-        return LinearOracle(matrix, WholeSurface(self.risk, executor), constant=self.constant)
+        return self.mass
 
     def digest(self) -> bytes:
         return self.risk.digest() + repr(self.constant).encode()
 
+    def data_digest(self) -> bytes:
+        return self.matrix.digest()
 
-@dataclass(frozen=True)
+    def solver(self, run: Run) -> Ready:
+        surface = WholeSurface(self.risk, run.executor)
+        oracle = LinearOracle(self.matrix, surface, constant=self.constant)
+        position, C = cut_position(run.settings.solver), run.C * self.total
+        made = BundleSolver(oracle, C, run.stop, position, run.observe)
+        return ready(made, run, crew=self.crew)
+
+
+@dataclass
 class JointProblem(Problem):
-    """A structured problem, whose model is the session's data: C multiplies the mean risk."""
+    """Structured outputs with a linear model: C multiplies the mean risk of the examples.
 
-    @property
-    def total(self) -> float:
-        return 1.0
+    Attributes
+    ----------
+    label : str
+    model : JointModel
+        All examples.
+    """
 
-    def oracle(self, matrix: JointModel, executor: Executor) -> StructuredOracle:
-        return StructuredOracle(matrix, executor)
+    label: str
+    model: JointModel
 
-    def digest(self) -> bytes:
-        return b""
+    def __post_init__(self) -> None:
+        self.crew = getattr(self.model, "crew", None)
+
+    def data_digest(self) -> bytes:
+        digest: bytes = self.model.digest()  # type: ignore[attr-defined]
+        return digest
+
+    def solver(self, run: Run) -> Ready:
+        oracle = StructuredOracle(self.model, run.executor)
+        position, C = cut_position(run.settings.solver), run.C * self.total
+        made = CachedBundleSolver(oracle, C, run.stop, position, run.observe, oracle.cheap_cut)
+        return ready(made, run, crew=self.crew)

@@ -7,20 +7,25 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from ..exec import make_executor
 from ..oracles.structured import JointModel
 from ..result import SolveResult
-from ._base import LinearModel, SizedData
-from ._form import ModelForm
+from ._base import Estimator
+from ._cluster import threads_of
+from ._fit import Settings
 from ._problems import JointProblem
 
-ONE_FLAT_VECTOR = ModelForm(1, None, 0.0, False)
+
+class JointData(JointModel, Protocol):
+    """All examples, and the work that a pass over them is."""
+
+    @property
+    def numbers(self) -> int:
+        """In numbers of a data matrix."""
+        ...
 
 
-class JointData(JointModel, SizedData, Protocol):
-    """All examples, as oracle and session see them."""
-
-
-class StructuredModel(LinearModel):
+class StructuredModel(Estimator):
     """Base of the estimators of structured outputs. Parameters are documented there."""
 
     _solvers: ClassVar[tuple[str, ...]] = ("cpa", "ocas")
@@ -33,30 +38,22 @@ class StructuredModel(LinearModel):
     def _flat(self) -> np.ndarray:
         """w of the fitted attributes."""
 
-    def _solve_joint(self, data: tuple[Any, Any], label: str, model: JointData) -> SolveResult:
+    def _solve_joint(
+        self, data: tuple[Any, Any], label: str, model: JointData, settings: Settings
+    ) -> SolveResult:
         """Solve the problem of a model of all examples, and store the answer."""
-        problem = JointProblem(label, 0.0)
-        return self._solve(data, model, ONE_FLAT_VECTOR, lambda _: problem, self._start())[0]
-
-    def _start(self) -> tuple[np.ndarray, np.ndarray] | None:
-        if not self.warm_start or not hasattr(self, "coef_"):
-            return None
-        return self._flat()[None], np.zeros(1)
-
-    def _partial_attributes(
-        self, form: ModelForm, done: list[SolveResult], w: np.ndarray, bias: float
-    ) -> dict[str, Any]:
-        return self._attributes(w)
-
-    def _store(self, form: ModelForm, results: list[SolveResult]) -> None:
-        for name, value in self._attributes(results[0].w).items():
-            setattr(self, name, value)
-        self._store_result(results[0])
-
-    def _store_result(self, result: SolveResult) -> None:
-        self.n_iter_ = result.n_iter
-        self.result_ = result
-        self.certificate_ = result.certificate
+        start = None
+        if self.warm_start and hasattr(self, "coef_"):
+            start = [self._flat()]
+        with make_executor(threads_of(self), model.numbers) as executor:
+            return self._solve(
+                data,
+                [JointProblem(label, model)],
+                settings,
+                executor,
+                lambda points: self._attributes(points[0][0]),
+                starts=start,
+            )[0]
 
     def __sklearn_tags__(self) -> Any:
         """Inputs are lists of anything: scikit-learn's checks pass matrices and do not apply."""

@@ -13,16 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_flag, check_integer
 from ..data import as_blocks
+from ..data.sparse import check_sparse
 from ..exec import make_executor
 from ..result import Iteration
 from ..structured import chain
 from ..structured.kernel_chain import KernelChains
 from ..structured.sequences import split, stack_labels, stack_rows, starts_of
-from ._base import FLOATS
 from ._callbacks import with_callbacks
 from ._cluster import chains_for, is_cluster, threads_of
+from ._fit import Settings, warn_of
 from ._kernel_parts import OF_KERNELS, KernelParts
-from ._warnings import warn_unless_converged
+from ._rows import FLOATS
 from .checkpoint import Checkpoint
 
 # Fitted attributes of the linear form, or of second order.
@@ -130,8 +131,8 @@ class ChainTagger(KernelParts):
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above. ``kind`` is 'estimated'
         if cuts were sampled, and 'withheld' if the kernel is not positive semidefinite.
-    result_ : SolveResult
-        The certificate with status, trace and timings.
+    certificates_, results_ : list of Certificate, list of SolveResult
+        With one entry: that certificate, and the same with status, trace and timings.
 
     See Also
     --------
@@ -220,7 +221,7 @@ class ChainTagger(KernelParts):
         -------
         self
         """
-        self._check_common()
+        settings = self._check_common()
         rows, starts = self._tokens(X, lengths, None)
         if rows.shape[0] == 0:
             raise ValueError("X has no tokens to train on: every sequence is empty")
@@ -239,24 +240,25 @@ class ChainTagger(KernelParts):
         if self.kernel is None:
             examples = chain.ChainExamples.in_parts(rows, starts, truth, shape, str(self.loss))
             with chains_for(self, examples) as model:
-                result = self._solve_joint((X, y), "chain", model)
+                result = self._solve_joint((X, y), "chain", model, settings)
         else:
             chains = chain.LabelledChains(starts, truth, shape, str(self.loss))
             result = self._fit_kernel((X, y), "chain", rows, KernelChains(chains))
-        warn_unless_converged(type(self).__name__, [result])
+        warn_of(settings, None, [result])
         return self
 
-    def _check_common(self) -> None:
-        super()._check_common()
+    def _check_common(self) -> Settings:
+        settings = super()._check_common()
         check_choice("loss", self.loss, tuple(chain.LOSSES))
         check_flag("boundaries", self.boundaries)
         if self.kernel is not None and is_cluster(self.executor):
             raise ValueError(
-                "executor: with a kernel all runs on this machine; give a number of threads, or "
+                "executor: with a kernel all runs on this machine; leave it out, or "
                 "train with kernel=None"
             )
         if check_integer("order", self.order, at_least=1) > 2:
             raise ValueError(f"order must be 1 or 2, got {self.order!r}")
+        return settings
 
     def predict(self, X: Any, lengths: Any = None) -> Any:
         """The labellings of highest score.
@@ -323,6 +325,7 @@ class ChainTagger(KernelParts):
         return (self._checked(rows, width) if rows.shape[0] else rows), starts
 
     def _checked(self, X: Any, width: int | None) -> Any:
+        check_sparse(X)
         rows = check_array(
             X,
             accept_sparse="csr",

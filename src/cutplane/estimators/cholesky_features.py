@@ -7,22 +7,30 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
+from .._blas import single_threaded_blas
 from .._checks import check_choice, check_integer, check_n_jobs, check_number
-from ..data.blas import single_threaded_blas
-from ..exec import SerialExecutor
 from ..kernels import CallableMatrix, KernelMatrix, PrecomputedMatrix, ProductMatrix, points_of
-from ..lowrank import pivoted_cholesky
-from ._callbacks import FitTasks, with_callbacks
-from ._kernel_base import KernelMachine
+from ..kernels.lowrank import pivoted_cholesky
+from ._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from ._kernel import (
+    KernelBasis,
+    basis_attributes,
+    check_kernel,
+    executor_for,
+    kernel_of,
+    rows_to_score,
+    training_rows,
+)
 
 SELECTIONS = ("pivoted", "random")
 
 
-class CholeskyFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMachine):
+class CholeskyFeatures(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
+):
     """Features whose inner products approximate a kernel, for linear models.
 
     Chooses basis rows B of the training data and maps x to L⁻¹·k(B, x), K_BB = LLᵀ: the
@@ -104,7 +112,7 @@ class CholeskyFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kernel
         self.random_state = random_state
 
     def _check_common(self) -> None:
-        self._check_kernel()
+        check_kernel(self)
         check_integer("n_components", self.n_components, at_least=1)
         check_choice("selection", self.selection, SELECTIONS)
         check_integer("max_candidates", self.max_candidates, at_least=1)
@@ -129,15 +137,15 @@ class CholeskyFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kernel
         self._check_common()
         most, among = int(self.n_components), int(self.max_candidates)
         random = check_random_state(self.random_state)
-        X = self._training_data(X)
+        X = training_rows(self, X)
         tasks = FitTasks(self, given, y, 0)  # callbacks see one task: it has no iterations
         count = most if self.selection == "random" else max(most, among)
         candidates = np.arange(X.shape[0])
         if count < len(candidates):
             candidates = np.sort(random.choice(len(candidates), count, replace=False))
-        with single_threaded_blas(), self._executor(len(candidates), most) as executor:
+        with single_threaded_blas(), executor_for(self, len(candidates), most) as executor:
             matrix: KernelMatrix
-            kernel = self._make_kernel(X)
+            kernel = kernel_of(self, X)
             if kernel.name == "precomputed":
                 matrix = PrecomputedMatrix(X)
             elif kernel.function is not None:
@@ -148,7 +156,9 @@ class CholeskyFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kernel
             basis = pivoted_cholesky(matrix, candidates, most, tol)
         if len(basis.rows) == 0:
             raise ValueError("k(x, x) is 0 for all rows: there is nothing to make features of")
-        self._store(self._model(X, basis.rows, np.zeros((0, len(basis.rows)))))
+        coef = np.zeros((0, len(basis.rows)))
+        for name, value in basis_attributes(kernel, X, basis.rows, coef).items():
+            setattr(self, name, value)
         self.component_indices_ = basis.rows
         self.components_ = self.support_vectors_
         self.n_components_ = len(basis.rows)
@@ -170,8 +180,7 @@ class CholeskyFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kernel
         -------
         features : ndarray, shape (n_samples, n_components_)
         """
-        check_is_fitted(self)
-        X = self._test_data(X)
+        X = rows_to_score(self, X)
         values = np.empty((X.shape[0], self.n_components_))
 
         def write(which: np.ndarray, block: np.ndarray) -> None:
@@ -179,10 +188,13 @@ class CholeskyFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kernel
                 self.factor_, block.T, lower=True, check_finite=False
             ).T
 
-        self._over_blocks(X, write)
+        executor = executor_for(self, X.shape[0] * self.n_components_, 1)
+        KernelBasis.of(self).over_blocks(X, executor, write)
         return values
 
-    def _executor(self, rows: int, width: int):  # type: ignore[no-untyped-def]
-        if callable(self.kernel):
-            return SerialExecutor()
-        return super()._executor(rows, width)
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input is welcome, except as a precomputed kernel."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags

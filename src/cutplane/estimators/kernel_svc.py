@@ -11,12 +11,15 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from .._checks import check_choice, check_flag, check_number
-from ..dual import DualPoint, DualProblem
+from .._checks import check_choice, check_flag, check_weights
+from ..dual import DualProblem
 from ..result import Iteration
-from ._callbacks import FitTasks, with_callbacks
+from ._callbacks import with_callbacks
+from ._fit import Problems, Settings
+from ._kernel import basis_attributes, executor_for, training_rows
 from ._kernel_base import KernelMachine, as_rows
-from ._kernel_solve import KernelSession, warn_of_results
+from ._kernel_problem import KernelProblem, KernelRows
+from ._rows import encode_classes, weigh_classes
 from .checkpoint import Checkpoint
 
 
@@ -107,14 +110,18 @@ class SVC(ClassifierMixin, KernelMachine):
         For the linear kernel; not to be changed. Sparse if X was.
     classes_ : ndarray, shape (n_classes,)
     class_weight_ : ndarray, shape (n_classes,)
-    n_iter_ : ndarray of int32, shape (n_problems,)
-    certificate_ : Certificate or list of Certificate
-        In the objective above, one per problem, verified in double precision with all rounding
-        taken off. ``kind`` is 'exact' if the kernel's form, or a factorisation of up to 2,000 rows,
-        proves it positive semidefinite; 'withheld', and the gap infinite, if it is not; else
-        'conditional'.
-    result_ : SolveResult or list of SolveResult
-        The same with status, trace and timings; ``w`` holds the dual variables y·α.
+    n_iter_ : int
+        Iterations; the most of any problem.
+    certificate_ : Certificate
+        In the objective above, verified in double precision with all rounding taken off; with
+        several problems of the sum of theirs. ``kind`` is 'exact' if the kernel's form, or a
+        factorisation of up to 2,000 rows, proves it positive semidefinite; 'withheld', and the gap
+        infinite, if it is not; else 'conditional'.
+    certificates_ : list of Certificate
+        One per problem, in the order of ``intercept_``.
+    results_ : list of SolveResult
+        One per problem: the certificate with status, trace and timings; ``w`` holds the dual
+        variables y·α.
     fit_status_ : int
         0 if all problems converged.
     shape_fit_ : tuple of int
@@ -202,32 +209,27 @@ class SVC(ClassifierMixin, KernelMachine):
         -------
         self
         """
-        data = X, y
-        self._check_parameters()
-        X, encoded, bounds = self._classification_data(X, y, sample_weight)
-        tasks = self._tasks()
-        groups = self._groups(encoded)
-        points = self._start_points(len(encoded), len(tasks))
-        watchers = FitTasks(self, *data, len(tasks))
-        with self._executor(*X.shape) as executor:
-            session = self._session(X, executor, float(bounds.max()))
+        data, settings = (X, y), self._check_common()
+        X, y = training_rows(self, X, y=y)
+        self.classes_, encoded = encode_classes(y)
+        weights, self.class_weight_ = weigh_classes(self, encoded, check_weights(sample_weight, X))
+        bounds = settings.C * weights
+        tasks, groups = self._tasks(), self._groups(encoded)
+        with executor_for(self, *X.shape) as executor:
+            rows = self._kernel_rows(X, executor, settings, float(bounds.max()))
             if len(tasks) > 1:
-                session.split(groups)
-
-            def model(points: list[DualPoint]) -> dict[str, Any]:
-                return self._assemble(X, encoded, tasks, groups, points)
-
-            self._solve(session, tasks, groups, encoded, bounds, points, watchers, model)
-        self._store(model([DualPoint(result.w, result.bias) for result in session.results]))
-        self.n_iter_ = np.array([result.n_iter for result in session.results], dtype=np.int32)
-        self._store_results(session.results)
-        watchers.end()
-        warn_of_results(type(self).__name__, session)
+                rows.split(groups)
+            self._fit_kernel(
+                data,
+                self._problems(rows, tasks, groups, encoded, bounds),
+                settings,
+                executor,
+                lambda points: self._assemble(rows, X, encoded, tasks, groups, points),
+            )
         return self
 
-    def _check_parameters(self) -> None:
-        self._check_common()
-        check_number("C", self.C, above=0.0)
+    def _check_common(self) -> Settings:
+        settings = super()._check_common()
         check_choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
         check_choice("multi_class", self.multi_class, ("ovo", "ovr"))
         check_flag("break_ties", self.break_ties)
@@ -236,6 +238,7 @@ class SVC(ClassifierMixin, KernelMachine):
                 f"probability must be False, got {self.probability!r}; for probabilities fit "
                 "sklearn.calibration.CalibratedClassifierCV(SVC(...), ensemble=False)"
             )
+        return settings
 
     def _one_against_rest(self) -> bool:
         return self.multi_class == "ovr" and len(self.classes_) > 2
@@ -262,76 +265,39 @@ class SVC(ClassifierMixin, KernelMachine):
             rest = str(self.classes_[0])
         return f"{self.classes_[task[0]]} against {rest}"
 
-    def _start_points(self, rows: int, problems: int) -> list[np.ndarray] | None:
-        """Dual variables of the fit before, scaled to this C."""
-        memory = getattr(self, "_memory", None)
-        if not self.warm_start or memory is None or memory["shape"] != (rows, problems):
-            return None
-        return [beta * (float(self.C) / memory["C"]) for beta in memory["beta"]]
-
-    def _solve(
+    def _problems(
         self,
-        session: KernelSession,
+        rows: KernelRows,
         tasks: list[tuple[int, int]],
         groups: list[np.ndarray],
         encoded: np.ndarray,
         bounds: np.ndarray,
-        points: list[np.ndarray] | None,
-        watchers: FitTasks,
-        model: Callable[[list[DualPoint]], dict[str, Any]],
-    ) -> None:
+    ) -> Problems:
+        """The dual of every pair of classes, or of every class against the rest."""
 
-        def observe(point: Callable[[], DualPoint]) -> bool:
-            return watchers.iteration(
-                lambda: model([*(DualPoint(r.w, r.bias) for r in session.results), point()])
-            )
-
-        def solve(k: int) -> None:
+        def make(k: int) -> KernelProblem:
             positive, negative = tasks[k]
+            which = None
             if negative < 0:
-                which, own, limit = None, encoded == positive, bounds
+                own, limit = encoded == positive, bounds
             else:
                 which = tasks[k]
                 limit = bounds[np.concatenate([groups[c] for c in which])]
                 own = np.arange(len(limit)) < len(groups[positive])
             signed = limit * own
             problem = DualProblem(linear=1.0 - 2.0 * own, lower=signed - limit, upper=signed)
-            start = None
-            if points is not None and len(points[k]) == len(limit):
-                start = points[k]
-            label = self._label(tasks[k])
-            watchers.begin_problem(label)
-            session.solve(
-                label,
-                problem,
-                which=which,
-                start=start,
-                on_iteration=observe,
-                last=k == len(tasks) - 1,
-            )
-            watchers.end_problem()
+            return KernelProblem(self._label(tasks[k]), problem, rows, which)
 
-        while len(session.results) < len(tasks):
-            try:
-                solve(len(session.results))
-            except KeyboardInterrupt:  # between two problems; within one the solver stops
-                if not session.results or session.ended:
-                    raise
-                session.interrupt()
-        if self.warm_start:
-            self._memory = {
-                "shape": (len(encoded), len(tasks)),
-                "C": float(self.C),
-                "beta": [result.w for result in session.results],
-            }
+        return Problems(len(tasks), make)
 
     def _assemble(
         self,
+        rows: KernelRows,
         X: Any,
         encoded: np.ndarray,
         tasks: list[tuple[int, int]],
         groups: list[np.ndarray],
-        points: list[DualPoint],
+        points: list[tuple[np.ndarray, float]],
     ) -> dict[str, Any]:
         """Fitted attributes, coefficients in scikit-learn's layout.
 
@@ -344,18 +310,18 @@ class SVC(ClassifierMixin, KernelMachine):
         one_vs_one = classes > 2 and not self._one_against_rest()
         height = classes - 1 if one_vs_one else len(tasks)
         whole = np.zeros((height, len(encoded)))
-        for k, ((a, b), point) in enumerate(zip(tasks, points, strict=False)):
+        for k, ((a, b), (beta, _)) in enumerate(zip(tasks, points, strict=False)):
             if b < 0:
-                whole[k] = point.beta
+                whole[k] = beta
             else:
-                whole[b - 1, groups[a]] = point.beta[: len(groups[a])]
-                whole[a, groups[b]] = point.beta[len(groups[a]) :]
+                whole[b - 1, groups[a]] = beta[: len(groups[a])]
+                whole[a, groups[b]] = beta[len(groups[a]) :]
         support = np.flatnonzero(np.any(whole != 0.0, axis=0))
         support = support[np.argsort(encoded[support], kind="stable")]
         bias = np.zeros(len(tasks))
-        bias[: len(points)] = [point.bias for point in points]
+        bias[: len(points)] = [bias for _, bias in points]
         return {
-            **self._model(X, support, as_rows(X, whole[:, support])),
+            **basis_attributes(rows.kernel, X, support, as_rows(X, whole[:, support])),
             "n_support_": np.bincount(encoded[support], minlength=classes).astype(np.int32),
             "intercept_": bias,
             "classes_": self.classes_,

@@ -10,11 +10,15 @@ import numpy as np
 from sklearn.base import OutlierMixin, RegressorMixin
 
 from .._checks import check_number, check_weights
-from ..dual import DualPoint, DualProblem
+from ..dual import DualProblem
+from ..kernels import Kernel
 from ..result import Iteration
-from ._callbacks import WARN_LEVEL, FitTasks, with_callbacks
+from ._callbacks import with_callbacks
+from ._fit import Settings
+from ._kernel import basis_attributes, executor_for, training_rows
 from ._kernel_base import KernelMachine, as_rows
-from ._kernel_solve import warn_of_results
+from ._kernel_problem import KernelProblem
+from ._rows import check_sum
 from .checkpoint import Checkpoint
 
 ON_BORDER = 1e-9  # of the offset
@@ -23,45 +27,31 @@ ON_BORDER = 1e-9  # of the offset
 class _SingleProblem(KernelMachine):
     """A kernel machine of one problem and one output."""
 
-    def _fit_problem(
-        self, data: tuple[Any, Any], X: Any, problem: DualProblem, label: str, scale: float
+    def _fit_one(
+        self, data: tuple[Any, Any], X: Any, dual: DualProblem, label: str, settings: Settings
     ) -> None:
         """Solve, and store the model; ``data`` are X and y as the user gave them."""
-        watchers = FitTasks(self, *data, 1)
-        memory = getattr(self, "_memory", None)
-        start = None
-        if self.warm_start and memory is not None and len(memory["beta"]) == len(problem):
-            start = memory["beta"] * (scale / memory["scale"])
-        with self._executor(*X.shape) as executor:
-            session = self._session(X, executor, float(problem.upper.max()))
-            watchers.begin_problem(label)
-            result = session.solve(
-                label,
-                problem,
-                start=start,
-                on_iteration=lambda point: watchers.iteration(
-                    lambda: self._assemble(X, problem, point())
-                ),
+        with executor_for(self, *X.shape) as executor:
+            rows = self._kernel_rows(X, executor, settings, float(dual.upper.max()))
+            self._fit_kernel(
+                data,
+                [KernelProblem(label, dual, rows)],
+                settings,
+                executor,
+                lambda points: self._assemble(rows.kernel, X, dual, *points[0]),
             )
-            watchers.end_problem()
-        if self.warm_start:
-            self._memory = {"beta": result.w, "scale": scale}
-        self._store(self._assemble(X, problem, DualPoint(result.w, result.bias)))
-        self.n_iter_ = result.n_iter
-        self._store_results([result])
-        watchers.end()
-        warn_of_results(type(self).__name__, session, level=WARN_LEVEL + 1)
 
-    def _assemble(self, X: Any, problem: DualProblem, point: DualPoint) -> dict[str, Any]:
+    def _assemble(
+        self, kernel: Kernel, X: Any, dual: DualProblem, beta: np.ndarray, bias: float
+    ) -> dict[str, Any]:
         """Fitted attributes; β is summed by row."""
-        beta = point.beta
-        if problem.row_of is not None:
-            beta = np.bincount(problem.row_of, beta)
+        if dual.row_of is not None:
+            beta = np.bincount(dual.row_of, beta)
         support = np.flatnonzero(beta)
         return {
-            **self._model(X, support, as_rows(X, beta[None, support])),
+            **basis_attributes(kernel, X, support, as_rows(X, beta[None, support])),
             "n_support_": np.array([len(support)], dtype=np.int32),
-            "intercept_": np.array([point.bias]),
+            "intercept_": np.array([bias]),
         }
 
 
@@ -93,8 +83,9 @@ class SVR(RegressorMixin, _SingleProblem):
     n_iter_ : int
     certificate_ : Certificate
         In the objective above.
-    result_ : SolveResult
-        ``w`` holds α, then −α*.
+    certificates_, results_ : list of Certificate, list of SolveResult
+        With one entry: that certificate, and the same with status, trace and timings; ``w`` holds
+        α, then −α*.
     fit_status_ : int
         0 if the fit converged.
     shape_fit_ : tuple of int
@@ -169,13 +160,12 @@ class SVR(RegressorMixin, _SingleProblem):
         -------
         self
         """
-        data = X, y
-        self._check_common()
-        C = check_number("C", self.C, above=0.0)
-        epsilon = check_number("epsilon", self.epsilon, at_least=0.0)
-        X, y = self._training_data(X, y=y, y_numeric=True)
-        bounds = C * check_weights(sample_weight, X)
-        self._check_sum(bounds)
+        data, settings = (X, y), self._check_common()
+        epsilon = float(self.epsilon)
+        X, y = training_rows(self, X, y=y, y_numeric=True)
+        weights = check_weights(sample_weight, X)
+        check_sum(settings.C, weights)
+        bounds = settings.C * weights
         targets = np.asarray(y, dtype=np.float64)
         rows, zero = len(targets), np.zeros(len(targets))
         problem = DualProblem(
@@ -185,8 +175,12 @@ class SVR(RegressorMixin, _SingleProblem):
             row_of=np.tile(np.arange(rows), 2),
             rounded=True,
         )
-        self._fit_problem(data, X, problem, "regression", C)
+        self._fit_one(data, X, problem, "regression", settings)
         return self
+
+    def _check_common(self) -> Settings:
+        check_number("epsilon", self.epsilon, at_least=0.0)
+        return super()._check_common()
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict targets.
@@ -229,7 +223,8 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
     n_iter_ : int
     certificate_ : Certificate
         In the objective above, which is negative.
-    result_ : SolveResult
+    certificates_, results_ : list of Certificate, list of SolveResult
+        With one entry: that certificate, and the same with status, trace and timings.
     fit_status_ : int
         0 if the fit converged.
     shape_fit_ : tuple of int
@@ -301,24 +296,27 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         -------
         self
         """
-        data = X, y
-        self._check_common()
-        nu = check_number("nu", self.nu, above=0.0)
-        if nu > 1.0:
-            raise ValueError(f"nu must be a number in (0, 1], got {self.nu!r}")
-        X = self._training_data(X)
+        data, settings = (X, y), self._check_common()
+        X = training_rows(self, X)
         weights = check_weights(sample_weight, X)
         problem = DualProblem(
             linear=np.zeros(len(weights)),
             lower=np.zeros(len(weights)),
             upper=weights,
-            total=nu * float(weights.sum()),
+            total=float(self.nu) * float(weights.sum()),
         )
-        self._fit_problem(data, X, problem, "one class", 1.0)
+        self._fit_one(data, X, problem, "one class", settings)
         return self
 
-    def _assemble(self, X: Any, problem: DualProblem, point: DualPoint) -> dict[str, Any]:
-        attributes = super()._assemble(X, problem, point)
+    def _check_common(self) -> Settings:
+        if check_number("nu", self.nu, above=0.0) > 1.0:
+            raise ValueError(f"nu must be a number in (0, 1], got {self.nu!r}")
+        return super()._check_common()
+
+    def _assemble(
+        self, kernel: Kernel, X: Any, dual: DualProblem, beta: np.ndarray, bias: float
+    ) -> dict[str, Any]:
+        attributes = super()._assemble(kernel, X, dual, beta, bias)
         # Free support vectors lie on the border; rounding must not decide about them.
         attributes["intercept_"] += ON_BORDER * np.abs(attributes["intercept_"])
         attributes["offset_"] = -attributes["intercept_"]

@@ -1,20 +1,43 @@
-"""Linear support vector classifiers along a path of C."""
+"""Linear support vector classifiers along a path of C: every fit starts from the last one.
+
+A cut is a lower bound on the risk, whatever C, and so is a dual point divided by C, which is a
+cut, too: all that was learnt at one C serves the next, and no certificate suffers.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from .._checks import check_number
 from ..exec import make_executor
 from ..result import Certificate, SolveResult, Status
-from ._cluster import blocks_for, threads_of
-from ._datasets import own_columns
+from ._cluster import threads_of
+from ._fit import solve, store_results, warn_of
 from ._form import ModelForm
-from ._path import check_path, solve_path
-from ._warnings import warn_unless_converged
+from ._rows import encode_classes, open_rows, weigh_classes
 from .linear_svc import LinearSVC
+
+# What an integer Cs stands for: as many values from here to there, evenly in the logarithm.
+SMALLEST_C, LARGEST_C = 1e-3, 1e2
+
+
+def check_path(Cs: Any) -> np.ndarray:
+    """The values of C, in the order in which they are fitted."""
+    if isinstance(Cs, int | np.integer) and not isinstance(Cs, bool):
+        if Cs < 1:
+            raise ValueError(f"Cs must be at least one value or their number ≥ 1, got {Cs}")
+        return np.geomspace(SMALLEST_C, LARGEST_C, int(Cs))
+    if isinstance(Cs, str) or not isinstance(Cs, Iterable):
+        raise ValueError(f"Cs must be numbers > 0, or how many of them, got {Cs!r}")
+    values = [check_number(f"Cs[{k}]", C, above=0.0) for k, C in enumerate(Cs)]
+    if not values:
+        raise ValueError("Cs holds no value; give at least one C")
+    return np.array(values)
 
 
 @dataclass(frozen=True)
@@ -76,7 +99,8 @@ class LinearSVCPath:
         model.classes_ = self.classes
         for name, value in self._features.items():
             setattr(model, name, value)
-        model._keep(self.coefs[k], self.intercepts[k], list(self.results[k]))
+        model.coef_, model.intercept_ = self.coefs[k], self.intercepts[k]
+        store_results(model, list(self.results[k]))
         return model
 
 
@@ -125,26 +149,18 @@ def linear_svc_path(
             raise TypeError(f"linear_svc_path takes no {name}: give Cs, fits are always warm")
     path = check_path(Cs)
     svc = LinearSVC(C=float(path.max()), **settings)
-    svc._check_parameters()
-    y, sample_weight = own_columns(X, y, sample_weight)
-    checked, encoded, weights = svc._check_data(X, y, sample_weight)
-    outputs = len(svc.classes_) if svc._joint() else 1
+    common = dataclasses.replace(svc._check_common(), name="linear_svc_path")
+    rows = open_rows(svc, X, y, sample_weight)
+    svc.classes_, encoded = encode_classes(rows.y)
+    weights, _ = weigh_classes(svc, encoded, rows.weights)
     with (
-        blocks_for(svc, checked, outputs) as matrix,
+        rows.blocks(svc._outputs()) as matrix,
         make_executor(threads_of(svc), matrix.numbers) as executor,
     ):
         form = svc._form(matrix, encoded, weights)
-        results = solve_path(
-            svc,
-            matrix,
-            executor,
-            form,
-            lambda k: svc._problem(form, k, encoded, weights),
-            path,
-            svc.callback,
-            svc.verbose,
-        )
-    warn_unless_converged("linear_svc_path", [r for fits in results for r in fits], level=3)
+        problems = list(svc._problems(matrix, form, encoded, weights))
+        results = solve(problems, common, executor, Cs=path.tolist()).results
+    warn_of(common, None, results)
     return path_of(svc, path, form, results, settings)
 
 
@@ -152,18 +168,20 @@ def path_of(
     svc: LinearSVC,
     Cs: np.ndarray,
     form: ModelForm,
-    results: list[list[SolveResult]],
+    results: list[SolveResult],
     settings: dict[str, Any],
 ) -> LinearSVCPath:
-    """The path of results; ``svc`` knows the classes and the features."""
-    models = [form.model([(r.w, r.bias) for r in fits]) for fits in results]
+    """The path of results, by C and problem; ``svc`` knows the classes and the features."""
+    count = form.problems
+    by_C = [results[at * count : (at + 1) * count] for at in range(len(Cs))]
+    models = [form.model([(r.w, r.bias) for r in fits]) for fits in by_C]
     names = ("n_features_in_", "feature_names_in_")
     return LinearSVCPath(
         Cs=Cs,
         classes=svc.classes_,
         coefs=np.stack([coef for coef, _ in models]),
         intercepts=np.stack([intercept for _, intercept in models]),
-        results=tuple(tuple(fits) for fits in results),
+        results=tuple(tuple(fits) for fits in by_C),
         _settings=dict(settings),
         _features={name: getattr(svc, name) for name in names if hasattr(svc, name)},
     )

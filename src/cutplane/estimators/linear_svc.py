@@ -3,43 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import (
-    check_choice,
-    check_flag,
-    check_number,
-    check_weights,
-    class_factors,
-)
+from .._checks import check_choice, check_flag, check_number
 from ..data import BlockedMatrix
 from ..exec import SerialExecutor
-from ..losses import LOSSES
+from ..losses import CLASSIFICATION, LOSSES
 from ..oracles.remote import RemoteMatrix
 from ..result import Iteration
 from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
 from ._base import LinearModel, dense
 from ._callbacks import with_callbacks
-from ._cluster import blocks_for
-from ._datasets import own_columns
+from ._fit import Problem, Problems, Settings, warn_of
 from ._form import ModelForm, NearlyFreeBias
-from ._problems import Problem, RowProblem
-from ._solve import SOLVERS
-from ._warnings import warn_unless_converged
+from ._problems import SOLVERS, RowProblem
+from ._rows import encode_classes, open_rows, weigh_classes
 from .checkpoint import Checkpoint
 
 # Losses of the solvers that do not take all.
-STOCHASTIC = tuple(name for name, loss in LOSSES.items() if loss.reach is not None)
+STOCHASTIC = tuple(name for name in CLASSIFICATION if LOSSES[name].reach is not None)
 LOSSES_OF = {"sgd": STOCHASTIC, "pegasos": STOCHASTIC}
 MULTI_CLASS = ("ovr", "crammer_singer")
+
+
+def _gives_probabilities(model: Any) -> bool:
+    """Whether scores are logarithms of odds."""
+    if model.loss == "logistic":
+        return True
+    raise AttributeError(
+        f"probabilities are for loss='logistic', got loss={model.loss!r}; "
+        "sklearn.calibration.CalibratedClassifierCV finds some for every loss"
+    )
 
 
 class LinearSVC(ClassifierMixin, LinearModel):
@@ -55,8 +58,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
     C : float, default=1.0
         Weight of the losses against the regulariser: multiplies their *sum*,
         as in scikit-learn and liblinear.
-    loss : {'hinge', 'squared_hinge', 'logistic'}, default='hinge'
-        ``hinge`` is the SVM, ``logistic`` gives logistic regression.
+    loss : {'hinge', 'squared_hinge', 'logistic', 'huberised_hinge'}, default='hinge'
+        ``hinge`` is the SVM, ``logistic`` gives logistic regression and its probabilities,
+        ``huberised_hinge`` is the hinge with a parabola of width ½ in place of its kink.
     penalty : {'l2'}, default='l2'
         The regulariser, ½|w|². For code that sets it: there is no other.
     solver : {'auto', 'ocas', 'cpa', 'dcd', 'sgd', 'pegasos'}, default='auto'
@@ -92,12 +96,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
     time_limit : float or None, default=None
         Seconds per fit.
     n_jobs : int or None, default=None
-        Threads; None for all cores that the process may use. The result does not
+        Threads; −1 or None for all cores that the process may use. The result does not
         depend on it, to the last bit.
-    executor : int, dask.distributed.Client, DaskCluster or None, default=None
-        Who runs the fit: a number of threads, as ``n_jobs``, or the workers of a Dask cluster, to
-        which the rows go. The result is the same, to the last bit; solvers are ``ocas`` and
-        ``cpa``, and ``auto`` is ``ocas`` then.
+    executor : dask.distributed.Client, DaskCluster or None, default=None
+        A Dask cluster whose workers run the fit; the rows go to them. The result is the same, to
+        the last bit; solvers are ``ocas`` and ``cpa``, and ``auto`` is ``ocas`` then.
     warm_start : bool, default=False
         Start from the previous ``coef_`` and, if data and weights are the same, from
         the cuts that were active there: then another C costs few iterations.
@@ -122,12 +125,14 @@ class LinearSVC(ClassifierMixin, LinearModel):
     intercept_ : ndarray, shape (1,) or (n_classes,)
     classes_ : ndarray, shape (n_classes,)
     n_iter_ : int
-        Iterations; the most of any class for one-vs-rest.
-    certificate_ : Certificate or list of Certificate
-        ``primal, dual, gap, relative_gap, kind`` in the objective above; one per
-        class for one-vs-rest with more than two classes.
-    result_ : SolveResult or list of SolveResult
-        The same with status, trace and timings.
+        Iterations; the most of any problem.
+    certificate_ : Certificate
+        ``primal, dual, gap, relative_gap, kind`` of the objective above. For one-vs-rest with more
+        than two classes that of the sum of all problems' objectives.
+    certificates_ : list of Certificate
+        One per problem: one, or one per class for one-vs-rest.
+    results_ : list of SolveResult
+        One per problem: the certificate with status, trace and timings.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         If X had string column names.
@@ -220,28 +225,21 @@ class LinearSVC(ClassifierMixin, LinearModel):
         -------
         self
         """
-        self._check_parameters()
-        y, sample_weight = own_columns(X, y, sample_weight)
-        start = self._start()
-        checked, encoded, weights = self._check_data(X, y, sample_weight)
-        outputs = len(self.classes_) if self._joint() else 1
-        with blocks_for(self, checked, outputs) as matrix:
+        settings, start = self._check_common(), self._start()
+        rows = open_rows(self, X, y, sample_weight)
+        self.classes_, encoded = encode_classes(rows.y)
+        weights, _ = weigh_classes(self, encoded, rows.weights)
+        with rows.blocks(self._outputs()) as matrix:
             form = self._form(matrix, encoded, weights)
+            problems = self._problems(matrix, form, encoded, weights)
             dual_points = self._check_dual_init(dual_init, form, len(encoded))
-            results = self._solve(
-                (X, y),
-                matrix,
-                form,
-                lambda k: self._problem(form, k, encoded, weights),
-                start,
-                dual_points,
-            )
-        warn_unless_converged(type(self).__name__, results)
+            results = self._fit_linear((X, y), matrix, form, problems, settings, start, dual_points)
+        warn_of(settings, None, results)
         return self
 
-    def _check_parameters(self) -> None:
-        self._check_common()
-        check_choice("loss", self.loss, LOSSES)
+    def _check_common(self) -> Settings:
+        settings = super()._check_common()
+        check_choice("loss", self.loss, CLASSIFICATION)
         check_choice("multi_class", self.multi_class, MULTI_CLASS)
         check_flag("fit_intercept", self.fit_intercept)
         if self.penalty != "l2":
@@ -253,48 +251,22 @@ class LinearSVC(ClassifierMixin, LinearModel):
             check_flag("dual", self.dual)
         if self.intercept_scaling is not None:
             check_number("intercept_scaling", self.intercept_scaling, above=0.0)
-
-    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """The data, labels as class numbers, and the weights of the rows."""
-        X, encoded, weights = self._check_rows(X, y, sample_weight)
-        return X, encoded, self._weigh_classes(encoded, weights)
-
-    def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """The data, labels as class numbers, and the user's weights of the rows."""
-        X, y = self._training_data(X, y)
-        classes, encoded = _classes_of(y)
-        weights = check_weights(sample_weight, X)
-        self.classes_ = classes
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two"
-            )
-        return X, encoded, weights
-
-    def _weigh_classes(self, encoded: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Weights with those of the classes; at least two classes must have some."""
-        if self.class_weight is not None:
-            factors = class_factors(self.class_weight, self.classes_, encoded, weights)
-            weights = weights * factors[encoded]
-        mass = np.bincount(encoded, weights, minlength=len(self.classes_))
-        if np.count_nonzero(mass) < 2:
-            raise ValueError(
-                "only one class has rows of positive weight; a classifier needs at least two"
-            )
-        if not np.isfinite(self.C * mass.sum()):
-            raise ValueError("C times the sum of the weights overflows; lower C or sample_weight")
-        return weights
+        return settings
 
     def _joint(self) -> bool:
         """Whether all classes make one problem."""
         return self.multi_class == "crammer_singer" and len(self.classes_) > 2
+
+    def _outputs(self) -> int:
+        """Scores per row of a problem."""
+        return len(self.classes_) if self._joint() else 1
 
     def _form(
         self, matrix: BlockedMatrix | RemoteMatrix, encoded: np.ndarray, weights: np.ndarray
     ) -> ModelForm:
         """How many problems there are, and where their bias is."""
         joint = self._joint()
-        if self.loss not in LOSSES_OF.get(self.solver, LOSSES):
+        if self.loss not in LOSSES_OF.get(self.solver, CLASSIFICATION):
             *others, last = (repr(loss) for loss in LOSSES_OF[self.solver])
             raise ValueError(
                 f"solver={self.solver!r} takes loss={', '.join(others)} or {last}, got "
@@ -327,25 +299,30 @@ class LinearSVC(ClassifierMixin, LinearModel):
             nearly_free=nearly_free,
         )
 
-    def _problem(
-        self, form: ModelForm, k: int, encoded: np.ndarray, weights: np.ndarray
-    ) -> Problem:
-        """The k-th problem: its class against the rest, or all classes at once."""
-        if form.outputs is not None:
-            targets = Targets.make(encoded.astype(np.int64), weights)
-            risk: Risk = CrammerSingerRisk(form.outputs)
+    def _problems(
+        self,
+        matrix: BlockedMatrix | RemoteMatrix,
+        form: ModelForm,
+        encoded: np.ndarray,
+        weights: np.ndarray,
+    ) -> Sequence[Problem]:
+        """All classes at once, or each class against the rest."""
+
+        def make(k: int) -> RowProblem:
+            if form.outputs is not None:
+                label, labels = "all classes", encoded.astype(np.int64)
+                risk: Risk = CrammerSingerRisk(form.outputs)
+            else:
+                positive = k if form.problems > 1 else 1
+                label = f"class {self.classes_[positive]}"
+                labels = np.where(encoded == positive, 1.0, -1.0)
+                risk = LossRisk(LOSSES[self.loss]())
+            targets = Targets.make(labels, weights)
             return RowProblem(
-                "all classes", form.constant, targets, risk, form.free_bias, form.nearly_free
+                label, matrix, form.constant, targets, risk, form.free_bias, form.nearly_free
             )
-        positive = k if form.problems > 1 else 1
-        targets = Targets.make(np.where(encoded == positive, 1.0, -1.0), weights)
-        return RowProblem(
-            f"class {self.classes_[positive]}",
-            form.constant,
-            targets,
-            LossRisk(LOSSES[self.loss]()),
-            form.free_bias,
-        )
+
+        return Problems(form.problems, make)
 
     def _check_dual_init(self, dual_init: Any, form: ModelForm, rows: int) -> np.ndarray | None:
         """A dual point per problem, divided by C."""
@@ -397,6 +374,42 @@ class LinearSVC(ClassifierMixin, LinearModel):
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
 
+    @available_if(_gives_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities of the classes; for ``loss='logistic'``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
+
+        Returns
+        -------
+        logarithms : ndarray, shape (n_samples, n_classes)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
+        one_by_one = -np.logaddexp(0.0, -scores)
+        return one_by_one - logsumexp(one_by_one, axis=1, keepdims=True)
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes; for ``loss='logistic'``.
+
+        That of a class is 1/(1 + exp(−score)). With more than two classes these are
+        the probabilities of each class against the rest, divided by their sum.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray, shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return np.exp(self.predict_log_proba(X))
+
     # -- the coefficients in memory -------------------------------------------
 
     def sparsify(self) -> LinearSVC:
@@ -422,16 +435,3 @@ class LinearSVC(ClassifierMixin, LinearModel):
         check_is_fitted(self)
         self.coef_ = dense(self.coef_)
         return self
-
-
-def _classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes in order, and the number of each label's."""
-    if y.ndim == 1 and y.dtype.kind in "bif" and len(y):  # two numbers need no sorting
-        low, high = y.min(), y.max()
-        second = y == high
-        whole = low < high and float(low).is_integer() and float(high).is_integer()
-        if whole and np.all(second | (y == low)):
-            return np.array([low, high], y.dtype), second.astype(np.intp)
-    check_classification_targets(y)
-    classes, encoded = np.unique(y, return_inverse=True)
-    return classes, encoded

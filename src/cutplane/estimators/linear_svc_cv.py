@@ -7,6 +7,7 @@ run in parallel; on a cluster, whose workers hold the rows once, one after the o
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,22 +17,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_flag
 from ..data import BlockedMatrix
 from ..exec import make_executor
 from ..oracles.remote import RemoteMatrix
 from ..result import Certificate, Iteration, SolveResult
-from ._base import FLOATS
-from ._cluster import WithExecutor, blocks_for, is_stored, threads_of
-from ._datasets import copy_features, own_columns
-from ._form import ModelForm
+from ._cluster import WithExecutor, is_stored, threads_of
+from ._fit import seeds, solve, warn_of
 from ._held_out import HeldOut, looks_at_predictions, takes_weights
-from ._path import check_path, solve_path
-from ._warnings import warn_unless_converged
-from .linear_path import LinearSVCPath, path_of
+from ._rows import checked_rows, copy_features, encode_classes, open_rows, weigh_classes
+from .linear_path import LinearSVCPath, check_path, path_of
 from .linear_svc import LinearSVC
 
 
@@ -91,14 +89,14 @@ max_iter
     Cs_ : ndarray, shape (n_Cs,)
     scores_ : ndarray, shape (n_folds, n_Cs)
         Of the held-out rows.
-    certificates_ : list of list of list of Certificate
+    fold_certificates_ : list of list of list of Certificate
         By fold, by C, by problem.
     n_iters_ : ndarray, shape (n_folds, n_Cs)
     best_score_ : float
         Mean score at ``C_``.
     best_estimator_ : LinearSVC
         Fitted to all rows.
-    coef_, intercept_, n_iter_, certificate_, result_
+    coef_, intercept_, n_iter_, certificate_, certificates_, results_
         Of ``best_estimator_``.
     classes_ : ndarray, shape (n_classes,)
     n_features_in_ : int
@@ -185,43 +183,39 @@ max_iter
         Cs = check_path(self.Cs)
         check_flag("refit", self.refit)
         svc = self._svc(LinearSVC, float(Cs.max()), None)
-        svc._check_parameters()
+        settings = svc._check_common()
         scorer = self._scorer()
         given = X
-        y, sample_weight = own_columns(X, y, sample_weight)
         if not (stored := is_stored(X)):
-            X, y = validate_data(
-                self, X, y, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS
-            )
+            X, y = checked_rows(self, X, y=y)
         elif not looks_at_predictions(scorer):
             raise ValueError(
                 f"scoring={self.scoring!r} gets the rows that a fold holds out, but those of a "
                 f"{type(X).__name__} are not in memory; give the name of a scorer"
             )
-        X, encoded, weights = svc._check_rows(X, y, sample_weight)
+        rows = open_rows(svc, X, y, sample_weight)
+        svc.classes_, encoded = encode_classes(rows.y)
         self.classes_ = svc.classes_
         if stored:
             copy_features(svc, self)
             y = self.classes_[encoded]
-        outputs = len(self.classes_) if svc._joint() else 1
         rows_of = np.empty((len(encoded), 0)) if stored else X  # what splitters see
         folds = list(check_cv(self.cv, y, classifier=True).split(rows_of, y, groups))
-        seeds = self._seeds(len(folds) + 1)
+        own_seeds = self._seeds(len(folds) + 1)
 
-        with blocks_for(svc, X, outputs) as matrix:
-            weighted = sample_weight is not None or getattr(X, "own_weights", None) is not None
-            rows = _Rows(given, matrix, encoded, weights, weighted)
-            paths, scores = self._run_folds(rows, Cs, folds, seeds, scorer)
+        with rows.blocks(svc._outputs()) as matrix:
+            held = _Rows(given, matrix, encoded, rows.weights, rows.weighted)
+            paths, scores = self._run_folds(held, Cs, folds, own_seeds, scorer)
             self.Cs_ = Cs
             self.scores_ = np.array(scores)
-            self.certificates_: list[list[list[Certificate]]] = [p.certificates for p in paths]
+            self.fold_certificates_: list[list[list[Certificate]]] = [p.certificates for p in paths]
             self.n_iters_ = np.array([path.n_iters for path in paths])
             best = self._best()
             self.C_, self.best_score_ = float(Cs[best]), float(np.mean(self.scores_[:, best]))
             results = [r for path in paths for fits in path.results for r in fits]
             if self.refit:
-                results += self._refit((given, y), rows, paths, best, seeds[-1])
-        warn_unless_converged(type(self).__name__, results, level=3)
+                results += self._refit((given, y), held, paths, best, own_seeds[-1])
+        warn_of(dataclasses.replace(settings, name=type(self).__name__), None, results)
         return self
 
     def _svc(self, kind: type[LinearSVC], C: float, seed: Any) -> LinearSVC:
@@ -244,11 +238,7 @@ max_iter
         """One per fit, drawn beforehand: the order in which folds run must not show."""
         if self.random_state is None:
             return [None] * count
-        try:
-            random = check_random_state(self.random_state)
-        except ValueError as error:
-            raise ValueError(f"random_state: {error}") from error
-        return random.randint(2**31 - 1, size=count).tolist()
+        return list(seeds(self.random_state, count))
 
     def _run_folds(
         self,
@@ -294,7 +284,7 @@ max_iter
         svc.classes_ = self.classes_
         counts = np.bincount(folds[fold][0], minlength=len(rows.weights))  # rows may be repeated
         try:
-            weights = svc._weigh_classes(rows.encoded, rows.weights * counts)
+            weights, _ = weigh_classes(svc, rows.encoded, rows.weights * counts)
         except ValueError as error:
             raise ValueError(f"fold {fold}: {error}") from error
         form = svc._form(rows.matrix, rows.encoded, weights)
@@ -303,18 +293,11 @@ max_iter
             if cancelled.is_set():
                 raise _CancelledError
 
+        settings = dataclasses.replace(svc._check_common(), callback=stopped, verbose=0)
+        problems = list(svc._problems(rows.matrix, form, rows.encoded, weights))
         with make_executor(threads, rows.matrix.numbers) as executor:
-            results = solve_path(
-                svc,
-                rows.matrix,
-                executor,
-                form,
-                lambda k: svc._problem(form, k, rows.encoded, weights),
-                Cs,
-                stopped,
-                complete=False,
-            )
-        return path_of(svc, Cs, form, results, self._settings())
+            fitted = solve(problems, settings, executor, Cs=Cs.tolist(), complete=False)
+        return path_of(svc, Cs, form, fitted.results, self._settings())
 
     def _held_out_scores(
         self,
@@ -365,22 +348,19 @@ max_iter
         model = self._svc(LinearSVC, self.C_, seed)
         model.classes_ = self.classes_
         copy_features(self, model)
-        weights = model._weigh_classes(rows.encoded, rows.weights)
-        form: ModelForm = model._form(rows.matrix, rows.encoded, weights)
+        settings = model._check_common()
+        weights, _ = weigh_classes(model, rows.encoded, rows.weights)
+        form = model._form(rows.matrix, rows.encoded, weights)
+        problems = model._problems(rows.matrix, form, rows.encoded, weights)
         start = (
             np.mean([path.coefs[best] for path in paths], axis=0),
             np.mean([path.intercepts[best] for path in paths], axis=0),
         )
-        results = model._solve(
-            data,
-            rows.matrix,
-            form,
-            lambda k: model._problem(form, k, rows.encoded, weights),
-            start,
-        )
+        results = model._fit_linear(data, rows.matrix, form, problems, settings, start)
         self.best_estimator_ = model
         self.coef_, self.intercept_, self.n_iter_ = model.coef_, model.intercept_, model.n_iter_
-        self.certificate_, self.result_ = model.certificate_, model.result_
+        self.certificate_, self.certificates_ = model.certificate_, model.certificates_
+        self.results_ = model.results_
         return results
 
     # -- prediction -----------------------------------------------------------

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 
-from .._checks import check_choice, check_flag, check_number, check_weights
+from .._checks import check_choice, check_flag, check_number
 from ..losses import Hinge
 from ..result import Iteration
 from ..risks import (
@@ -31,10 +30,10 @@ from ..risks import (
 from ..risks.contingency import TABLE_MEASURES, WITH_BETA
 from ._base import LinearModel
 from ._callbacks import with_callbacks
-from ._cluster import blocks_for
-from ._datasets import own_columns
-from ._problems import Problem, RowProblem, WholeProblem
-from ._warnings import warn_unless_converged
+from ._fit import Settings, divided, warn_of
+from ._form import ModelForm
+from ._problems import Matrix, RowProblem, WholeProblem
+from ._rows import encode_classes, open_rows, weigh_classes
 from .checkpoint import Checkpoint
 
 MEASURES = (
@@ -63,9 +62,9 @@ NO_WEIGHTS = {
 class MeasureSVC(ClassifierMixin, LinearModel):
     """Linear classifier for two classes, trained for ROC area, F1, precision at k and the like.
 
-    Minimises ½|w|² + C·risk, where the risk is convex and never less than one minus the
-    measure on the training data, and certifies how far from the optimum the answer is. What
-    SVM-perf does, with far fewer iterations.
+    Minimises ½|w|² + C·m·risk, where m is the number of rows, or the sum of their weights, and the
+    risk is convex and never less than one minus the measure on the training data. It certifies how
+    far from the optimum the answer is. What SVM-perf does, with far fewer iterations.
 
     Parameters
     ----------
@@ -94,9 +93,9 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         - A callable ``loss(tp, fp, fn, tn)`` that takes arrays of counts and returns an array of
           losses in [0, 1]: any loss of the contingency table. It is called once for all
           (positives + 1)·(negatives + 1) tables, in blocks, and then for few of them.
-    C : float, default=1000
-        Weight of the risk, which is a mean over rows or pairs: a plain SVM of m rows
-        with C_sklearn has C = C_sklearn·m here, SVM-perf has C = 100·C_perf.
+    C : float, default=1.0
+        Weight of the risk per row, as for every estimator here: with ``error_rate`` it is that of
+        :class:`LinearSVC`. SVM-perf's c is C·m/100.
     k : int, float or None, default=None
         For precision and recall at k: a number of rows, or if a float one in units of the number
         of positive rows. None means 0.5 for precision, and 2.0 for recall or all rows.
@@ -116,7 +115,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
-        gap ≤ C·tol, SVM-perf's rule in units of the measure.
+        gap ≤ C·m·tol, SVM-perf's rule in units of the measure.
     fit_intercept : bool, default=True
         For measures of the predictions, train the decision threshold with the weights. For those of
         the order the threshold does not matter in training, and is always fitted after.
@@ -141,11 +140,11 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         For ``recall_at_fpr``, the negative rows that the threshold was fitted to, not the weights.
     n_iter_ : int
     certificate_ : Certificate
-        ``primal, dual, gap, relative_gap, kind`` of ½|w|² + C·risk.
+        ``primal, dual, gap, relative_gap, kind`` of ½|w|² + C·m·risk.
     risk_certificate_ : Certificate
-        The same divided by C, in units of the measure: of risk + |w|²/2C.
-    result_ : SolveResult
-        The certificate with status, trace and timings.
+        The same divided by C·m, in units of the measure: of risk + |w|²/2Cm.
+    certificates_, results_ : list of Certificate, list of SolveResult
+        With one entry: that certificate, and the same with status, trace and timings.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         If X had string column names.
@@ -168,7 +167,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
     >>> from cutplane import MeasureSVC
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = StandardScaler().fit_transform(X)
-    >>> model = MeasureSVC("roc_auc", C=10).fit(X, y)
+    >>> model = MeasureSVC("roc_auc", C=0.02).fit(X, y)
     >>> bool(roc_auc_score(y, model.decision_function(X)) > 0.99)
     True
     """
@@ -177,7 +176,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         self,
         measure: str | Callable[..., Any] = "roc_auc",
         *,
-        C: float = 1000.0,
+        C: float = 1.0,
         k: float | None = None,
         beta: float | None = None,
         max_fpr: float | None = None,
@@ -235,27 +234,27 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         -------
         self
         """
-        self._check_parameters()
-        y, sample_weight = own_columns(X, y, sample_weight)
-        start = self._start()
-        checked, labels, weights = self._check_data(X, y, sample_weight)
+        settings, start = self._check_common(), self._start()
+        rows = open_rows(self, X, y, sample_weight)
+        labels, weights = self._labels(rows.y, rows.weights)
         for name in ("k_", "calibration_rows_"):  # of an earlier fit, for another measure
             self.__dict__.pop(name, None)
-        problem = self._problem(labels, weights)
-        free_bias = self._has_free_bias()
         fitted_after = not self._of_predictions()
-        with blocks_for(self, checked) as matrix:
-            results = self._solve_one((X, y), matrix, problem, start, free_bias=free_bias)
+        with rows.blocks() as matrix:
+            problem = self._problem(matrix, labels, weights)
+            form = ModelForm(1, None, problem.constant, self._has_free_bias())
+            results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
+            self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
             scores = self._training_scores(matrix) if fitted_after else None
         if scores is not None:
             self.intercept_ = np.array([-self._threshold(scores, labels, weights)])
-        warn_unless_converged(type(self).__name__, results)
+        warn_of(settings, None, results)
         return self
 
-    def _check_parameters(self) -> None:
+    def _check_common(self) -> Settings:
         if not callable(self.measure):
             check_choice("measure", self.measure, MEASURES)
-        self._check_common()
+        settings = super()._check_common()
         check_flag("fit_intercept", self.fit_intercept)
         if self.intercept_scaling is not None:
             check_number("intercept_scaling", self.intercept_scaling, above=0.0)
@@ -280,26 +279,19 @@ class MeasureSVC(ClassifierMixin, LinearModel):
             )
         if self.confidence is not None and self.confidence >= 1.0:
             raise ValueError(f"confidence must be below 1, a probability; got {self.confidence!r}")
+        return settings
 
-    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """The data, labels ±1, and the weights of the rows."""
-        X, y = self._training_data(X, y)
-        check_classification_targets(y)
-        weights = check_weights(sample_weight, X)
-        self.classes_, encoded = np.unique(y, return_inverse=True)
+    def _labels(self, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Labels ±1, and the weights of the rows."""
+        self.classes_, encoded = encode_classes(y)
         if len(self.classes_) > 2:
             # scikit-learn looks for the first words
             raise ValueError(
                 f"Only binary classification is supported: y has {len(self.classes_)} classes; "
                 "use LinearSVC, or one MeasureSVC per class"
             )
-        mass = np.bincount(encoded, weights, minlength=2)
-        if np.count_nonzero(mass) < 2:
-            raise ValueError(
-                f"y has one class only ({self.classes_[int(np.argmax(mass))]!r}) among the rows of "
-                "positive weight; a classifier needs two"
-            )
-        return X, np.where(encoded == 1, 1.0, -1.0), weights
+        weights, _ = weigh_classes(self, encoded, weights)
+        return np.where(encoded == 1, 1.0, -1.0), weights
 
     def _of_predictions(self) -> bool:
         """Whether the measure is one of predictions, not of the order of the rows."""
@@ -322,16 +314,19 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         plain = self.measure == "error_rate" and self.intercept_scaling is None
         return plain and bool(self.fit_intercept)
 
-    def _problem(self, labels: np.ndarray, weights: np.ndarray) -> Problem:
+    def _problem(
+        self, matrix: Matrix, labels: np.ndarray, weights: np.ndarray
+    ) -> RowProblem | WholeProblem:
         constant = 0.0
         if self.fit_intercept and self._of_predictions():
             constant = 0.0 if self._has_free_bias() else float(self.intercept_scaling or 1.0)
         label = str(getattr(self.measure, "__name__", self.measure))
         if self.measure == "error_rate":
-            # Weights that sum to 1 make the sum of the losses the risk.
-            targets = Targets.make(labels, weights / weights.sum())
-            return RowProblem(label, constant, targets, LossRisk(Hinge()), self._has_free_bias())
-        return WholeProblem(label, constant, self._risk(labels, weights))
+            targets = Targets.make(labels, weights)
+            risk = LossRisk(Hinge())
+            return RowProblem(label, matrix, constant, targets, risk, self._has_free_bias())
+        mass = float(weights.sum())
+        return WholeProblem(label, matrix, constant, self._risk(labels, weights), mass)
 
     def _risk(self, labels: np.ndarray, weights: np.ndarray) -> WholeRisk:
         if self.measure == "roc_auc":

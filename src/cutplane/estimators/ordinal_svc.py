@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
-from .._checks import check_choice, check_weights, class_factors
+from .._checks import check_choice
 from ..result import Iteration
 from ..risks import PairRisk, fit_thresholds
 from ._base import LinearModel
 from ._callbacks import with_callbacks
-from ._cluster import blocks_for
-from ._datasets import own_columns
+from ._fit import Settings, divided, warn_of
+from ._form import ModelForm
 from ._problems import WholeProblem
-from ._warnings import warn_unless_converged
+from ._rows import encode_classes, open_rows, weigh_classes
 from .checkpoint import Checkpoint
 
 CRITERIA = ("absolute", "zero_one")
@@ -27,15 +26,16 @@ CRITERIA = ("absolute", "zero_one")
 class OrdinalSVC(ClassifierMixin, LinearModel):
     """Linear classifier for ordered classes: learns to rank, then where to cut.
 
-    Minimises ½|w|² + C·(mean over pairs of different class of max(0, 1 − (s_i − s_j))),
-    as SVM-perf's ordinal regression, and certifies how far from the optimum the
-    answer is. Thresholds between the classes are then fitted to the training scores,
-    exactly. The cost does not depend on the number of classes.
+    Minimises ½|w|² + C·m·(mean over pairs of different class of max(0, 1 − (s_i − s_j))), where m
+    is the number of rows, or the sum of their weights, as SVM-perf's ordinal regression, and
+    certifies how far from the optimum the answer is. Thresholds between the classes are then fitted
+    to the training scores, exactly. The cost does not depend on the number of classes.
 
     Parameters
     ----------
-    C : float, default=1000
-        Weight of the mean over pairs.
+    C : float, default=1.0
+        Weight of the losses per row, as for every estimator here: the mean over pairs counts as
+        much as the mean over rows does in :class:`LinearSVC`.
     criterion : {'absolute', 'zero_one'}, default='absolute'
         What the thresholds minimise on the training data: how many classes the
         predictions are off, or how many predictions are off.
@@ -47,7 +47,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
-        gap ≤ C·tol.
+        gap ≤ C·m·tol.
     max_iter, time_limit, n_jobs, executor, warm_start, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 
@@ -66,9 +66,9 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above.
     risk_certificate_ : Certificate
-        The same divided by C: in units of the fraction of swapped pairs.
-    result_ : SolveResult
-        The certificate with status, trace and timings.
+        The same divided by C·m: in units of the fraction of swapped pairs.
+    certificates_, results_ : list of Certificate, list of SolveResult
+        With one entry: that certificate, and the same with status, trace and timings.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         If X had string column names.
@@ -89,7 +89,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
 
     def __init__(
         self,
-        C: float = 1000.0,
+        C: float = 1.0,
         *,
         criterion: str = "absolute",
         class_weight: dict[Any, float] | str | None = None,
@@ -137,37 +137,28 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         -------
         self
         """
-        self._check_common()
-        check_choice("criterion", self.criterion, CRITERIA)
-        y, sample_weight = own_columns(X, y, sample_weight)
-        start = self._start()
-        checked, y_checked = self._training_data(X, y)
-        check_classification_targets(y_checked)
-        weights = check_weights(sample_weight, checked)
-        self.classes_, ranks = np.unique(y_checked, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two"
-            )
-        if self.class_weight is not None:
-            factors = class_factors(self.class_weight, self.classes_, ranks, weights)
-            weights = weights * factors[ranks]
-        if np.count_nonzero(np.bincount(ranks, weights)) < 2:
-            raise ValueError(
-                "only one class has rows of positive weight; a classifier needs at least two"
-            )
+        settings, start = self._check_common(), self._start()
+        rows = open_rows(self, X, y, sample_weight)
+        self.classes_, ranks = encode_classes(rows.y)
+        weights, _ = weigh_classes(self, ranks, rows.weights)
         uniform = bool(np.all(weights == 1.0))
         risk = PairRisk(ranks.astype(np.float64), weights=None if uniform else weights)
         self.n_pairs_ = risk.pairs
-        problem = WholeProblem("ordinal", 0.0, risk)
-        with blocks_for(self, checked) as matrix:
-            results = self._solve_one((X, y), matrix, problem, start)
+        with rows.blocks() as matrix:
+            problem = WholeProblem("ordinal", matrix, 0.0, risk, float(weights.sum()))
+            form = ModelForm(1, None, 0.0, free_bias=False)
+            results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
+            self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
             scores = self._training_scores(matrix)
         self.thresholds_ = fit_thresholds(
             scores, ranks, weights, len(self.classes_), self.criterion
         )
-        warn_unless_converged(type(self).__name__, results)
+        warn_of(settings, None, results)
         return self
+
+    def _check_common(self) -> Settings:
+        check_choice("criterion", self.criterion, CRITERIA)
+        return super()._check_common()
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Where rows are on the scale that the thresholds cut.

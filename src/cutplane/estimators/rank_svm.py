@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from .._checks import check_choice, check_integer, check_weights, query_codes
-from ..data.dataset import Dataset
+from .._checks import check_choice, check_integer, query_codes
 from ..metrics import swapped_pairs
 from ..result import Iteration
 from ..risks import PairRisk, RankingRisk
 from ._base import LinearModel
-from ._callbacks import WARN_LEVEL, with_callbacks
-from ._cluster import CollectionRows, blocks_for
-from ._datasets import own_columns
+from ._callbacks import with_callbacks
+from ._fit import Settings, divided, warn, warn_of
+from ._form import ModelForm
 from ._problems import WholeProblem
-from ._warnings import warn_unless_converged
+from ._rows import open_rows
 from .checkpoint import Checkpoint
 
 logger = logging.getLogger("cutplane")
@@ -32,17 +30,19 @@ OBJECTIVES = ("pairs", "average_precision", "ndcg")
 class RankSVM(LinearModel):
     """Linear ranking SVM: learns scores that put rows of larger target first.
 
-    By default minimises ½|w|² + C·(mean over comparable pairs of max(0, 1 − (s_i − s_j))), where
-    a pair is comparable if both rows are of the same query and y_i > y_j, and certifies how
-    far from the optimum the answer is. Targets may be grades or any real numbers: no pair is
-    ever formed, the cost is O(m log m) for any number of distinct targets.
+    By default minimises ½|w|² + C·m·(mean over comparable pairs of max(0, 1 − (s_i − s_j))), where
+    a pair is comparable if both rows are of the same query and y_i > y_j, and m is the number of
+    rows, or the sum of their weights, in queries that have a pair. It certifies how far from the
+    optimum the answer is. Targets may be grades or any real numbers: no pair is ever formed, the
+    cost is O(m log m) for any number of distinct targets.
 
     Parameters
     ----------
-    C : float, default=1000
-        Weight of the mean over pairs. SVM-rank's objective with its default loss
-        has C = C_rank·(pairs)/(queries) here with ``weighting='pairs'``; with its
-        ``-l 2`` it has C = C_rank with ``weighting='queries'``.
+    C : float, default=1.0
+        Weight of the losses per row, as for every estimator here: the mean over pairs counts as
+        much as the mean over rows does in :class:`LinearSVC`. SVM-rank's c with its default loss
+        is C·m·(queries)/(pairs) with ``weighting='pairs'``; with its ``-l 2`` it is C·m with
+        ``weighting='queries'``.
     objective : {'pairs', 'average_precision', 'ndcg'}, default='pairs'
         ``pairs``: pairs in the right order. ``average_precision``: rows of positive target are
         relevant, the others not. ``ndcg``: targets are grades of relevance from 0 on, with gain
@@ -59,7 +59,7 @@ class RankSVM(LinearModel):
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
-        gap ≤ C·tol.
+        gap ≤ C·m·tol.
     max_iter, time_limit, n_jobs, executor, warm_start, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 
@@ -72,13 +72,15 @@ class RankSVM(LinearModel):
         Comparable pairs in the training data.
     n_queries_, n_idle_queries_ : int
         Queries in the training data, and how many of them have no comparable pair.
+    weight_sum_ : float
+        m.
     n_iter_ : int
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above.
     risk_certificate_ : Certificate
-        The same divided by C: in units of the fraction of swapped pairs.
-    result_ : SolveResult
-        The certificate with status, trace and timings.
+        The same divided by C·m: in units of the fraction of swapped pairs.
+    certificates_, results_ : list of Certificate, list of SolveResult
+        With one entry: that certificate, and the same with status, trace and timings.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         If X had string column names.
@@ -101,7 +103,7 @@ class RankSVM(LinearModel):
 
     def __init__(
         self,
-        C: float = 1000.0,
+        C: float = 1.0,
         *,
         objective: str = "pairs",
         k: int | None = None,
@@ -154,37 +156,23 @@ class RankSVM(LinearModel):
         -------
         self
         """
-        self._check_common()
-        check_choice("weighting", self.weighting, WEIGHTINGS)
-        check_choice("objective", self.objective, OBJECTIVES)
-        if self.k is not None:
-            check_integer("k", self.k, at_least=1)
-            if self.objective != "ndcg":
-                raise ValueError(
-                    f"k has no meaning for objective={self.objective!r}; leave it out, or use "
-                    "objective='ndcg'"
-                )
-        y, sample_weight = own_columns(X, y, sample_weight)
-        if qid is None and isinstance(X, Dataset):
-            qid = X.qid
-        start = self._start()
-        checked, targets = self._training_data(X, y, y_numeric=True, ensure_min_samples=2)
-        if isinstance(checked, CollectionRows):
-            qid = checked.own_queries if qid is None else qid
-            sample_weight = checked.own_weights if sample_weight is None else sample_weight
+        settings, start = self._check_common(), self._start()
+        rows = open_rows(self, X, y, sample_weight, qid, y_numeric=True, ensure_min_samples=2)
+        qid = rows.qid
         if qid is None:
-            warnings.warn(
-                "RankSVM: there is no qid, so all rows are ranked as one query; give the query of "
-                "each row as qid (qid: in a file), or qid=np.zeros(len(y), int) if they are one",
-                UserWarning,
-                stacklevel=WARN_LEVEL - 1,
+            warn(
+                UserWarning(
+                    "RankSVM: there is no qid, so all rows are ranked as one query; give the query "
+                    "of each row as qid (qid: in a file), or qid=np.zeros(len(y), int) if they are "
+                    "one"
+                )
             )
-        weights = check_weights(sample_weight, checked)
-        queries = query_codes(qid, len(targets))
+        queries = query_codes(qid, len(rows))
+        targets = np.asarray(rows.y, dtype=np.float64)
         risk = self._risk(
-            np.asarray(targets, dtype=np.float64),
+            targets,
             queries if qid is not None else None,
-            weights if sample_weight is not None else None,
+            rows.weights if rows.weighted else None,
         )
         self.n_pairs_, self.n_queries_ = risk.pairs, risk.queries
         self.n_idle_queries_ = risk.idle_queries
@@ -194,11 +182,27 @@ class RankSVM(LinearModel):
                 risk.idle_queries,
                 risk.queries,
             )
-        problem = WholeProblem("ranking", 0.0, risk)
-        with blocks_for(self, checked) as matrix:
-            results = self._solve_one((X, y), matrix, problem, start)
-        warn_unless_converged(type(self).__name__, results)
+        ranked = targets > 0.0 if self.objective == "average_precision" else targets
+        self.weight_sum_ = _ranked_weight(queries, ranked, rows.weights)
+        with rows.blocks() as matrix:
+            problem = WholeProblem("ranking", matrix, 0.0, risk, self.weight_sum_)
+            form = ModelForm(1, None, 0.0, free_bias=False)
+            results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
+        self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
+        warn_of(settings, None, results)
         return self
+
+    def _check_common(self) -> Settings:
+        check_choice("weighting", self.weighting, WEIGHTINGS)
+        check_choice("objective", self.objective, OBJECTIVES)
+        if self.k is not None:
+            check_integer("k", self.k, at_least=1)
+            if self.objective != "ndcg":
+                raise ValueError(
+                    f"k has no meaning for objective={self.objective!r}; leave it out, or use "
+                    "objective='ndcg'"
+                )
+        return super()._check_common()
 
     def _risk(
         self, targets: np.ndarray, queries: np.ndarray | None, weights: np.ndarray | None
@@ -249,3 +253,12 @@ class RankSVM(LinearModel):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def _ranked_weight(queries: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    """The sum of the weights of the rows whose query has a pair to rank."""
+    lowest, highest = np.full((2, queries.max() + 1), [[np.inf], [-np.inf]])
+    some = weights > 0.0
+    np.minimum.at(lowest, queries[some], y[some])
+    np.maximum.at(highest, queries[some], y[some])
+    return float(weights[(lowest < highest)[queries]].sum())

@@ -2,49 +2,45 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import check_choice, check_integer, check_number
-from ..bundle import StopRule
-from ..data.blas import single_threaded_blas
-from ..exec import Executor, SerialExecutor
-from ..kernels import KernelMatrix, ProductMatrix
+from .._blas import single_threaded_blas
+from .._checks import check_choice, check_integer, check_weights
+from ..exec import Executor
+from ..kernels import Kernel, KernelMatrix, ProductMatrix
 from ..losses import Hinge
 from ..oracles.constant import ConstantOracle, RowPopulation
 from ..oracles.sampled import SampledOracle
-from ..result import Iteration, SolveResult
+from ..result import Iteration, Status
 from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
-from ._base import STOPPING
-from ._callbacks import WARN_LEVEL, FitTasks, with_callbacks
-from ._kernel_base import KernelMachine
-from ._kernel_solve import SINGLE_BOUND, SINGLE_TOL
+from ._callbacks import FitTasks, with_callbacks
+from ._fit import Settings, seeds, solve, store_results, warn_of
+from ._kernel import basis_attributes, executor_for, kernel_of, rows_to_score, training_rows
+from ._kernel_base import KernelModel
+from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
+from ._rows import encode_classes, weigh_classes
 from ._sampled import (
-    AnyOracle,
-    OracleProblem,
+    ConstantProblem,
     Sampling,
+    SpanProblem,
     kernel_matrix,
     kind_of,
-    qualified,
     reduce_basis,
     sampling_bounds,
     single_scores,
 )
-from ._solve import Session
-from ._warnings import warn_unless_converged
 
 METHODS = ("linear", "constant", "exact")
 # Models of fewer rows are fast enough in double precision.
 SINGLE_BASIS = 2000
 
 
-class SampledCutSVC(ClassifierMixin, KernelMachine):
+class SampledCutSVC(ClassifierMixin, KernelModel):
     """Support vector classifier with kernels for many rows, by sampled cutting planes.
 
     Minimises ½|w|² + C·Σ_i weight_i·max(0, 1 − y_i·<w, φ(x_i)>) in the kernel's feature space
@@ -77,9 +73,9 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         Factors on C by class.
     tol : float, default=1e-3
         Gap at which to stop, in the unit of ``stopping``.
-    stopping : {'epsilon', 'relative', 'absolute'}, default='epsilon'
-        ``epsilon``: gap ≤ tol·C·Σ weights, the paper's rule. ``relative``: gap ≤ tol·objective.
-        ``absolute``: gap ≤ tol.
+    stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
+        ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
+        gap ≤ C·(sum of weights)·tol, the paper's rule.
     passes : int, default=4
         Samples in a row that must show no violation before the constant-time method ends.
     max_basis : int or None, default=None
@@ -114,13 +110,17 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
     n_kernel_values_ : int
         Computed in training.
     n_iter_ : int
-    certificate_ : Certificate or list of Certificate
-        In the objective above, one per problem. ``kind`` is 'estimated' where cuts were sampled:
-        the lower bound then holds approximately, and with ``method='constant'`` the objective is
-        an estimate, too. It is 'withheld' if the kernel is not positive semidefinite,
-        and 'conditional' if neither its form nor a factorisation proves that it is.
-    result_ : SolveResult or list of SolveResult
-        The same with status, trace and timings; ``w`` holds the coefficients of the rows.
+    certificate_ : Certificate
+        In the objective above; with several problems of the sum of theirs. ``kind`` is 'estimated'
+        where cuts were sampled: the lower bound then holds approximately, and with
+        ``method='constant'`` the objective is an estimate, too. It is 'withheld' if the kernel is
+        not positive semidefinite, and 'conditional' if neither its form nor a factorisation proves
+        that it is.
+    certificates_ : list of Certificate
+        One per problem.
+    results_ : list of SolveResult
+        One per problem: the certificate with status, trace and timings; ``w`` holds the
+        coefficients of the rows.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         If X had string column names.
@@ -154,7 +154,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         multi_class: str = "ovr",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
-        stopping: str = "epsilon",
+        stopping: str = "relative",
         passes: int = 4,
         max_basis: int | None = None,
         max_iter: int | None = None,
@@ -185,6 +185,8 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         self.verbose = verbose
         self.callback = callback
 
+    _solvers = ("ocas", "cpa")
+
     # -- fitting ----------------------------------------------------------------------
 
     @with_callbacks
@@ -204,71 +206,58 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         -------
         self
         """
-        data = X, y
-        self._check_common()
-        X, encoded, bounds = self._classification_data(X, y, sample_weight)
-        with single_threaded_blas(), self._executor(*X.shape) as executor:
-            if callable(self.kernel):
-                executor = SerialExecutor()  # the user's function is called from one thread
-            matrix = self._matrix(X, executor, float(bounds.max()))
-            kind = kind_of(self._kernel, matrix)
-            count = 1 if self._joint() or len(self.classes_) == 2 else len(self.classes_)
-            tasks = FitTasks(self, *data, count)
-            results, problems = self._solve(X, matrix, encoded, bounds, executor, count, tasks)
-            results = [qualified(result, kind) for result in results]
-            self.n_kernel_values_ = sum(problem.made.kernel_values for problem in problems)
+        data, settings = (X, y), self._check_common()
+        X, y = training_rows(self, X, y=y)
+        self.classes_, encoded = encode_classes(y)
+        weights, self.class_weight_ = weigh_classes(self, encoded, check_weights(sample_weight, X))
+        kernel = kernel_of(self, X)
+        with single_threaded_blas(), executor_for(self, *X.shape) as executor:
+            matrix = self._matrix(kernel, X, executor, settings.C * float(weights.max()))
+            risks = self._risks(encoded, weights)
+            problems = self._problems(kernel, matrix, risks, executor)
+            tasks = FitTasks(self, *data, len(problems))
+            results = solve(
+                problems,
+                settings,
+                executor,
+                tasks=tasks,
+                attributes=lambda points: self._assemble(kernel, X, len(risks), points),
+            ).results
+            self.n_kernel_values_ = sum(problem.oracle.kernel_values for problem in problems)
             self._samplings = [self._sampling(problem, matrix) for problem in problems]
             self.basis_error_ = 0.0
             if self.max_basis is not None:
-                C, most = float(self.C), int(self.max_basis)
-                reduced = reduce_basis(
-                    self._precise(X, matrix, executor), problems, results, C, most
-                )
+                precise = matrix
+                if isinstance(matrix, ProductMatrix):  # the kernel in double precision
+                    precise = kernel_matrix(kernel, X, executor, single=False)
+                reduced = reduce_basis(precise, risks, results, settings.C, int(self.max_basis))
                 results, self.basis_error_ = reduced.results, reduced.error
-        del self._kernel  # of use during the fit only
-        self._store(self._assemble(X, [result.w for result in results]))
-        self.n_iter_ = max(result.n_iter for result in results)
-        self._store_results(results)
+        self._set(self._assemble(kernel, X, len(risks), [(r.w, r.bias) for r in results]))
+        store_results(self, results)
+        self.fit_status_ = int(any(r.status is not Status.CONVERGED for r in results))
         tasks.end()
-        if any(r.certificate.kind == "withheld" for r in results):
-            warnings.warn(
-                "SampledCutSVC: the kernel is not positive semidefinite, so the problem is not "
-                "convex and its certificate is withheld",
-                UserWarning,
-                stacklevel=WARN_LEVEL - 1,
-            )
-        warn_unless_converged(type(self).__name__, results)
+        warn_of(settings, problems[0], results)
         return self
 
-    def _check_common(self) -> None:
-        self._check_shared()
-        check_number("C", self.C, above=0.0)
+    def _check_common(self) -> Settings:
+        settings = super()._check_common()
         check_choice("method", self.method, METHODS)
         check_integer("sample_size", self.sample_size, at_least=1)
-        check_choice("solver", self.solver, ("ocas", "cpa"))
         check_choice("multi_class", self.multi_class, ("ovr", "crammer_singer"))
-        check_choice("stopping", self.stopping, STOPPING)
         check_integer("passes", self.passes, at_least=1)
         if self.max_basis is not None:
             check_integer("max_basis", self.max_basis, at_least=1)
+        return settings
 
-    def _matrix(self, X: Any, executor: Executor, bound: float) -> KernelMatrix:
-        self._kernel = self._make_kernel(X)
+    def _matrix(self, kernel: Kernel, X: Any, executor: Executor, bound: float) -> KernelMatrix:
         # An exact bound must hold for the kernel itself.
         single = self.method != "exact" and self.sample_size < X.shape[0]
         single &= self.tol >= SINGLE_TOL and bound <= SINGLE_BOUND
-        sums = not self._joint()
-        return kernel_matrix(self._kernel, X, executor, single=single, sums=sums)
+        return kernel_matrix(kernel, X, executor, single=single, sums=not self._joint())
 
-    def _precise(self, X: Any, matrix: KernelMatrix, executor: Executor) -> KernelMatrix:
-        """The kernel in double precision, computed by the executor."""
-        if not isinstance(matrix, ProductMatrix):
-            return matrix
-        return kernel_matrix(self._kernel, X, executor, single=False)
-
-    def _sampling(self, problem: OracleProblem, matrix: KernelMatrix) -> Sampling:
+    def _sampling(self, problem: SpanProblem, matrix: KernelMatrix) -> Sampling:
         return Sampling(
-            exact=problem.made.exact,
+            exact=problem.oracle.exact,
             constant=self.method == "constant",
             centred=self.solver == "ocas",
             size=int(self.sample_size),
@@ -279,103 +268,63 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
     def _joint(self) -> bool:
         return self.multi_class == "crammer_singer" and len(self.classes_) > 2
 
-    def _solve(
-        self,
-        X: Any,
-        matrix: KernelMatrix,
-        encoded: np.ndarray,
-        bounds: np.ndarray,
-        executor: Executor,
-        count: int,
-        tasks: FitTasks,
-    ) -> tuple[list[SolveResult], list[OracleProblem]]:
-        """Solve all problems of the fit."""
-        session = Session(
-            matrix,  # type: ignore[arg-type]
-            executor,
-            C=float(self.C),
-            solver=self.solver,
-            stop=StopRule(
-                **{self.stopping: float(self.tol)},
-                max_iter=None if self.max_iter in (None, -1) else int(self.max_iter),
-                time_limit=np.inf if self.time_limit is None else float(self.time_limit),
-            ),
-            random_state=self.random_state,
-            verbose=self.verbose,
-            callback=self.callback,
-            keep_cuts=False,
-            passes=int(self.passes),
-        )
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=count)
-        weights = bounds / float(self.C)
-        problems: list[OracleProblem] = []
-
-        def model(w: np.ndarray) -> dict[str, Any]:
-            """What is fitted when the problem at hand is at w; problems to come score 0."""
-            expansion = problems[-1].made.span.expand(w)
-            coef = np.zeros((len(encoded), *expansion.coef.shape[1:]))
-            coef[expansion.rows] = expansion.coef
-            to_come = [np.zeros_like(coef)] * (count - len(problems))
-            return self._assemble(X, [*(r.w for r in session.results), coef, *to_come])
-
-        while len(session.results) < count:
-            k = len(session.results)
-            problem = self._problem(k, matrix, encoded, weights, executor, int(seeds[k]))
-            problems[k:] = [problem]
-            try:
-                tasks.begin_problem(problem.label)
-                session.solve(problem, on_iteration=lambda w, _: tasks.iteration(lambda: model(w)))
-                tasks.end_problem()
-            except KeyboardInterrupt:  # between two problems; within one the solver stops
-                if not session.results or session.ended:
-                    raise
-                session.interrupt()
-        return session.results, problems
-
-    def _problem(
-        self,
-        k: int,
-        matrix: KernelMatrix,
-        encoded: np.ndarray,
-        weights: np.ndarray,
-        executor: Executor,
-        seed: int,
-    ) -> OracleProblem:
-        risk: Risk
+    def _risks(self, encoded: np.ndarray, weights: np.ndarray) -> list[tuple[Risk, Targets]]:
+        """The risk and the targets of every problem."""
+        classes = len(self.classes_)
         if self._joint():
-            label, labels = "joint", encoded.astype(np.int64)
-            risk = CrammerSingerRisk(len(self.classes_))
-        else:
-            positive = 1 if len(self.classes_) == 2 else k
-            label = str(self.classes_[positive])
-            labels = np.where(encoded == positive, 1.0, -1.0)
-            risk = LossRisk(Hinge())
-        targets = Targets.make(labels, weights)
-        rng = np.random.default_rng(seed)
-        size = int(self.sample_size)
-        oracle: AnyOracle
-        if self.method == "constant":
-            population = RowPopulation(matrix, targets, risk)
-            oracle = ConstantOracle(population, executor, rng, size=size)
-        else:
-            oracle = SampledOracle(
-                matrix,
-                targets,
-                risk,
-                executor,
-                rng,
-                size=None if self.method == "exact" else size,
-                centred=self.solver == "ocas",
-            )
-        oracle.definite = bool(self._kernel.definite)
-        return OracleProblem(label, 0.0, oracle, targets, risk)
+            targets = Targets.make(encoded.astype(np.int64), weights)
+            return [(CrammerSingerRisk(classes), targets)]
+        positives = [1] if classes == 2 else range(classes)
+        labels = (np.where(encoded == k, 1.0, -1.0) for k in positives)
+        return [(LossRisk(Hinge()), Targets.make(signs, weights)) for signs in labels]
 
-    def _assemble(self, X: Any, coefs: list[np.ndarray]) -> dict[str, Any]:
-        """Fitted attributes, from the coefficients of all rows by problem."""
+    def _problems(
+        self,
+        kernel: Kernel,
+        matrix: KernelMatrix,
+        risks: list[tuple[Risk, Targets]],
+        executor: Executor,
+    ) -> list[SpanProblem]:
+        own = seeds(self.random_state, len(risks))
+        kind, size = kind_of(kernel, matrix), int(self.sample_size)
+        labels = ["joint"] if self._joint() else [str(label) for label in self.classes_]
+        labels = labels[1:] if len(self.classes_) == 2 else labels
+        problems = []
+        for (risk, targets), label, seed in zip(risks, labels, own, strict=True):
+            rng = np.random.default_rng(seed)
+            oracle: Any
+            if self.method == "constant":
+                population = RowPopulation(matrix, targets, risk)
+                oracle = ConstantOracle(population, executor, rng, size=size)
+            else:
+                oracle = SampledOracle(
+                    matrix,
+                    targets,
+                    risk,
+                    executor,
+                    rng,
+                    size=None if self.method == "exact" else size,
+                    centred=self.solver == "ocas",
+                )
+            oracle.definite = bool(kernel.definite)
+            facts = (label, oracle, _expansion(oracle, matrix.columns), kind, targets.total)
+            problems.append(
+                ConstantProblem(*facts, int(self.passes))
+                if self.method == "constant"
+                else SpanProblem(*facts)
+            )
+        return problems
+
+    def _assemble(
+        self, kernel: Kernel, X: Any, count: int, points: list[tuple[np.ndarray, float]]
+    ) -> dict[str, Any]:
+        """Fitted attributes, from the coefficients of all rows by problem; those to come are 0."""
+        coefs = [coef for coef, _ in points]
+        coefs += [np.zeros_like(coefs[0])] * (count - len(coefs))
         whole = np.vstack([coef.T.reshape(-1, len(coef)) for coef in coefs])
         support = np.flatnonzero(np.any(whole != 0.0, axis=0))
         return {
-            **self._model(X, support, whole[:, support]),
+            **basis_attributes(kernel, X, support, whole[:, support]),
             "n_basis_": len(support),
             "intercept_": np.zeros(len(whole)),
             "classes_": self.classes_,
@@ -396,26 +345,25 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         bound : float, or list of float with several problems
         """
         check_is_fitted(self)
-        results = self.result_ if isinstance(self.result_, list) else [self.result_]
-        bounds = sampling_bounds(self._samplings, results, confidence)
+        bounds = sampling_bounds(self._samplings, self.results_, confidence)
         return bounds if len(bounds) > 1 else bounds[0]
 
     # -- prediction -------------------------------------------------------------------
 
     def _scores(self, X: Any) -> np.ndarray:
         """As for every kernel machine; large models as in training, perhaps in single precision."""
-        X = self._test_data(X)
+        X = rows_to_score(self, X)
         largest = float(np.abs(self.dual_coef_).max(initial=0.0))
         single = self.tol >= SINGLE_TOL and largest <= SINGLE_BOUND
         single &= len(self.support_) >= SINGLE_BASIS
         if single and self.kernel == "rbf" and len(self.dual_coef_) == 1:
             work = X.shape[0] * len(self.support_)
-            with single_threaded_blas(), self._executor(work, 1) as executor:
+            with single_threaded_blas(), executor_for(self, work, 1) as executor:
                 model = (self._gamma, self.support_vectors_, self.dual_coef_[0])
                 scores = single_scores(*model, X, executor)
             if scores is not None and np.all(np.isfinite(scores)):
                 return scores[:, None]
-        return super()._scores(X)
+        return self._scores_of(X)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the classes.
@@ -448,3 +396,15 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         if len(self.classes_) == 2:
             return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
         return self.classes_[scores.argmax(axis=1)]
+
+
+def _expansion(oracle: Any, rows: int) -> Callable[[np.ndarray], np.ndarray]:
+    """What gives the coefficients of all rows of a point in the span of the cuts."""
+
+    def expand(w: np.ndarray) -> np.ndarray:
+        expansion = oracle.span.expand(w)
+        coef = np.zeros((rows, *expansion.coef.shape[1:]))
+        coef[expansion.rows] = expansion.coef
+        return coef
+
+    return expand

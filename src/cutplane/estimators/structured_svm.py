@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import warnings
 from collections.abc import Callable
 from os import PathLike
 from typing import Any
@@ -15,6 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_integer
+from ..data.sparse import check_sparse
 from ..exec import available_threads
 from ..result import Certificate, Iteration, SolveResult, Status
 from ..structured.examples import ProblemExamples
@@ -31,13 +31,13 @@ from ..structured.problem import (
     losses_of,
     try_problem,
 )
-from ._base import FLOATS
-from ._callbacks import WARN_LEVEL, with_callbacks
+from ._callbacks import with_callbacks
 from ._cluster import inference_for, is_cluster, threads_of
+from ._fit import Settings, store_results, warn, warn_of
 from ._kernel_pairs import KernelPairs
 from ._kernel_parts import OF_KERNELS
 from ._parts_fit import CONSTANT
-from ._warnings import warn_unless_converged
+from ._rows import FLOATS
 from .checkpoint import Checkpoint
 
 # A risk this much, relatively, below a bound on it is no rounding.
@@ -148,8 +148,8 @@ class StructuredSVM(KernelPairs):
         the problem says that its inference is not exact or cuts were sampled, and 'withheld', the
         gap infinite, if it says it is and turned out not to be, or if the kernel is not positive
         semidefinite.
-    result_ : SolveResult
-        The certificate with status, trace and timings.
+    certificates_, results_ : list of Certificate, list of SolveResult
+        With one entry: that certificate, and the same with status, trace and timings.
 
     See Also
     --------
@@ -233,7 +233,7 @@ class StructuredSVM(KernelPairs):
         -------
         self
         """
-        self._check_common()
+        settings = self._check_common()
         check_choice("rescaling", self.rescaling, tuple(RESCALINGS))
         check_integer("cache_size", self.cache_size, at_least=0)
         inputs, outputs = _examples("X", X), _examples("y", y)
@@ -247,7 +247,7 @@ class StructuredSVM(KernelPairs):
         form = LINEAR if self.kernel is None else form
         if form != LINEAR and is_cluster(self.executor):
             raise ValueError(
-                "executor: with a kernel all runs on this machine; give a number of processes, "
+                "executor: with a kernel all runs on this machine; leave it out, "
                 "or train with kernel=None"
             )
         check_problem(self.problem, self.rescaling, form)
@@ -260,15 +260,15 @@ class StructuredSVM(KernelPairs):
             self.__dict__.pop(name, None)  # another model's
         self.problem_ = problem
         if form == LINEAR:
-            result = self._fit_linear((X, y), inputs, outputs)
+            result = self._fit_linear((X, y), inputs, outputs, settings)
         elif form == PAIRS:
             result = self._judged(*self._solve_pairs((X, y), inputs, outputs))
         else:
             result = self._fit_parts((X, y), inputs, outputs)
-        warn_unless_converged(type(self).__name__, [result])
+        warn_of(settings, None, [result])
         return self
 
-    def _fit_linear(self, data: tuple[Any, Any], X: Any, Y: Any) -> SolveResult:
+    def _fit_linear(self, data: tuple[Any, Any], X: Any, Y: Any, settings: Settings) -> SolveResult:
         """Fit w."""
         dimension = try_problem(self.problem_, X, Y, self.rescaling)
         model = ProblemExamples(
@@ -280,7 +280,7 @@ class StructuredSVM(KernelPairs):
             cache_size=int(self.cache_size),
         )
         with inference_for(self, model, self._processes()):
-            result = self._solve_joint(data, "structured", model)
+            result = self._solve_joint(data, "structured", model, settings)
         if result.status is not Status.INTERRUPTED:  # who pressed Ctrl-C wants no more inference
             model.audit(result.w)
         return self._judged(result, model)
@@ -305,6 +305,7 @@ class StructuredSVM(KernelPairs):
         rows, counts = parts_of(self.problem_, 0, X)
         if rows.shape[0] == 0:
             return rows, counts
+        check_sparse(rows, "parts")
         rows = check_array(
             rows, accept_sparse="csr", dtype=FLOATS, estimator=self, input_name="parts"
         )
@@ -346,16 +347,16 @@ class StructuredSVM(KernelPairs):
             certificate = dataclasses.replace(certificate, kind="estimated")
         elif doubt is not None:
             certificate = Certificate(certificate.primal, -np.inf, "withheld")
-            warnings.warn(
-                f"{RESCALINGS[self.rescaling]} of {type(model.problem).__name__} is not exact: "
-                f"{doubt}. The certificate is withheld; if inference is approximate by intention "
-                "set exact = False",
-                UserWarning,
-                stacklevel=WARN_LEVEL + 1,
+            warn(
+                UserWarning(
+                    f"{RESCALINGS[self.rescaling]} of {type(model.problem).__name__} is not exact: "
+                    f"{doubt}. The certificate is withheld; if inference is approximate by "
+                    "intention set exact = False"
+                )
             )
-        self.result_ = dataclasses.replace(result, certificate=certificate)
-        self.certificate_ = certificate
-        return self.result_
+        result = dataclasses.replace(result, certificate=certificate)
+        store_results(self, [result])
+        return result
 
     def predict(self, X: Any) -> Any:
         """Outputs of highest score.
@@ -410,6 +411,7 @@ class StructuredSVM(KernelPairs):
 def _examples(name: str, values: Any) -> Any:
     """Examples as something that can be counted and sliced: a matrix stays one."""
     if scipy.sparse.issparse(values):
+        check_sparse(values, name)
         return values.tocsr()
     if isinstance(values, np.ndarray):
         return values

@@ -144,7 +144,7 @@ def judge(loss, scores, offset, labels, costs, squares, square, reach, u, idle):
 
 @jit
 def pulls(loss, values, indices, starts, rows, labels, bias, w, u, out):
-    """out[k] = z − ℓ*'(u) of the row rows[k], whose u is inside the domain."""
+    """out[k] = z − ℓ*'(u) of the row rows[k], whose u is inside the domain and off kinks."""
     offset = bias[2] + bias[0] * bias[1]
     for k in range(rows.shape[0]):
         i = rows[k]

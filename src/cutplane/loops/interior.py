@@ -2,6 +2,7 @@
 
 A row has u strictly inside the domain (low, high) of the conjugate, p > 0 with p·(high − u) → 0 and
 q > 0 with q·(u − low) → 0. Where the domain has no lower end, low = −∞, q is 0 and takes no part.
+``curvature`` is ℓ*''.
 ``moves`` are the changes of u, p and q by row in the direction of the last solution.
 """
 
@@ -10,11 +11,11 @@ from __future__ import annotations
 import math
 
 from .._jit import jit
-from ..losses import argument, conjugate_bend, conjugate_slope, direction, value
+from ..losses import argument, conjugate_slope, direction, value
 
 
 @jit
-def _linear(loss, z, u, p, q, du, dp, dq, low, high, target):
+def _linear(loss, curvature, z, u, p, q, du, dp, dq, low, high, target):
     """D and e of Δu = D(Δz − e), and what p and q change by besides.
 
     (p + Δp)(high − u − Δu) = target to first order, but for the product Δp·Δu, which is that of
@@ -29,7 +30,7 @@ def _linear(loss, z, u, p, q, du, dp, dq, low, high, target):
         q_own = (target - q * below - dq * du) / below
         ratio += q / below
     rest = z - conjugate_slope(loss, u) - p + q
-    return 1.0 / (conjugate_bend(loss, u) + ratio), p_own - q_own - rest, p_own, q_own
+    return 1.0 / (curvature + ratio), p_own - q_own - rest, p_own, q_own
 
 
 @jit
@@ -44,20 +45,23 @@ def begin(loss, low, high, u, p, q):
 
 
 @jit
-def terms(loss, scores, bias, labels, weights, u, p, q, moves, low, high, target, bends, coef):
+def terms(
+    loss, curvature, scores, bias, labels, weights, u, p, q, moves, low, high, target, bends, coef
+):  # fmt: skip
     """bends = weight·D, and coef = weight·D·e·dz/ds."""
     for i in range(scores.shape[0]):
         y = labels[i]
         z = argument(loss, scores[i] + bias, y)
         d, e, _, _ = _linear(
-            loss, z, u[i], p[i], q[i], moves[i, 0], moves[i, 1], moves[i, 2], low, high, target
-        )
+            loss, curvature, z, u[i], p[i], q[i], moves[i, 0], moves[i, 1], moves[i, 2],
+            low, high, target,
+        )  # fmt: skip
         bends[i] = weights[i] * d
         coef[i] = weights[i] * d * e * direction(loss, y)
 
 
 @jit
-def move(loss, scores, bias, labels, ways, u, p, q, moves, low, high, target):
+def move(loss, curvature, scores, bias, labels, ways, u, p, q, moves, low, high, target):
     """Fill in the moves for changes of the scores by ``ways``.
 
     Returns the longest step, at most 1, at which all stay inside, and Σ p(high − u) + q(u − low)
@@ -71,8 +75,9 @@ def move(loss, scores, bias, labels, ways, u, p, q, moves, low, high, target):
         y = labels[i]
         z = argument(loss, scores[i] + bias, y)
         d, e, p_own, q_own = _linear(
-            loss, z, u[i], p[i], q[i], moves[i, 0], moves[i, 1], moves[i, 2], low, high, target
-        )
+            loss, curvature, z, u[i], p[i], q[i], moves[i, 0], moves[i, 1], moves[i, 2],
+            low, high, target,
+        )  # fmt: skip
         du = d * (direction(loss, y) * ways[i] - e)
         above = high - u[i]
         dp = p_own + p[i] / above * du

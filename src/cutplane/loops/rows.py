@@ -19,6 +19,16 @@ def value(loss, scores, bias, labels, weights):
     return total
 
 
+@jit
+def highest(loss, high, low, errors, labels, out):
+    """out[i] = at least the loss at the score high + low, off by ``errors`` at most."""
+    for i in range(high.shape[0]):
+        y = labels[i]
+        change = losses.direction(loss, y)
+        z = losses.argument(loss, high[i], y)
+        out[i] = losses.highest(loss, z, change * low[i], abs(change) * errors[i])
+
+
 @jit(reassociate=True)
 def line_slopes(loss, start, start_bias, end, end_bias, steps, labels, weights, slopes):
     """slopes[j] = d/dk Σ weight·loss at start + k(end − start), for k = steps[j]."""

@@ -151,6 +151,8 @@ def _settle(loss, width, scores, bias, free, labels, weights, shift, coef, bends
         else:
             high = bias
         step = -balance / bend if bend > 0.0 else -math.copysign(reach, balance)
+        if abs(step) <= 1e-15 * max(1.0, abs(bias)):  # bias + step may be the same number
+            break
         new = bias + min(max(step, -reach), reach)
         new = new if low < new < high else 0.5 * (low + high)
         if abs(new - bias) <= 1e-15 * max(1.0, abs(bias)):

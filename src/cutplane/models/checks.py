@@ -54,6 +54,14 @@ def _classes(model: Any, most: int | None = None) -> int:
     return len(classes)
 
 
+def _linear_svr(model: Any) -> None:
+    if model._several():
+        _linear(model, len(model.quantile))
+    else:
+        _check_array(model, "coef_", (_features(model),))
+        _check_array(model, "intercept_", (1,))
+
+
 def _linear(model: Any, outputs: int) -> None:
     _check_coef(model, "coef_", (outputs, _features(model)))
     _check_array(model, "intercept_", (outputs,))
@@ -183,6 +191,7 @@ def _structured(model: Any) -> None:
 
 _CHECKS = {
     "LinearSVC": _linear_svc,
+    "LinearSVR": _linear_svr,
     "MeasureSVC": _measure_svc,
     "RankSVM": lambda model: _linear(model, 1),
     "OrdinalSVC": _ordinal_svc,

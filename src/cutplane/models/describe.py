@@ -58,9 +58,9 @@ def _common(header: store.Header) -> dict[str, Any]:
 
 def _model(header: store.Header) -> dict[str, Any]:
     attributes = header.content["attributes"]
-    results = attributes.get("result_")
-    single = not isinstance(results, list)
-    listed = [results] if single else results
+    listed = attributes.get("results_", attributes.get("result_"))  # the latter in older files
+    listed = listed if isinstance(listed, list) else [listed]
+    single = len(listed) == 1
     known = [result for result in listed if result is not None]
     decode = Decoder((), REGISTRY).decode
     answer = {

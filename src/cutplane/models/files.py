@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .. import store
+from ..estimators._fit import sum_of
 from ..store.container import damaged
 from ..store.values import Decoder, Encoder, StoreError
 from .checks import check_model
@@ -41,7 +42,7 @@ def save_model(model: Any, path: Any) -> None:
 
     Notes
     -----
-    Stored are the parameters and all fitted attributes, ``result_`` with its trace included.
+    Stored are the parameters and all fitted attributes, ``results_`` with their traces included.
     ``callback``, ``checkpoint`` and ``executor`` are not, nor what a warm start keeps, nor a
     random generator.
 
@@ -127,8 +128,11 @@ def load_model(path: Any) -> Any:
     decoder = Decoder(file.arrays, REGISTRY)
     try:
         parameters = _decoded(decoder, header.content["parameters"])
-        attributes = _decoded(decoder, header.content["attributes"])
-    except (ValueError, TypeError, KeyError, IndexError, RecursionError, OverflowError) as error:
+        attributes = _renamed(_decoded(decoder, header.content["attributes"]))
+    except (
+        *(ValueError, TypeError, KeyError, IndexError, RecursionError, OverflowError),
+        AttributeError,
+    ) as error:
         if "not registered" in str(error):
             raise ValueError(f"{name} cannot be loaded: {error}") from None
         raise damaged(name, f"its content is wrong ({error})") from None
@@ -141,6 +145,22 @@ def _decoded(decoder: Decoder, values: Any) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ValueError("expected names and values")
     return {name: decoder.decode(value) for name, value in values.items()}
+
+
+def _renamed(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Attributes by their names of today: older files have one result or several as ``result_``."""
+    found = attributes.pop("result_", None)
+    if found is None:
+        return attributes
+    results = found if isinstance(found, list) else [found]
+    certificates = [result.certificate for result in results]
+    return {
+        **attributes,
+        "results_": results,
+        "certificates_": certificates,
+        "certificate_": sum_of(certificates),
+        "n_iter_": max(result.n_iter for result in results),
+    }
 
 
 def _assembled(

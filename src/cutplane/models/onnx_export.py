@@ -21,6 +21,7 @@ from ..estimators import (
     SVC,
     SVR,
     LinearSVC,
+    LinearSVR,
     MeasureSVC,
     OneClassSVM,
     OrdinalSVC,
@@ -40,7 +41,8 @@ def to_onnx(model: Any, *, input_type: str = "float64") -> Any:
 
     Parameters
     ----------
-    model : LinearSVC, MeasureSVC, SVC, SampledCutSVC, RankSVM, OrdinalSVC, SVR or OneClassSVM
+    model : LinearSVC, LinearSVR, MeasureSVC, SVC, SampledCutSVC, RankSVM, OrdinalSVC, SVR or \
+OneClassSVM
         Fitted, with a linear, polynomial, RBF or sigmoid kernel.
     input_type : {'float64', 'float32'}, default='float64'
         Type of the input; the computation is in double precision either way.
@@ -49,7 +51,8 @@ def to_onnx(model: Any, *, input_type: str = "float64") -> Any:
     -------
     graph : onnx.ModelProto
         Input ``X``, of shape (rows, features). Output ``scores`` is ``decision_function``, or
-        ``predict`` of RankSVM and SVR; of the others ``label`` is what ``predict`` gives.
+        ``predict`` of RankSVM, LinearSVR and SVR; of the others ``label`` is what ``predict``
+        gives.
 
     Notes
     -----
@@ -261,6 +264,15 @@ def _svr(graph: _Graph, model: SVR) -> tuple[str, None]:
     return graph.column(_kernel_scores(graph, model)), None
 
 
+def _linear_svr(graph: _Graph, model: LinearSVR) -> tuple[str, None]:
+    scores = graph.linear(graph.x, np.atleast_2d(model.coef_).T, model.intercept_)
+    if np.ndim(model.coef_) == 1:
+        return graph.column(scores), None
+    if model.crossing == "sort":
+        raise ValueError("crossing='sort' cannot be written as ONNX; set crossing='allow' and sort")
+    return scores, None
+
+
 def _one_class(graph: _Graph, model: OneClassSVM) -> tuple[str, str]:
     scores = graph.column(_kernel_scores(graph, model))
     outside = graph.whole(graph.add("Less", scores, graph.constant(0.0)))
@@ -269,6 +281,7 @@ def _one_class(graph: _Graph, model: OneClassSVM) -> tuple[str, str]:
 
 _MAKERS: dict[str, Any] = {
     "LinearSVC": _linear_svc,
+    "LinearSVR": _linear_svr,
     "MeasureSVC": _linear_svc,
     "RankSVM": _rank_svm,
     "OrdinalSVC": _ordinal_svc,

@@ -24,6 +24,7 @@ ESTIMATORS: dict[str, Any] = {
     name: getattr(estimators, name)
     for name in (
         "LinearSVC",
+        "LinearSVR",
         "MeasureSVC",
         "RankSVM",
         "OrdinalSVC",

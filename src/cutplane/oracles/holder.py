@@ -14,9 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..data import BlockedMatrix
-from ..data.partitions import PartitionShare
-from ..data.parts import SumPlan
-from ..data.shares import FolderShare
+from ..data.partitions import FolderShare, PartitionShare
+from ..data.sums import SumPlan
 from ..exec import SerialExecutor, make_executor
 from ..exec.cluster import worker_memory, worker_threads
 from ..exec.orders import play

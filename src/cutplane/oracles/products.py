@@ -11,9 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..data import BlockedMatrix, BlockSum
-from ..data.block_sum import room_for
 from ..data.blocks import Block, CSRBlock, RowMajorBlock
-from ..data.parts import SumPlan
+from ..data.sums import SumPlan, room_for
 from ..exec import Executor
 from ..loops import bounded
 from .changes import ChangedRows

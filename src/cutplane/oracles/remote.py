@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.parts import SumPlan, add_nodes
+from ..data.sums import SumPlan, add_nodes
 from ..exec import Executor
 from ..exec.cluster import Crew
 from ..risks import Risk, Scores, Targets

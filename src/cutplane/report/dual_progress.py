@@ -5,17 +5,12 @@ a against b  iteration   42  gap 0.3 %     dual 122.345    8,192 active  3.2 s
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from .line import Line, format_percent, format_seconds
-from .progress import showing
 
 if TYPE_CHECKING:
-    from ..dual import DualIteration, DualSettings
-
-Observer = Callable[["DualIteration"], None]
+    from ..dual import DualIteration
 
 
 class DualLine(Line):
@@ -24,14 +19,15 @@ class DualLine(Line):
     Parameters
     ----------
     label : str
-    settings : DualSettings
-        Say at which gap or violation the fit will stop.
+    tol : float
+        The gap or violation at which the fit will stop.
+    stopping : str
+        The unit of ``tol``.
     """
 
-    def __init__(self, label: str, settings: DualSettings) -> None:
-        known = settings.stopping in ("relative", "kkt")
-        super().__init__(label, settings.tol if known else None)
-        self.by_violation = settings.stopping == "kkt"
+    def __init__(self, label: str, tol: float, stopping: str) -> None:
+        super().__init__(label, tol if stopping in ("relative", "kkt") else None)
+        self.by_violation = stopping == "kkt"
 
     def distance(self, record: Any) -> float:  # type: ignore[override]
         """What must fall to the target."""
@@ -57,26 +53,3 @@ class DualLine(Line):
         if self.target is not None and not self.finished:
             columns["left"] = self.time_left()
         return columns
-
-
-def dual_progress(
-    verbose: int, label: str, settings: DualSettings
-) -> AbstractContextManager[Observer]:
-    """Show how a fit by decomposition is doing while the block runs.
-
-    Parameters
-    ----------
-    verbose : int
-        0 shows nothing, 1 and more the progress.
-    label : str
-        Name of the fit, at the head of its line.
-    settings : DualSettings
-        Say at which gap or violation the fit will stop.
-    """
-    if verbose <= 0:  # a fit may consist of hundreds of problems of which each takes 0.1 ms
-        return nullcontext(_ignore)
-    return showing(verbose, DualLine(label, settings))
-
-
-def _ignore(record: DualIteration) -> None:
-    pass

@@ -82,7 +82,9 @@ def _curves(path: Any, scores: Any) -> tuple[np.ndarray, np.ndarray | None, np.n
     if hasattr(path, "scores_"):
         if scores is not None:
             raise ValueError("scores belong to a path without any; this search has its own")
-        gaps = [[max(c.relative_gap for c in fits) for fits in fold] for fold in path.certificates_]
+        gaps = [
+            [max(c.relative_gap for c in fits) for fits in fold] for fold in path.fold_certificates_
+        ]
         return path.Cs_, path.scores_, np.max(gaps, axis=0), path.n_iters_.sum(axis=0)
     if not hasattr(path, "relative_gaps"):
         raise ValueError(

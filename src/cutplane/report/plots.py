@@ -146,10 +146,10 @@ def _labelled(results: Any, prefix: str) -> list[tuple[str, SolveResult]]:
         items = [(str(key), value) for key, value in results.items()]
     elif isinstance(results, list | tuple):
         items = [(str(k + 1), value) for k, value in enumerate(results)]
-    elif hasattr(results, "result_"):
-        inner = results.result_
-        if isinstance(inner, SolveResult):
-            return [(prefix, inner)]
+    elif hasattr(results, "results_"):
+        inner = results.results_
+        if len(inner) == 1:
+            return [(prefix, inner[0])]
         classes = getattr(results, "classes_", ())
         names = classes if len(classes) == len(inner) else range(1, len(inner) + 1)
         items = [(str(name), result) for name, result in zip(names, inner, strict=True)]

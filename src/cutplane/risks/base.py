@@ -25,7 +25,8 @@ import numpy as np
 
 from ..exec import Executor
 from ..loops import rows as loops
-from ..loops.bounded import FEW, MANY, ROUNDING
+from ..loops.bounded import MANY, ROUNDING
+from ..losses import direction
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Targets:
     Attributes
     ----------
     labels : ndarray, shape (rows,)
-        ±1 in float64 for binary risks, class numbers in int64 for multiclass.
+        ±1 or the targets of a regression in float64, class numbers in int64 for multiclass.
     weights : ndarray of float64, shape (rows,)
     total : float
         Sum of the weights.
@@ -123,9 +124,27 @@ class Risk(ABC):
         """Derivatives of Σ weight·loss in the bias, at several; with ``has_bias``."""
         raise TypeError(f"{self!r} has no exact unregularised bias")
 
-    def clip_dual(self, u: np.ndarray, targets: Targets) -> np.ndarray:
-        """The nearest u ≥ 0 with −y·u in the domain of the conjugate, for two classes."""
+    def dual_coef(self, dual_point: np.ndarray, targets: Targets) -> np.ndarray:
+        """Coefficients of a dual point a = −weight·u, u of the loss's conjugate.
+
+        For two classes a is from 0 to the weight, at most, and for regression w = C·Σ a_i·x_i.
+        """
         raise TypeError(f"{self!r} has no dual point of one number per row")
+
+    def clip_dual(self, dual_point: np.ndarray, targets: Targets) -> np.ndarray:
+        """The nearest dual point with all u in the domain of the conjugate."""
+        raise TypeError(f"{self!r} has no dual point of one number per row")
+
+    def carried_dual(self, dual_point: np.ndarray, factor: float, targets: Targets) -> np.ndarray:
+        """A guess at the dual point for another C: ``factor`` is the old one by the new one."""
+        raise TypeError(f"{self!r} has no dual point of one number per row")
+
+    def dual_unit(self, targets: Targets, free_bias: bool) -> float:
+        """By how much scores change, about, while a loss's slope changes by 1.
+
+        Solvers measure by it what has the unit of scores.
+        """
+        return 1.0
 
 
 @dataclass(frozen=True)
@@ -148,20 +167,10 @@ class LossRisk(Risk):
     def upper(
         self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
     ) -> float:
-        if self.loss.of_margin is not None:
-            # Near the margin 1 − y·high is exact, so that the digits in ``low`` count.
-            margins = (1.0 - targets.labels * high) - targets.labels * low
-            margins += error + FEW * ROUNDING * np.abs(margins)
-            losses = self.loss.of_margin(np.maximum(0.0, margins))
-            return float(np.sum(targets.weights * losses)) * (1.0 + MANY * ROUNDING)
-        # Up to the ends of an interval no slope of a convex loss is steeper than at one of them.
-        error = error + np.abs(low)
-        slopes = np.empty((2, *high.shape))
-        self.coefficients(high - error, 0.0, 0.0, 0.0, targets, slopes[0])
-        self.coefficients(high + error, 0.0, 0.0, 0.0, targets, slopes[1])
-        value = self.value(Scores(high, 0.0), targets)
-        value += float(np.sum(error * np.abs(slopes).max(axis=0)))
-        return value * (1.0 + (len(high) + MANY) * ROUNDING)
+        losses = np.empty(len(high))
+        low = np.zeros(len(high)) if np.isscalar(low) else low
+        loops.highest(self.loss, high, low, error, targets.labels, losses)
+        return float(np.sum(targets.weights * losses)) * (1.0 + MANY * ROUNDING)
 
     def coefficients(
         self,
@@ -199,10 +208,42 @@ class LossRisk(Risk):
         loops.bias_slopes(self.loss, scores, biases, targets.labels, targets.weights, slopes)
         return slopes
 
-    def clip_dual(self, u: np.ndarray, targets: Targets) -> np.ndarray:
-        lowest = self.loss.domain[0]
-        most = -lowest * targets.weights if np.isfinite(lowest) else np.inf
-        return np.where(targets.weights > 0.0, np.clip(u, 0.0, most), 0.0)
+    def dual_coef(self, dual_point: np.ndarray, targets: Targets) -> np.ndarray:
+        return -direction(self.loss, targets.labels) * dual_point
+
+    def clip_dual(self, dual_point: np.ndarray, targets: Targets) -> np.ndarray:
+        return np.clip(dual_point, *self._dual_ends(targets))
+
+    def carried_dual(self, dual_point: np.ndarray, factor: float, targets: Targets) -> np.ndarray:
+        """As for every risk.
+
+        Rows of a loss with kinks stay at their bound. Where the others are on a kink their α
+        hardly depends on C, so that α/C changes by the factor.
+        """
+        if self.smooth:
+            return dual_point
+        low, high = self._dual_ends(targets)
+        held = (dual_point <= low * (1.0 - 1e-12)) | (dual_point >= high * (1.0 - 1e-12))
+        return np.where(held, dual_point, np.clip(dual_point * factor, low, high))
+
+    def _dual_ends(self, targets: Targets) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the largest dual point."""
+        low, high = self.loss.domain
+        rows = np.zeros((2, len(targets.weights)))
+        counting = targets.weights > 0.0
+        rows[0, counting] = -high * targets.weights[counting]
+        rows[1, counting] = -low * targets.weights[counting]
+        return rows[0], rows[1]
+
+    def dual_unit(self, targets: Targets, free_bias: bool) -> float:
+        """As for every risk: labels ±1 make it 1, targets of regression have their own size."""
+        if not self.loss.regression:
+            return 1.0
+        y, weights = targets.labels, targets.weights
+        center = np.average(y, weights=weights) if free_bias else 0.0
+        spread = float(np.average(np.abs(y - center), weights=weights))
+        low, high = self.loss.domain
+        return max(spread / (high - low), self.loss.conjugate_curvature or 0.0) or 1.0
 
 
 class WholeRisk(ABC):

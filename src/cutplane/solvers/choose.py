@@ -91,14 +91,18 @@ class AutoSolver(IterativeSolver):
         return None if self._stage is None else self._stage.dual_point()
 
     def best_point(self) -> Point | None:
-        own = super().best_point()
-        point = own if own is not None or self._stage is None else self._stage.best_point()
+        point = None if self._stage is None else self._stage.best_point()
         return point if point is not None and point.w is self.best.w else None
 
-    def _support(self) -> None:
-        if self._stage is not None:
-            self._stage._support()
-            self.proved = max(self.proved, self._stage.proved)
+    def verify(self) -> None:
+        """Prove what the stage has reached; what those before it have reached is proved.
+
+        Only proved objectives are compared with one another, after an interrupt as well: where
+        rounding is as large as the difference the model is the same however a run ends.
+        """
+        if self._stage is not None and self._stage._best is not None:
+            self._stage.verify()
+            self._take(self._stage)
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
         for stage in self._stages():

@@ -18,11 +18,11 @@ D(u) − b·τ − ½s²τ², which adds b + s²τ to all scores and s² to ever
 b + s²τ. A regularised bias is the same with b = 0 for ever and s the constant feature's value.
 
 **Conjugate gradients** help where many rows whose u is inside the domain depend on one another,
-as those on hard margins do. On these rows D is a quadratic if ℓ* is one. Its maximiser is
-approached until clipping to the domain would cost more than a little, or a quarter as many
-iterations as there were passes have gained less per work than passes do; then the best part of the
-clipped step is taken. If that gained more per work than passes do, half as many passes come
-before the next time, otherwise twice as many.
+as those on hard margins do. On these rows D is a quadratic if ℓ* is one, perhaps between kinks. Its
+maximiser is approached until clipping to the domain, or to the kinks, would cost more than a
+little, or a quarter as many iterations as there were passes have gained less per work than passes
+do; then the best part of the clipped step is taken. If that gained more per work than passes do,
+half as many passes come before the next time, otherwise twice as many.
 
 **A certificate** looks at a copy of u, of which the heavier class is scaled down until τ = 0: its D
 is the bound; its w, scaled by the best factor, is where the best point moves to on a line. It never
@@ -40,13 +40,14 @@ from ..data import BlockedMatrix
 from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, read_only
 from ..exec import SerialExecutor
 from ..loops import dual_rows as loops
+from ..losses import direction
 from ..oracles import Cut, Point, RowOracle
 from ..result import Status
 
 # In brackets: work with half and with double the number, as a mean over 17 problems of nine data
 # sets at a relative gap of 1e-3, and for the worst of them.
-# s² of a free bias in units of the rows' mean |x|² (0.99, 1.14; 1.3, 1.7). It is at least 4/C, or
-# small C hold the bias.
+# s² of a free bias in units of the rows' mean |x|² (0.99, 1.14; 1.3, 1.7). It is at least 4/C for
+# targets of about 1, or small C hold the bias.
 BIAS_SQUARE = 0.3
 # Work from the start until a certificate, in units of that until the one before it (1.125: 1.01,
 # 1.5: 1.05; 1.2, 1.6); and the least work before each in passes, of which a certificate takes about
@@ -104,12 +105,13 @@ class CoordinateSolver(IterativeSolver):
         self._rng = rng
         self._rows = _flat_rows(matrix)
         self._labels = targets.labels
-        self._signs = np.ones(len(matrix)) if self.loss.regression else targets.labels  # dz/ds
+        self._signs = direction(self.loss, targets.labels) * np.ones(len(matrix))  # dz/ds
         self._costs = C * targets.weights / targets.total
         self._squares = _squared_norms(matrix, self._rows)
         square = oracle.constant**2
         if oracle.free_bias:
-            square = max(BIAS_SQUARE * float(np.mean(self._squares)), 4.0 / C)
+            unit = oracle.risk.dual_unit(targets, True)
+            square = max(BIAS_SQUARE * float(np.mean(self._squares)), 4.0 * unit / C)
         self._bias = np.array([square, 0.0, 0.0])  # s², τ, b
         self._w = np.zeros(matrix.shape[1])
         self._u = np.zeros(len(matrix))
@@ -151,8 +153,9 @@ class CoordinateSolver(IterativeSolver):
             self._bound(cut)
         status = None
         since, dual = 0, 0.0  # passes since the last conjugate gradients; D, about
-        if self._warm:
+        if self._warm or self.loss.regression:  # targets may be far from 0, and so the bias
             self._bias[2] = self.point.bias
+        if self._warm:
             _, offset = self.oracle.surface.dual_plane(self._coef())
             dual = self.C * offset / self.oracle.targets.total - 0.5 * _dot(self._w, self._w)
         due, first = self.passes + LEAST, True
@@ -223,14 +226,19 @@ class CoordinateSolver(IterativeSolver):
     # -- conjugate gradients --------------------------------------------------
 
     def _conjugate_gradients(self, rate: float) -> bool:
-        """Raise D over all u inside the domain; whether that gained more per work than ``rate``.
+        """Raise D over all u inside the domain, off kinks of ℓ*.
+
+        Returns whether that gained more per work than ``rate``.
 
         In the variables a_i = c_i·u_i the gradient of D is z_i − ℓ*'(u_i), and the matrix of its
         quadratic part is −K, K = diag(ℓ*''/c) + (y_i·y_j(<x_i, x_j> + s²)).
         """
-        low, high = self.loss.domain
+        ends = np.array([self.loss.domain[0], *self.loss.conjugate_kinks, self.loss.domain[1]])
         inside = self._u[self._active]
-        free = self._active[(low < inside) & (inside < high)]
+        piece = np.searchsorted(ends[1:-1], inside)  # of the domain, on which ℓ* is smooth
+        low, high = ends[piece], ends[piece + 1]
+        strictly = (low < inside) & (inside < high)
+        free, low, high = self._active[strictly], low[strictly], high[strictly]
         costs, u, began = self._costs[free], self._u[free], self._work
         ridge = (self._curvature or 0.0) / costs
         diagonal = np.maximum(self._squares[free] + self._bias[0] + ridge, loops.TINY)

@@ -9,6 +9,7 @@ The products are set to μ > 0 instead, which goes to 0, and Newton's method sol
 with all of u, p, q inside. A row contributes C_i/(ℓ*'' + p/(high − u) + q/(u − low)) times x xᵀ to
 the matrix: no row comes in or goes out from one step to the next, so that some 20 steps are enough
 whatever C is (Ferris & Munson, "Interior-point methods for massive support vector machines", 2002).
+That is for losses whose ℓ* is smooth, and quadratic, between finite ends.
 But every step is dear: its matrix is one of all rows. A step is one of Mehrotra: a direction
 towards μ = 0 says how far μ may be lowered and how large the products of changes are, and a second
 one with the same matrix takes both into account.
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..loops import interior as loops
+from ..losses import direction
 from ..oracles import Point, RowOracle
 from ..oracles.products import RowProducts
 from .curvature import Factor
@@ -54,12 +56,7 @@ class InteriorPoint:
         )
         self._factor = Factor(oracle, kinks=False)
         loops.begin(loss, *loss.domain, *self._dual)
-        self.coef = oracle.targets.weights * self._dual[0] * self._directions()
-
-    def _directions(self) -> np.ndarray:
-        """dz/ds of the rows."""
-        labels = self._oracle.targets.labels
-        return np.ones_like(labels) if self._loss.regression else labels
+        self.coef = oracle.targets.weights * self._dual[0] * direction(loss, oracle.targets.labels)
 
     def step(self) -> float:
         """One step; returns its length."""
@@ -100,6 +97,7 @@ class InteriorPoint:
         def part(rows: slice) -> None:
             loops.terms(
                 self._loss,
+                self._loss.conjugate_curvature,
                 point.scores[rows],
                 point.bias,
                 targets.labels[rows],
@@ -122,6 +120,7 @@ class InteriorPoint:
         def part(rows: slice) -> np.ndarray:
             answer = loops.move(
                 self._loss,
+                self._loss.conjugate_curvature,
                 point.scores[rows],
                 point.bias,
                 targets.labels[rows],

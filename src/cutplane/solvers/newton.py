@@ -30,16 +30,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._blas import single_threaded_blas
 from ..bundle import IterativeSolver, Observer, StopRule
-from ..data.blas import single_threaded_blas
 from ..loops import smoothed as loops
+from ..losses import direction
 from ..oracles import Cut, RowOracle
 from ..oracles.line import newton
 from ..result import Status
 from .curvature import Factor
 from .interior import InteriorPoint
 
-# The first width: at w = 0 all rows move with z, and the first step is one of least squares.
+# The first width, in units of the risk's: at w = 0 all rows move with z, and the first step is one
+# of least squares.
 WIDTH = 4.0
 # How much smaller the width becomes at a time.
 NARROWER = 0.6
@@ -75,12 +77,12 @@ class NewtonSolver(IterativeSolver):
         super().__init__(oracle, C, stop, observer)
         rows = len(oracle.targets.labels)
         self._loss = oracle.risk.loss
-        self._width = WIDTH
+        self._width = WIDTH * oracle.risk.dual_unit(oracle.targets, oracle.free_bias)
         self._shift = np.zeros(rows)
         self._coef = np.zeros(rows)
         self._warm = dual_point is not None
         if dual_point is not None:
-            self._coef[:] = -dual_point * oracle.targets.labels
+            self._coef[:] = -dual_point * direction(self._loss, oracle.targets.labels)
             self._shift_to_coef()
         self.trial = oracle.new_point()
         self._bias = 0.0
@@ -92,7 +94,7 @@ class NewtonSolver(IterativeSolver):
         self._best_coef = np.zeros(rows)  # behind the bound
 
     def dual_point(self) -> np.ndarray:
-        return np.abs(self._best_coef)
+        return -self._best_coef * direction(self._loss, self.oracle.targets.labels)
 
     def active_cuts(self) -> tuple[Cut, ...]:
         return () if self._cut is None else (self._cut,)

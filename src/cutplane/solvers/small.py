@@ -13,6 +13,7 @@ from ..bundle import Best, IterativeSolver, Observer, StopRule
 from ..data.blocks import Block, ColumnMajorBlock, CSRBlock
 from ..exec import SerialExecutor
 from ..loops import smoothed as loops
+from ..losses import direction
 from ..oracles import Cut, RowOracle
 from ..result import Status
 from .newton import NARROWER, WIDTH
@@ -52,11 +53,11 @@ class SmallNewtonSolver(IterativeSolver):
         self._x = _dense(oracle)
         self._coef = np.zeros(len(oracle.matrix))
         if dual_point is not None:
-            self._coef[:] = -dual_point * oracle.targets.labels
+            self._coef[:] = -dual_point * direction(self._loss, oracle.targets.labels)
         self._supported = False  # whether the bound of the dual point has been proved
 
     def dual_point(self) -> np.ndarray:
-        return np.abs(self._coef)
+        return -self._coef * direction(self._loss, self.oracle.targets.labels)
 
     def active_cuts(self) -> tuple[Cut, ...]:
         return () if self._cut is None else (self._cut,)
@@ -111,7 +112,8 @@ class SmallNewtonSolver(IterativeSolver):
         work = (rows + features) * (features + 1) ** 2
         most = min(self.stop.max_iter or MOST_STEPS, MOST_STEPS, max(1, CALL_WORK // work))
         self._history = np.zeros((most, 4))
-        self._state = np.array([WIDTH, 0.0, np.inf, 0.0, 0.0, 0.0])
+        width = WIDTH * self.oracle.risk.dual_unit(self.oracle.targets, self.oracle.free_bias)
+        self._state = np.array([width, 0.0, np.inf, 0.0, 0.0, 0.0])
         w, best_w = np.zeros(features), np.zeros(features)
         scores, shift, coef = np.zeros(rows), np.zeros(rows), np.zeros(rows)
         self._points = w, scores, shift, best_w, coef

@@ -25,7 +25,7 @@ import numpy as np
 
 from ..data import BlockedMatrix, BlockSum, as_blocks
 from ..data.blocks import Block
-from ..data.parts import SumPlan
+from ..data.sums import SumPlan
 from ..exec import Executor
 from ..loops import viterbi, viterbi2
 from ..loops.bounded import MANY, ROUNDING

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..data.parts import PARTS, ChunkSums, SumPlan
+from ..data.sums import PARTS, ChunkSums, SumPlan
 
 if TYPE_CHECKING:
     from .chain import ChainShape

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ..data.parts import SumPlan, add_nodes, share_parts
-from ..data.shares import MemoryShare, travelling
+from ..data.partitions import MemoryShare, travelling
+from ..data.sums import SumPlan, add_nodes, share_parts
 from ..exec import Executor, make_executor
 from ..exec.orders import Order, Recipe, Worker, play
 from ..loops import vectors

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..data.parts import SumPlan, share_parts
+from ..data.sums import SumPlan, share_parts
 from ..exec import Executor, make_executor
 from ..exec.orders import Order, Recipe, Worker, play
 from ..exec.processes import pickled, portable

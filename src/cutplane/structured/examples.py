@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ..data.parts import Node, add_nodes
+from ..data.sums import Node, add_nodes
 from ..exec import Executor
 from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT

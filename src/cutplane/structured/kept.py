@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.parts import SumPlan
+from ..data.sums import SumPlan
 from . import rows
 from .problem import ROUNDING
 

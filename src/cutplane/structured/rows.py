@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from ..data.sparse import check_sparse
+
 Rows = Any  # ndarray of float64, or scipy.sparse.csr_array
 
 
@@ -43,6 +45,7 @@ def stack(vectors: Any, first: First, dimension: int | None, name: str = "joint_
         Of the method that gave them.
     """
     if scipy.sparse.issparse(vectors):
+        check_sparse(vectors, name)
         matrix = scipy.sparse.csr_array(vectors, dtype=np.float64)
     elif isinstance(vectors, np.ndarray) and vectors.ndim == 2:
         matrix = np.asarray(vectors, dtype=np.float64)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from ..data.sparse import check_sparse
+
 logger = logging.getLogger("cutplane")
 
 
@@ -62,6 +64,7 @@ def sequences_from(X: Any, y: Any, qid: Any) -> Sequences:
     >>> found.lengths.tolist(), found.y.tolist()
     ([2, 1], ['a', 'b', 'a'])
     """
+    check_sparse(X)
     X = X.tocsr() if scipy.sparse.issparse(X) else np.asarray(X)
     labels, numbers = np.asarray(y), np.asarray(qid)
     for name, column in (("y", labels), ("qid", numbers)):
@@ -119,6 +122,7 @@ def stack_rows(X: Any, width: int | None = None) -> tuple[Any, np.ndarray]:
     parts, lengths = [], []
     for i, entry in enumerate(X):
         part = entry if scipy.sparse.issparse(entry) else np.asarray(entry)
+        check_sparse(part, f"sequence {i} of X")
         rows = 0 if 0 in part.shape[:1] or (part.size == 0 and part.ndim < 2) else part.shape[0]
         lengths.append(rows)
         if rows == 0:

@@ -1,0 +1,8 @@
+"""The chains benchmark: OCR letters and chunking with ChainTagger."""
+
+from ..runner import Suite
+from . import chunking, letters, words
+
+SECTIONS = {"letters": letters.run, "words": words.run, "chunking": chunking.run}
+
+SUITE = Suite("chains", __doc__, SECTIONS, ("SVM-hmm",), resumable=("letters",))

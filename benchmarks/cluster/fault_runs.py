@@ -1,0 +1,491 @@
+"""Faults of a cluster, each in the middle of a fit: does it end, and with the same model?
+
+    python -m benchmarks.cluster.fault_runs NAME --times 20 --seconds 60
+
+prints one line of JSON per run and ends itself if a run hangs. A fault is laid on a worker: the
+n-th call of a method there ends or stops a process, which hits the same moment of every fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import faulthandler
+import io
+import json
+import logging
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .processes import ProcessCluster, is_stopped
+
+ROWS, FEATURES = 30_000, 40
+# Seconds that a fit waits for a worker when none is left.
+PATIENCE = 2.0
+STOPPED = 4.5  # seconds of a slow worker; it is named after three
+ROUNDING = 1e-8  # relative: scores that were computed anew
+LATE = 1.0  # seconds until a new worker is begun
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a fit ended with, to the last bit."""
+
+    certificate: Any
+    n_iter: int
+    coef: bytes
+    intercept: bytes
+
+    @classmethod
+    def of(cls, model: Any) -> Outcome:
+        """Of a model that was fitted."""
+        result = model.results_[0]
+        return cls(
+            result.certificate, result.n_iter, model.coef_.tobytes(), model.intercept_.tobytes()
+        )
+
+
+@dataclass
+class Record:
+    """A run with a fault.
+
+    Attributes
+    ----------
+    same : bool
+        Whether the model and its certificate have the bits of a run without cluster; after a fit
+        that ended with an error, whether one that goes on from its checkpoint is as it should be.
+    seconds, recovery_seconds : float
+        Of the fit, and of these spent on making again what was lost.
+    error : str or None
+        What the fit ended with, if not with a model; ``error_seconds`` after the fault.
+    """
+
+    fault: str
+    same: bool = False
+    seconds: float = 0.0
+    recovery_seconds: float = 0.0
+    losses: int = 0
+    rounds: int = 0
+    error: str | None = None
+    error_seconds: float | None = None
+    differs: str | None = None  # what is not the same, and how
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows on disk and what a fit without cluster makes of them."""
+
+    folder: Path
+    estimators: dict[str, Any]
+    expected: dict[str, Outcome] = field(default_factory=dict)
+
+    def fit(self, kind: str, **settings: Any) -> Any:
+        """A model of that kind."""
+        from sklearn.base import clone
+        from sklearn.exceptions import ConvergenceWarning
+
+        from cutplane import open_dataset
+
+        model = clone(self.estimators[kind]).set_params(**settings)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return model.fit(open_dataset(self.folder))
+
+    def outcome(self, kind: str) -> Outcome:
+        """Without cluster, computed once."""
+        if kind not in self.expected:
+            self.expected[kind] = Outcome.of(self.fit(kind, n_jobs=1))
+        return self.expected[kind]
+
+
+@contextlib.contextmanager
+def generated_problem(rows: int = ROWS) -> Iterator[Problem]:
+    """Sparse rows in a folder, and estimators whose fits take all ways through the rounds."""
+    import scipy.sparse
+
+    from cutplane import LinearSVC, write_dataset
+
+    rng = np.random.default_rng(11)
+    X = scipy.sparse.random_array((rows, FEATURES), density=0.6, format="csr", rng=rng)
+    X.data = rng.normal(size=X.nnz)
+    y = np.where(X @ rng.normal(size=FEATURES) + rng.normal(size=rows) > 0.3, 1, -1)
+    estimators = {
+        "hinge": LinearSVC(solver="ocas", tol=1e-2),
+        "logistic": LinearSVC(solver="ocas", loss="logistic", tol=1e-2),
+    }
+    with tempfile.TemporaryDirectory(prefix="cutplane-faults-") as folder:
+        path = write_dataset(Path(folder) / "rows.cut", [(X, y)]).path
+        yield Problem(Path(path), estimators)
+
+
+# -- laying faults --------------------------------------------------------------------
+
+
+def _lay(method: str, call: int, victims: dict[int, int]) -> None:
+    """On a worker: send signals to processes in the n-th call of a method of the holder."""
+    from cutplane.data.partitions import FolderShare
+    from cutplane.oracles.holder import RowsHolder
+
+    owner = FolderShare if method == "open" else RowsHolder
+    usual = getattr(owner, method) if method in vars(owner) else None
+    calls = 0
+
+    def faulty(self: Any, *arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        answer = (usual or self.__getattr__(method))(*([self] if usual else []), *arguments)
+        if calls == call:
+            # The work is done and the answer is not sent: all of it is lost.
+            own = victims.pop(os.getpid(), None)
+            for pid, number in victims.items():
+                os.kill(pid, number)
+            if own is not None:
+                os.kill(os.getpid(), own)
+        return answer
+
+    setattr(owner, method, faulty)
+
+
+def lay(
+    cluster: ProcessCluster, worker: str, method: str, call: int, victims: dict[int, int]
+) -> None:
+    """Send these signals when a method is called the n-th time on a worker."""
+    address = cluster.addresses()[worker]
+    cluster.client.run(_lay, method, call, victims, workers=[address])
+
+
+@contextlib.contextmanager
+def crews_of_fits() -> Iterator[list[Any]]:
+    """The crew of every fit inside, with what its rounds cost."""
+    from cutplane.exec.cluster import Crew
+
+    kept: list[Any] = []
+    usual = Crew.__post_init__
+
+    def keeping(self: Any) -> None:
+        usual(self)
+        kept.append(self)
+
+    Crew.__post_init__ = keeping  # type: ignore[method-assign]
+    try:
+        yield kept
+    finally:
+        Crew.__post_init__ = usual  # type: ignore[method-assign]
+
+
+# -- faults that a fit survives -------------------------------------------------------
+
+
+def _survive(
+    cluster: ProcessCluster, problem: Problem, name: str, kind: str = "hinge", least_losses: int = 1
+) -> Record:
+    from cutplane import DaskCluster
+
+    record = Record(name)
+    expected = problem.outcome(kind)
+    with crews_of_fits() as crews:
+        begin = time.perf_counter()
+        model = problem.fit(kind, executor=DaskCluster(cluster.client, timeout=30.0))
+        record.seconds = time.perf_counter() - begin
+    timings = crews[0].timings
+    record.recovery_seconds = timings.recovery
+    record.losses, record.rounds = timings.losses, timings.rounds
+    found = Outcome.of(model)
+    record.same = found == expected
+    record.differs = None if record.same else f"{found} instead of {expected}"
+    told = model.results_[0].timings
+    if (told["recovery"], told["losses"]) != (record.recovery_seconds, record.losses):
+        raise AssertionError(f"{name}: the result tells of {told}")
+    if record.losses < least_losses:
+        raise AssertionError(f"{name}: the fault came {record.losses} times")
+    return record
+
+
+def no_fault(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
+    """Nothing happens: the time to compare with."""
+    return _survive(cluster, problem, "none", least_losses=0)
+
+
+def killed_loading(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
+    """A worker is killed when it has read its rows."""
+    name, pid = _one_of(cluster, number)
+    lay(cluster, name, "open", 1, {pid: signal.SIGKILL})
+    return _survive(cluster, problem, "loading", least_losses=0)
+
+
+def killed_in_a_cut(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
+    """A worker is killed when it has summed up its rows for a cut."""
+    name, pid = _one_of(cluster, number)
+    lay(cluster, name, "gradients", 2 + number % 4, {pid: signal.SIGKILL})
+    return _survive(cluster, problem, "cut")
+
+
+def killed_in_the_line_search(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
+    """A worker is killed in the middle of a line search; half of the runs with a smooth loss."""
+    name, pid = _one_of(cluster, number)
+    smooth = number % 2
+    method, kind = "line_slopes", "logistic" if smooth else "hinge"
+    lay(cluster, name, method, 3, {pid: signal.SIGKILL})
+    return _survive(cluster, problem, "line search", kind)
+
+
+def killed_at_any_moment(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
+    """A worker is killed at some moment of the fit."""
+    name, _ = _one_of(cluster, number)
+    usual = _survive(cluster, problem, "none", least_losses=0).seconds
+    moment = usual * float(np.random.default_rng(number).random())
+    clock = threading.Timer(moment, cluster.kill_worker, (name,))
+    clock.start()
+    try:
+        return _survive(cluster, problem, "any moment", least_losses=0)
+    finally:
+        clock.join()
+
+
+def killed_one_after_the_other(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
+    """The second worker is killed when it also has the rows of the first, and a new one comes."""
+    (first, pid), (second, other) = list(cluster.pids().items())[:2]
+    lay(cluster, first, "gradients", 2, {pid: signal.SIGKILL})
+    # It makes gradients for both shares from then on.
+    lay(cluster, second, "gradients", 6, {other: signal.SIGKILL})
+    with _later(cluster.add_worker, lambda: other not in cluster.pids().values()):
+        return _survive(cluster, problem, "both, one after the other", least_losses=2)
+
+
+def replaced(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
+    """All workers are killed, and a new one comes a while later, within the timeout."""
+    pids = cluster.pids()
+    victims = dict.fromkeys(pids.values(), int(signal.SIGKILL))
+    lay(cluster, next(iter(pids)), "gradients", 3, victims)
+    with _later(cluster.add_worker, lambda: not cluster.pids()):
+        return _survive(cluster, problem, "replaced")
+
+
+def stopped(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
+    """A worker stands still for a few seconds: slow, not lost, and named while others wait."""
+    name, pid = _one_of(cluster, number)
+    lay(cluster, name, "gradients", 3, {pid: signal.SIGSTOP})
+    notes = []
+    with crews_of_fits() as crews:
+
+        def go_on() -> None:
+            notes.append(crews[0].note())  # what the progress line says
+            os.kill(pid, signal.SIGCONT)
+
+        with _later(go_on, lambda: is_stopped(pid), STOPPED):
+            record = _survive(cluster, problem, "slow", least_losses=0)
+    if record.losses:
+        raise AssertionError("a slow worker was taken for a lost one")
+    if not notes or f"waiting for worker {name}" not in notes[0]:
+        raise AssertionError(f"the slow worker {name} was not named: {notes}")
+    return record
+
+
+# -- faults that end a fit ------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _struck(cluster: ProcessCluster, victims: dict[int, int]) -> Iterator[list[float]]:
+    """Lay a fault on a cut that ends processes; when the first of them was gone."""
+    lay(cluster, next(iter(cluster.pids())), "gradients", 4, victims)
+    watched = next(iter(victims))
+    moment: list[float] = []
+    with _later(lambda: moment.append(time.perf_counter()), lambda: not _exists(watched), 0.0):
+        yield moment
+
+
+def _fail(cluster: ProcessCluster, problem: Problem, name: str, victims: dict[int, int]) -> Record:
+    """The fit must end with our error in time, and go on from its checkpoint.
+
+    Without cluster it goes on to the same certificate, up to rounding: scores are computed anew
+    whenever the file of a fit on a cluster is written. On a cluster it goes on to the same bits as
+    a fit that was never ended.
+    """
+    from cutplane import Checkpoint, ClusterError, DaskCluster
+
+    record = Record(name)
+    expected = problem.outcome("hinge").certificate
+    with tempfile.TemporaryDirectory(prefix="cutplane-faults-") as folder:
+        checkpoint, copy = (Checkpoint(Path(folder) / k, every=0.0) for k in ("state", "copy"))
+        on_cluster = {"executor": DaskCluster(cluster.client, timeout=PATIENCE)}
+        whole = None
+        if name == "all":
+            other = Checkpoint(Path(folder) / "other", every=0.0)
+            whole = Outcome.of(problem.fit("hinge", checkpoint=other, **on_cluster))
+        with _struck(cluster, victims) as moment:
+            begin = time.perf_counter()
+            try:
+                problem.fit("hinge", checkpoint=checkpoint, **on_cluster)
+            except ClusterError as error:
+                record.error = _without_addresses(error)
+            end = time.perf_counter()
+        if record.error is None:
+            raise AssertionError(f"{name}: the fit ended without an error")
+        record.seconds, record.error_seconds = end - begin, end - moment[0]
+        shutil.copy(checkpoint.path, copy.path)
+        local = problem.fit("hinge", checkpoint=checkpoint, n_jobs=1).results_[0]
+        record.same = _agree(local.certificate, expected)
+        if whole is not None:
+            cluster.fill_up()
+            resumed = problem.fit("hinge", checkpoint=copy, **on_cluster)
+            record.same &= Outcome.of(resumed) == whole
+    return record
+
+
+def _agree(one: Any, other: Any) -> bool:
+    return all(
+        abs(getattr(one, name) - getattr(other, name)) <= ROUNDING * abs(other.primal)
+        for name in ("primal", "dual")
+    )
+
+
+def all_killed(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
+    """No worker is left; the fit goes on from its checkpoint, without cluster and with another."""
+    return _fail(cluster, problem, "all", dict.fromkeys(cluster.pids().values(), 9))
+
+
+def scheduler_killed(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
+    """The scheduler is gone; the fit goes on from its checkpoint without cluster."""
+    return _fail(cluster, problem, "scheduler", {cluster.scheduler_pid: 9})
+
+
+def command_resumed(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
+    """No worker is left for the command line, which goes on with --resume without cluster."""
+    from cutplane import load_model
+    from cutplane.cli import main as command
+
+    record = Record("command")
+    expected = problem.outcome("hinge").certificate
+    with tempfile.TemporaryDirectory(prefix="cutplane-faults-") as folder:
+        model, state = Path(folder) / "model", Path(folder) / "state"
+        usual = [
+            "train",
+            "--quiet",
+            "--solver",
+            "ocas",
+            "--tol",
+            "1e-2",
+            "--checkpoint-every",
+            "1e-6",
+        ]
+        usual += ["--checkpoint", str(state)]
+        files = [str(problem.folder), str(model)]
+        there = ["--scheduler", cluster.address, "--scheduler-timeout", str(PATIENCE)]
+        told = io.StringIO()
+        victims = dict.fromkeys(cluster.pids().values(), 9)
+        with _struck(cluster, victims) as moment, contextlib.redirect_stderr(told):
+            begin = time.perf_counter()
+            status = command([*usual, *there, *files])
+            end = time.perf_counter()
+        if status == 0 or model.exists() or not moment:
+            raise AssertionError(f"the command ended with status {status}: {told.getvalue()}")
+        record.seconds, record.error_seconds = end - begin, end - moment[0]
+        record.error = _without_addresses(told.getvalue().strip().splitlines()[-1])
+        if command([*usual, "--resume", *files]) != 0:
+            raise AssertionError("the command did not go on")
+        record.same = _agree(load_model(model).certificate_, expected)
+    return record
+
+
+def _without_addresses(error: Exception | str) -> str:
+    text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    return re.sub(r"\w+://[\w.:]+", "ADDRESS", text)
+
+
+# -- the moments ----------------------------------------------------------------------
+
+
+def _one_of(cluster: ProcessCluster, number: int) -> tuple[str, int]:
+    """Now one worker, now another."""
+    pids = list(cluster.pids().items())
+    return pids[number % len(pids)]
+
+
+def _exists(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def _later(
+    action: Callable[[], Any], condition: Callable[[], bool], delay: float = LATE
+) -> Iterator[None]:
+    """Inside: do something a while after a condition holds."""
+    end = threading.Event()
+
+    def watch() -> None:
+        while not end.wait(0.01):
+            if condition():
+                if not end.wait(delay):
+                    action()
+                return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        if not delay:  # what is to happen at once must have happened
+            thread.join(10.0)
+        end.set()
+        thread.join()
+
+
+FAULTS: dict[str, Callable[[ProcessCluster, Problem, int], Record]] = {
+    "none": no_fault,
+    "loading": killed_loading,
+    "cut": killed_in_a_cut,
+    "line-search": killed_in_the_line_search,
+    "any-moment": killed_at_any_moment,
+    "both": killed_one_after_the_other,
+    "replaced": replaced,
+    "slow": stopped,
+    "all": all_killed,
+    "command": command_resumed,
+    "scheduler": scheduler_killed,
+}
+ENDING = ("scheduler",)  # after which a cluster is of no use
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a fault so many times."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster.fault_runs")
+    parser.add_argument("name", choices=list(FAULTS))
+    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=90.0, help="after which a run hangs")
+    arguments = parser.parse_args(argv)
+    name = arguments.name
+    each = name in ENDING
+    # All that is known of a run that fails, to be read afterwards.
+    logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
+    logging.getLogger("cutplane").setLevel(logging.DEBUG)
+    with generated_problem() as problem, contextlib.ExitStack() as stack:
+        cluster = None if each else stack.enter_context(ProcessCluster())
+        for number in range(arguments.times):
+            logging.getLogger("cutplane").info("run %d begins", number)
+            faulthandler.dump_traceback_later(arguments.seconds, exit=True)
+            with ProcessCluster() if cluster is None else contextlib.nullcontext(cluster) as used:
+                used.fill_up()
+                record = FAULTS[name](used, problem, number)
+            faulthandler.cancel_dump_traceback_later()
+            print(json.dumps(vars(record)), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""A fit on a cluster, taken apart: rounds, what is asked in them, bytes, and where the time goes.
+
+    python -m benchmarks.cluster.fit ADDRESS FOLDER [--loss LOSS] [...]
+
+fits on the cluster of that scheduler and prints one line of JSON; before it, a line for every
+tenth round if they are wanted, so that somebody else can make trouble in the middle of the fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import hashlib
+import json
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+EVERY = 10  # rounds between two lines
+# Orders with the labels of all rows, or the rows: once in a fit, and not counted.
+BEGINNING = ("load", "begin", "begin_rows")
+
+
+@dataclass
+class Account:
+    """What the rounds of a fit were.
+
+    Attributes
+    ----------
+    timings : Timings or None
+        The crew's own.
+    kinds : Counter
+        How many rounds asked for what, the names of the orders joined.
+    sent, received : int
+        Bytes of messages and answers, all workers together, before compression, without the
+        labels in the beginning; counted only if wanted, because that takes time.
+    """
+
+    timings: Any = None
+    kinds: collections.Counter[str] = field(default_factory=collections.Counter)
+    sent: int = 0
+    received: int = 0
+    load_seconds: float = 0.0
+    seconds: list[float] = field(default_factory=list)  # of each round
+
+    def facts(self) -> dict[str, Any]:
+        """For the JSON."""
+        t = self.timings
+        return {
+            "rounds": t.rounds,
+            "round_seconds": t.seconds,
+            "median_round_seconds": statistics.median(self.seconds),
+            "work_seconds": t.work,
+            "recovery_seconds": t.recovery,
+            "losses": t.losses,
+            "load_seconds": self.load_seconds,
+            "kinds": dict(self.kinds.most_common()),
+            "sent_bytes": self.sent or None,
+            "received_bytes": self.received or None,
+        }
+
+
+def _size(message: Any) -> int:
+    from distributed.protocol import dumps
+
+    return sum(memoryview(frame).nbytes for frame in dumps(message))
+
+
+@contextlib.contextmanager
+def accounting(count_bytes: bool = False, lines: bool = False) -> Iterator[Account]:
+    """Keep account of the one fit inside."""
+    from cutplane.exec.cluster import Crew
+    from cutplane.exec.messages import Messages
+
+    account = Account()
+    usual = {name: getattr(Crew, name) for name in ("round", "hire")}
+    usual_send = Messages.send
+
+    def keeping(self: Any, orders: Sequence[Any]) -> Any:
+        account.timings = self.timings
+        account.kinds["+".join(order.method for order in orders)] += 1
+        begin = time.perf_counter()
+        answers = usual["round"](self, orders)
+        account.seconds.append(time.perf_counter() - begin)
+        if lines and self.timings.rounds % EVERY == 0:
+            print(f"round {self.timings.rounds}", flush=True)
+        return answers
+
+    def hiring(self: Any, *arguments: Any) -> None:
+        begin = time.perf_counter()
+        usual["hire"](self, *arguments)
+        account.load_seconds = time.perf_counter() - begin
+
+    def counting(self: Any, members: Sequence[Any], orders: Sequence[Any]) -> Any:
+        answers = usual_send(self, members, orders)
+        if any(order.method in BEGINNING for order in orders):
+            return answers
+        from distributed.protocol import to_serialize
+
+        for member, answer in zip(members, answers, strict=True):
+            account.sent += _size(to_serialize([order.for_one(member.number) for order in orders]))
+            account.received += _size(to_serialize(answer))
+        return answers
+
+    Crew.round, Crew.hire = keeping, hiring  # type: ignore[method-assign]
+    if count_bytes:
+        Messages.send = counting  # type: ignore[method-assign]
+    try:
+        yield account
+    finally:
+        Messages.send = usual_send  # type: ignore[method-assign]
+        for name, method in usual.items():
+            setattr(Crew, name, method)
+
+
+def measured(
+    model: Any, data: Sequence[Any], *, count_bytes: bool = False, lines: bool = False
+) -> dict[str, Any]:
+    """Fit, and say what it took. The digest is of all bits of the model and its certificate."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with (
+        warnings.catch_warnings(),
+        accounting(count_bytes, lines) as account,
+    ):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        begin, cpu = time.perf_counter(), time.process_time()
+        model.fit(*data)
+        seconds, cpu_seconds = time.perf_counter() - begin, time.process_time() - cpu
+    result = model.results_[0]
+    certificate = result.certificate
+    digest = hashlib.blake2b(digest_size=8)
+    digest.update(model.coef_.tobytes())
+    digest.update(repr((certificate.primal, certificate.dual, result.n_iter)).encode())
+    return {
+        "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
+        "n_iter": result.n_iter,
+        "primal": float(certificate.primal),
+        "dual": float(certificate.dual),
+        "status": str(result.status.value),
+        "digest": digest.hexdigest(),
+        "phases": {name: float(value) for name, value in result.timings.items()},
+        **(account.facts() if account.timings is not None else {}),
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Fit on a cluster."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster.fit")
+    parser.add_argument("address", help="of the scheduler; - for no cluster")
+    parser.add_argument("folder", help="a data set on disk")
+    parser.add_argument("--loss", default="hinge")
+    parser.add_argument("--C", type=float, default=1.0)
+    parser.add_argument("--tol", type=float, default=1e-3)
+    parser.add_argument("--workers", type=int, default=1, help="to wait for")
+    parser.add_argument("--times", type=int, default=1, help="fits; the last one is told of")
+    parser.add_argument("--timeout", type=float, default=60.0)
+    parser.add_argument("--bytes", action="store_true", help="count them in the last fit")
+    parser.add_argument("--lines", action="store_true")
+    arguments = parser.parse_args(argv)
+    from cutplane import LinearSVC, open_dataset
+
+    data = open_dataset(arguments.folder)
+    model = LinearSVC(
+        arguments.C, loss=arguments.loss, tol=arguments.tol, solver="ocas", fit_intercept=False
+    )
+    with contextlib.ExitStack() as stack:
+        if arguments.address != "-":
+            from distributed import Client
+
+            from cutplane import DaskCluster
+
+            client = stack.enter_context(Client(arguments.address, timeout=arguments.timeout))
+            client.wait_for_workers(arguments.workers, timeout=arguments.timeout)
+            model.set_params(executor=DaskCluster(client, timeout=arguments.timeout))
+        for number in range(arguments.times):
+            last = number == arguments.times - 1
+            facts = measured(
+                model, (data,), count_bytes=arguments.bytes and last, lines=arguments.lines and last
+            )
+        print(json.dumps(facts), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""Tables of the cluster benchmark."""
+
+from __future__ import annotations
+
+from ..tables import Content, Tables, markdown, seconds_text
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:.1f}"
+
+
+def _speed(cases: list[Content]) -> str:
+    rows = [
+        [
+            case["what"],
+            case["rows"],
+            case["n_iter"],
+            seconds_text(case["threads"]["median"]),
+            seconds_text(case["cluster"]["median"]),
+            f"**{case['ratio']:.2f}**",
+            seconds_text(case["load_seconds"]),
+            f"{case['rounds_per_iteration']:.1f}",
+            _ms(case["work_seconds_per_round"]),
+            _ms(case["network_seconds_per_round"]),
+            _ms(case["client_seconds_per_round"]),
+            f"{case['sent_bytes_per_round'] / 1000:.1f}",
+            f"{case['received_bytes_per_round'] / 1000:.1f}",
+        ]
+        for case in cases
+    ]
+    columns = [
+        "problem",
+        "rows",
+        "iterations",
+        "2 threads, s",
+        "2 workers, s",
+        "ratio",
+        "of it loading, s",
+        "rounds per iteration",
+        "ms per round: worker",
+        "network and Dask",
+        "client",
+        "kB sent per round and worker",
+        "kB received",
+    ]
+    return markdown(columns, rows)
+
+
+def _faults(cases: list[Content]) -> str:
+    rows = [
+        [
+            case["what"],
+            case["description"],
+            case["runs"],
+            case["same"],
+            case["losses"],
+            seconds_text(case["seconds"]["median"]),
+            seconds_text(max(case["seconds"]["runs"])),
+            seconds_text(case["recovery_seconds"]["median"]),
+            seconds_text(max(case["error_seconds"]["runs"])) if case["errors"] else "–",
+        ]
+        for case in cases
+    ]
+    columns = [
+        "fault",
+        "what happens",
+        "runs that ended",
+        "with the same bits",
+        "shares lost",
+        "s, median",
+        "s, longest",
+        "of it recovery, median",
+        "s until the error, longest",
+    ]
+    return markdown(columns, rows)
+
+
+def _delay(cases: list[Content]) -> str:
+    rows = [
+        [
+            case["what"],
+            case["n_iter"],
+            f"{case['rounds_per_iteration']:.1f}",
+            _ms(case["round_seconds"]),
+            _ms(case["predicted_round_seconds"]),
+            _ms(case["work_seconds_per_round"]),
+            _ms(case["iteration_seconds"]),
+            seconds_text(case["load_seconds"]),
+        ]
+        for case in cases
+    ]
+    columns = [
+        "workers, delay one way",
+        "iterations",
+        "rounds per iteration",
+        "ms per round",
+        "predicted",
+        "of it work",
+        "ms per iteration",
+        "loading, s",
+    ]
+    return markdown(columns, rows)
+
+
+def _model(cases: list[Content]) -> str:
+    texts = []
+    for case in cases:
+        if "constants" in case:
+            names = list(case["constants"])
+            values = [f"{case['constants'][name]:.3g}" for name in names]
+            texts.append(markdown(["constant", *names], [["measured", *values]]))
+    rows = []
+    for case in cases:
+        if "predicted" not in case:
+            continue
+        parts, found = case["predicted"], case.get("measured")
+        rows.append(
+            [
+                case["what"]
+                + (" (constants are from it)" if case.get("used_for_constants") else ""),
+                f"{case['rounds_per_iteration']:.1f}",
+                f"{case['arrays']:.1f}",
+                "–" if found is None else seconds_text(found["seconds"]),
+                seconds_text(parts["seconds"]),
+                *(seconds_text(parts[name]) for name in ("rounds", "network", "work", "client")),
+                f"{parts['down_bytes'] / 1e6:.4g}",
+                f"{parts['up_bytes'] / 1e6:.4g}",
+                "–"
+                if found is None
+                else f"{found['sent_bytes'] / 1e6:.3g}, {found['received_bytes'] / 1e6:.3g}",
+            ]
+        )
+    columns = [
+        "an iteration of",
+        "rounds",
+        "arrays per answer",
+        "measured, s",
+        "predicted, s",
+        "of it rounds",
+        "network",
+        "work",
+        "client",
+        "MB down",
+        "MB up",
+        "measured MB down, up",
+    ]
+    return "\n\n".join([*texts, markdown(columns, rows)])
+
+
+TABLES: Tables = {
+    "speed": ("Two workers against two threads", _speed),
+    "faults": ("Faults in the middle of a fit", _faults),
+    "delay": ("A network with a delay", _delay),
+    "model": ("The cost model", _model),
+}

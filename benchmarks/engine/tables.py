@@ -1,0 +1,201 @@
+"""Markdown tables of the engine benchmark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tables import case_name, markdown, seconds_text
+
+Content = dict[str, Any]
+DISTANCES = ("0.01", "0.001", "0.0001")
+
+
+def _objective(cases: list[Content]) -> str:
+    names = list(dict.fromkeys(peer["solver"] for case in cases for peer in case["peers"]))
+    columns = ["seconds to 1e-2 / 1e-3 / 1e-4", "ours, 2 threads", "ours, 1 thread", *names]
+    columns += ["certified 1e-3", "reads of the data", "best peer / ours (2, 1)"]
+    rows = []
+    for case in cases:
+        ours = {entry["threads"]: entry for entry in case["ours"]}
+        two = ours.get(2, ours[1])
+        certified = two["certified"]["0.001"]
+        ratios = [case["ratios"].get(k) for k in ("2", "1")]
+        rows.append(
+            [
+                case_name(case),
+                *(_ours(ours.get(k)) for k in (2, 1)),
+                *(_peer(case["peers"], name) for name in names),
+                "–" if certified is None else seconds_text(certified["median"]),
+                "–" if two["reads"] is None else f"{two['reads']:.0f}",
+                ", ".join("–" if r is None else f"{r:.1f}" for r in ratios),
+            ]
+        )
+    return markdown(columns, rows)
+
+
+def _ours(entry: Content | None) -> str:
+    if entry is None:
+        return "–"
+    found = [entry["within"][d] for d in DISTANCES]
+    return " / ".join("–" if t is None else seconds_text(t["median"]) for t in found)
+
+
+def _peer(peers: list[Content], name: str) -> str:
+    peer = next((p for p in peers if p["solver"] == name), None)
+    if peer is None:
+        return "–"
+    found = [peer["within"][d] for d in DISTANCES]
+    text = " / ".join("–" if t is None else seconds_text(t) for t in found)
+    if peer.get("bias", "none") != "none":
+        text += " (with bias)"
+    if found[-1] is None:
+        text += f" ({peer['closest']:.0e} after {seconds_text(peer['longest'])})"
+    return text
+
+
+def _products(cases: list[Content]) -> str:
+    rows = []
+    for case in cases:
+        most = max(case["own"], key=int)
+        limit = case["speed"][most] / case["memory_speed"][most]
+        rows.append(
+            [
+                case["what"],
+                *(f"{1e3 * case['own'][k]['median']:.2f}" for k in ("1", most)),
+                *(f"{1e3 * case['peer'][k]['median']:.2f}" for k in ("float32", "float64")),
+                f"{case['ratio']:.2f}",
+                f"{case['kernel_ratio']:.2f}" if "kernel_ratio" in case else "–",
+                f"{case['gain']:.2f}",
+                f"{case['speed'][most] / 1e9:.1f} GB/s ({100 * limit:.0f} %)",
+            ]
+        )
+    columns = ["product, milliseconds", "ours, 1 thread", "ours, 2 threads"]
+    columns += ["scipy or numpy, single precision", "in double", "best peer / ours, 1 thread"]
+    columns += ["best peer / our loop alone", "2 threads against 1", "read (of what memory gives)"]
+    return markdown(columns, rows)
+
+
+def _paths(cases: list[Content]) -> str:
+    rows = [
+        [
+            case["data"],
+            f"{case['Cs'][0]:g} … {case['Cs'][-1]:g}",
+            seconds_text(case["path"]["median"]),
+            seconds_text(max(case["alone"])),
+            f"{case['ratio']:.2f}",
+            seconds_text(sum(case["alone"])),
+        ]
+        for case in cases
+    ]
+    columns = ["path of 10", "C", "seconds", "dearest fit alone", "ratio", "all fits alone"]
+    text = markdown(columns, rows)
+    counted = [case for case in cases if "fits" in case]
+    return f"{text}\n\n{_path_work(counted)}" if counted else text
+
+
+def _path_work(cases: list[Content]) -> str:
+    """What the fits of a path do, on average: the first one, and those that start from another."""
+    names = ("passes", "X·w", "Xᵀ·c", "certificates")
+    rows = []
+    for case in cases:
+        first, others = case["fits"][0], case["fits"][1:]
+        rows.append(
+            [
+                case["data"],
+                *(f"{first[name]:.1f}" for name in names),
+                *(f"{sum(fit[name] for fit in others) / len(others):.1f}" for name in names),
+            ]
+        )
+    columns = ["work of a path", *(f"first fit: {name}" for name in names)]
+    columns += [f"each of the others: {name}" for name in names]
+    return markdown(columns, rows)
+
+
+def _growth(cases: list[Content]) -> str:
+    rows = []
+    for case in (c for c in cases if "rows" in c):
+        times = case["by_threads"]
+        rows.append(
+            [
+                f"{case['rows']:,}",
+                *(seconds_text(times[k]["median"]) if k in times else "–" for k in ("2", "1")),
+                f"{case['speed_up']:.2f}",
+                case["n_iter"],
+                f"{case['reads']:.0f}",
+            ]
+        )
+    columns = ["rows", "2 threads, s", "1 thread, s", "speed-up", "iterations"]
+    text = markdown([*columns, "reads of the data"], rows)
+    for case in (c for c in cases if "slope" in c):
+        steps = ", ".join(f"{s:.2f}" for s in case["between"])
+        text += f"\n\nSlope in log-log scale: {case['slope']:.2f}; between the sizes {steps}."
+    return text
+
+
+def _summary(cases: list[Content]) -> str:
+    rows = [
+        [
+            case["what"],
+            f"{case['mean']:.2f}",
+            f"{min(case['ratios'].values()):.2f}",
+            case["worst"],
+            *(_at(case, distance) for distance in ("0.01", "0.0001")),
+        ]
+        for case in cases
+    ]
+    columns = ["best peer / ours at 1e-3", "geometric mean", "least", "where", "at 1e-2", "at 1e-4"]
+    return markdown(columns, rows)
+
+
+def _at(case: Content, distance: str) -> str:
+    found = case.get("others", {}).get(distance)
+    return "–" if found is None else f"{found['mean']:.2f}, ahead in {found['ahead']}/{found['of']}"
+
+
+def _linear(cases: list[Content]) -> str:
+    fits = [case for case in cases if "regret" in case]
+    rows = [
+        [
+            case["what"],
+            *(seconds_text(case["ours"][k]["median"]) if k in case["ours"] else "–" for k in "21"),
+            f"{case['relative_gap']:.0e}",
+            case["best_peer"] or "none was good",
+            seconds_text(min(p["seconds"] for p in case["peers"] if p["seconds"] is not None))
+            if case["best_peer"]
+            else "–",
+            f"{case['regret']:.2f}" if case["best_peer"] else "< 0.1",
+        ]
+        for case in fits
+    ]
+    columns = ["fit with default settings", "2 threads, s", "1 thread, s", "certified gap"]
+    columns += ["best peer", "its time, s", "regret"]
+    spreads = [
+        [
+            case["what"].removeprefix("regret, "),
+            case["cases"],
+            f"{case['geometric_mean']:.2f}",
+            *(f"{case['quantiles'][q]:.2f}" for q in ("0.5", "0.75", "0.9", "0.95", "1.0")),
+            f"{100 * case['ahead']:.0f} %",
+        ]
+        for case in cases
+        if "quantiles" in case
+    ]
+    heads = ["regret", "cases", "geometric mean", "median", "75 %", "90 %", "95 %", "worst"]
+    return markdown([*heads, "ahead"], spreads) + "\n\n" + markdown(columns, rows)
+
+
+TABLES = {
+    "linear": ("What the default settings give, against every peer", _linear),
+    "summary": ("How far ahead of the best peer", _summary),
+    "covtype": ("Covertype: time to the objective", _objective),
+    "mnist8": ("MNIST, 8 against the rest: time to the objective", _objective),
+    "aclimdb": ("Film reviews: time to the objective", _objective),
+    "a9a": ("a9a: time to the objective", _objective),
+    "w8a": ("w8a: time to the objective", _objective),
+    "celegans": ("Splice sites: time to the objective", _objective),
+    "others": ("Data the constants were not chosen on: time to the objective", _objective),
+    "file": ("A file given: time to the objective", _objective),
+    "products": ("The products that a pass consists of", _products),
+    "paths": ("Paths over C", _paths),
+    "growth": ("Growth with the number of rows", _growth),
+}

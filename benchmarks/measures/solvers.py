@@ -1,0 +1,321 @@
+"""Problems over pairs and measures, and their solvers: ours and the peers.
+
+    F(w) = ½|w|² + C·R(scores),   R the mean over pairs, or a measure's risk (``risks``),
+
+plus ½b² for F1, whose bias is the weight of a constant feature. C multiplies the *mean*,
+unlike the C of ``solvers.Problem``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import sklearn.svm
+
+from cutplane import MeasureSVC, OrdinalSVC, RankSVM
+from cutplane.estimators.rank_svm import _ranked_weight
+from cutplane.oracles import WholeSurface
+
+from .. import risks
+from ..datasets import DataSet
+from ..dlib_solvers import dlib_missing, dlib_row_of, dlib_weights
+from ..programs import SvmRank
+from ..solvers import Effort, Model, Solver
+
+PAIRS = ("roc_auc", "ordinal", "ranking")
+TOP = ("precision_at_k", "recall_at_k", "prbep")
+K = {"precision_at_k": 0.5, "recall_at_k": 2.0, "prbep": 1.0}  # times the positives
+FEW_ROWS = 3000  # to compile on: more than the queries that are treated apart, being small
+
+
+@dataclass(frozen=True)
+class MeasureProblem:
+    """A data set with C (which multiplies the mean risk) and a risk."""
+
+    data: DataSet
+    C: float
+    loss: str
+
+    def __post_init__(self) -> None:
+        assert self.loss in (*PAIRS, *TOP, "f1", "error_rate")
+
+    @property
+    def bias(self) -> str:
+        return "regularised" if self.loss == "f1" else "none"
+
+    @property
+    def top(self) -> int:
+        """k."""
+        return max(1, round(K[self.loss] * int(np.sum(self.data.y > 0))))
+
+    def facts(self) -> dict[str, object]:
+        facts = {**self.data.facts(), "C": self.C, "loss": self.loss, "bias": self.bias}
+        if self.loss in PAIRS:
+            facts["pairs"] = risks.count_pairs(self.data.y, self.data.qid)
+            facts["ranks"] = len(np.unique(self.data.y))
+        elif self.loss in TOP:
+            facts["k"] = self.top
+        return facts
+
+    def risk(self, scores: np.ndarray) -> float:
+        y = self.data.y
+        if self.loss in PAIRS:
+            return risks.pair_risk(scores, y, self.data.qid)
+        if self.loss == "f1":
+            return risks.f1_risk(scores, y)
+        if self.loss == "error_rate":
+            return float(np.mean(np.maximum(0.0, 1.0 - y * scores)))
+        return risks.top_risk(scores, y, self.top, recall=self.loss == "recall_at_k")
+
+    def objective(self, model: Model) -> float:
+        w = np.asarray(model.w, dtype=np.float64)
+        scores = self.data.X @ w + model.b
+        regulariser = 0.5 * float(w @ w)
+        if self.bias == "regularised":
+            regulariser += 0.5 * float(model.b) ** 2
+        return regulariser + self.C * self.risk(scores)
+
+    def few_rows(self) -> MeasureProblem:
+        """The same problem on a few rows: same types, same number of features."""
+        data = self.data
+        if data.qid is not None:
+            rows = np.flatnonzero(data.qid <= np.sort(data.qid)[min(FEW_ROWS, len(data.y)) - 1])
+        else:
+            rows = np.linspace(0, len(data.y) - 1, min(FEW_ROWS, len(data.y))).astype(int)
+            ends = [int(np.argmin(data.y)), int(np.argmax(data.y))]  # two classes at least
+            rows = np.unique([*rows, *ends])
+        return dataclasses.replace(self, data=data.take(rows))
+
+
+# -- what a run does ------------------------------------------------------------------
+
+
+class RiskWatch:
+    """Counts the evaluations of risks of all scores inside ``with``, those of line searches apart.
+
+    The point w_t, which every iteration evaluates anyway, is given to the line search and is not
+    counted as its.
+    """
+
+    def __init__(self) -> None:
+        self.evaluations = 0
+        self.seconds = 0.0
+        self.searches = 0
+        self.search_evaluations = 0
+
+    def facts(self) -> dict[str, float]:
+        return {
+            "evaluations": self.evaluations,
+            "evaluation_seconds": self.seconds,
+            "line_searches": self.searches,
+            "line_evaluations": self.search_evaluations,
+        }
+
+    def __enter__(self) -> RiskWatch:
+        watch = self
+        settle, descend = self._kept = WholeSurface.settle, WholeSurface.descend
+
+        def counted_settle(surface: WholeSurface, point: Any) -> None:
+            begin = time.perf_counter()
+            settle(surface, point)
+            watch.seconds += time.perf_counter() - begin
+            watch.evaluations += 1
+
+        def counted_descend(surface: WholeSurface, line: Any) -> float:
+            before = watch.evaluations
+            k = descend(surface, line)
+            watch.searches += 1
+            watch.search_evaluations += watch.evaluations - before
+            return k
+
+        WholeSurface.settle, WholeSurface.descend = counted_settle, counted_descend  # type: ignore[method-assign]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        WholeSurface.settle, WholeSurface.descend = self._kept  # type: ignore[method-assign]
+
+
+def line_evaluations(details: dict[str, Any]) -> float:
+    """Evaluations per line search of a run."""
+    return details["line_evaluations"] / max(1, details["line_searches"])
+
+
+# -- ours -----------------------------------------------------------------------------
+
+
+def estimator(problem: MeasureProblem, **settings: Any) -> Any:
+    """The estimator of a problem: its C counts per row."""
+    y, qid = problem.data.y, problem.data.qid
+    C = problem.C / len(y)
+    if problem.loss == "ranking":
+        queries = (
+            np.zeros(len(y), np.int64) if qid is None else np.unique(qid, return_inverse=True)[1]
+        )
+        return RankSVM(problem.C / _ranked_weight(queries, y, np.ones(len(y))), **settings)
+    if problem.loss == "ordinal":
+        return OrdinalSVC(C, **settings)
+    if problem.loss == "error_rate":
+        settings["fit_intercept"] = False
+    k = K[problem.loss] if problem.loss in TOP and problem.loss != "prbep" else None
+    return MeasureSVC(problem.loss, C=C, k=k, **settings)
+
+
+class MeasureCutplane:
+    """``cutplane.MeasureSVC``, ``OrdinalSVC`` or ``RankSVM``."""
+
+    ours = True
+
+    def __init__(self, solver: str = "ocas") -> None:
+        self.solver = solver
+        self.name = f"cutplane {solver}"
+
+    def missing(self) -> str | None:
+        return None
+
+    def solves(self, problem: MeasureProblem) -> bool:
+        return True
+
+    def prepare(self, problem: MeasureProblem) -> DataSet:
+        return problem.data
+
+    def train(self, problem: MeasureProblem, prepared: DataSet, effort: Effort) -> Any:
+        settings = {
+            "tol": effort.tol,
+            "max_iter": effort.max_iter,
+            "time_limit": effort.time_limit,
+            "n_jobs": effort.threads,
+        }
+        model = estimator(
+            problem,
+            solver=self.solver,
+            **{key: value for key, value in settings.items() if value is not None},
+        )
+        more = {} if prepared.qid is None else {"qid": prepared.qid}
+        with RiskWatch() as watch:
+            model.fit(prepared.X, prepared.y, **more)
+        return model, watch
+
+    def finish(self, problem: MeasureProblem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
+        model, watch = trained
+        # The other intercepts are thresholds, fitted after training.
+        b = float(model.intercept_[0]) if problem.bias != "none" else 0.0
+        details = {**model.results_[0].as_dict(), **watch.facts()}
+        return Model(model.coef_[0], b), details, model.results_[0]
+
+
+# -- peers ----------------------------------------------------------------------------
+
+
+class Dlib:
+    """dlib's svm_rank_trainer: all pairs of relevant and other rows count alike, C as ours.
+
+    Three grades are two problems per query: the rows of a grade against all below it.
+    """
+
+    name = "dlib"
+    ours = False
+
+    def missing(self) -> str | None:
+        return dlib_missing()
+
+    def solves(self, problem: MeasureProblem) -> bool:
+        return problem.loss in PAIRS and len(np.unique(problem.data.y)) <= 32
+
+    def prepare(self, problem: MeasureProblem) -> Any:
+        dlib = importlib.import_module("dlib")
+        data = problem.data
+        row = dlib_row_of(data.X)
+        queries = dlib.sparse_ranking_pairs()
+        for upper, lower in levels(data.y, data.qid):
+            pair = dlib.sparse_ranking_pair()
+            for i in upper:
+                pair.relevant.append(row(i))
+            for i in lower:
+                pair.nonrelevant.append(row(i))
+            queries.append(pair)
+        return queries
+
+    def train(self, problem: MeasureProblem, prepared: Any, effort: Effort) -> Any:
+        dlib = importlib.import_module("dlib")
+        trainer = dlib.svm_rank_trainer_sparse()
+        trainer.c = problem.C
+        trainer.epsilon = effort.tol or 1e-3  # of the risk
+        if effort.max_iter is not None:
+            trainer.max_iterations = effort.max_iter
+        return trainer.train(prepared)
+
+    def finish(self, problem: MeasureProblem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
+        return Model(dlib_weights(trained, problem.data.X.shape[1]), 0.0), {}, None
+
+
+def levels(y: np.ndarray, qid: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows of each target but the lowest, and those of its query with a lower target."""
+    groups = [np.arange(len(y))]
+    if qid is not None:
+        order = np.argsort(qid, kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(qid[order])) + 1)
+    return [
+        (rows[y[rows] == target], rows[y[rows] < target])
+        for rows in groups
+        for target in np.unique(y[rows])[1:]
+    ]
+
+
+class PairDifferences:
+    """scikit-learn's LinearSVC on all differences x_i − x_j, which it needs in memory."""
+
+    name = "scikit-learn on pairs"
+    ours = False
+
+    def missing(self) -> str | None:
+        return None
+
+    def solves(self, problem: MeasureProblem) -> bool:
+        return problem.loss in PAIRS
+
+    def prepare(self, problem: MeasureProblem) -> tuple[sp.csr_matrix, np.ndarray]:
+        data = problem.data
+        X = sp.csr_matrix(data.X, dtype=np.float64)
+        parts = [
+            X[np.repeat(upper, len(lower))] - X[np.tile(lower, len(upper))]
+            for upper, lower in levels(data.y, data.qid)
+        ]
+        differences = parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")
+        signs = np.where(np.arange(differences.shape[0]) % 2, 1.0, -1.0)  # it wants two classes
+        # In place, row by row: a product with a diagonal matrix would be a second copy.
+        differences.data *= np.repeat(signs, np.diff(differences.indptr))
+        return differences, signs
+
+    def train(self, problem: MeasureProblem, prepared: Any, effort: Effort) -> Any:
+        differences, signs = prepared
+        model = sklearn.svm.LinearSVC(
+            C=problem.C / len(signs),
+            loss="hinge",
+            dual=True,
+            fit_intercept=False,
+            tol=effort.tol or 1e-3,
+            max_iter=effort.max_iter or 1000,
+            random_state=0,
+        )
+        return model.fit(differences, signs)
+
+    def finish(self, problem: MeasureProblem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
+        n_iter = int(np.max(trained.n_iter_))
+        status = "converged" if n_iter < trained.max_iter else "max_iter"
+        return Model(trained.coef_[0], 0.0), {"n_iter": n_iter, "status": status}, None
+
+
+PEERS: dict[str, Callable[[], Solver]] = {"dlib": Dlib, "SVM-rank": SvmRank}

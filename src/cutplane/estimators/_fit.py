@@ -1,0 +1,680 @@
+"""The one fit path: an estimator declares problems, ``solve`` solves them.
+
+    rows     = open_rows(self, X, y, ...)            _rows.py: checked rows, wherever they are
+    problems = ...                                   one, or one per class or pair of classes
+    fitted   = solve(problems, settings, executor)   warm start, checkpoint, progress, interrupt,
+                                                     time limit and log: here and nowhere else
+    store_results(self, fitted.results)
+    warn_of(settings, problems[0], fitted.results)
+
+``Estimator._solve`` (_base.py) does the last steps for an estimator. A ``Problem`` is one objective
+½|w|² + C·(sum of losses) on its data. It picks its solver: ``solver`` gets a ``Run`` (settings, C,
+executor, time that is left, where to start) and returns a ``Ready``: a solver that can start. The
+other methods of ``Problem`` have defaults that suit every solver derived from ``IterativeSolver``.
+Problems of this package:
+
+    RowProblem      a sum of losses over rows: auto, dcd, sgd, pegasos, ocas, cpa    (_problems.py)
+    WholeProblem    a measure of all scores: ocas, cpa                               (_problems.py)
+    JointProblem    structured outputs: ocas, cpa, with cheap cuts                   (_problems.py)
+    SpanProblem     cuts in a kernel's space, exact or from samples                  (_sampled.py)
+    KernelProblem   the dual of a kernel machine                              (_kernel_problem.py)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import sys
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from .. import _interrupts
+from .._checks import check_choice, check_flag, check_integer, check_n_jobs, check_number
+from ..bundle import Observer, StopRule
+from ..exec import Executor
+from ..oracles import Cut, Point
+from ..report.line import Line
+from ..report.progress import showing
+from ..result import Certificate, Iteration, SolveResult, Status
+from ._callbacks import FitTasks
+from ._cluster import check_executor
+from .checkpoint import Checkpoint, CheckpointFile, Known, check_checkpoint
+
+logger = logging.getLogger("cutplane")
+
+STOPPING = ("relative", "absolute", "epsilon")
+# Solvers whose state can be written; auto then means ocas.
+WITH_STATE = ("auto", "ocas", "cpa")
+ADVICE = {
+    Status.MAX_ITER: " Raise max_iter, or tol if this is close enough.",
+    Status.TIME_LIMIT: " Raise time_limit, or tol if this is close enough.",
+    Status.NUMERICALLY_LIMITED: " Bring the features to similar scales, or lower C.",
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to fit: the parameters that all estimators have, checked.
+
+    Attributes
+    ----------
+    name : str
+        Of the estimator, for warnings and checkpoints.
+    C : float
+        1 for estimators without one.
+    solver : str
+    tol : float
+        In the unit of ``stopping``.
+    stopping : {'relative', 'absolute', 'epsilon', 'kkt'}
+    max_iter : int or None
+        None for no limit.
+    time_limit : float
+        Seconds, for all problems together.
+    verbose : int
+    callback : callable or None
+        The user's, called after every iteration.
+    warm_start : bool
+    checkpoint : Checkpoint or None
+    random_state : int, RandomState or None
+    parameters : dict
+        All parameters of the estimator, for the checkpoint.
+    """
+
+    name: str
+    C: float
+    solver: str
+    tol: float
+    stopping: str
+    max_iter: int | None
+    time_limit: float
+    verbose: int
+    callback: Callable[[Iteration], bool | None] | None
+    warm_start: bool
+    checkpoint: Checkpoint | None
+    random_state: Any
+    parameters: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        *,
+        solvers: Sequence[str] = (),
+        stopping: Sequence[str] = STOPPING,
+    ) -> Settings:
+        """The settings of an estimator. Checks the parameters that it shares with others.
+
+        Parameters
+        ----------
+        model : estimator
+        solvers : sequence of str
+            Those it may have; empty if it has no such parameter.
+        stopping : sequence of str
+            The stopping rules it may have.
+        """
+        C = check_number("C", model.C, above=0.0) if hasattr(model, "C") else 1.0
+        if solvers:
+            check_choice("solver", model.solver, solvers)
+        check_choice("stopping", model.stopping, stopping)
+        check_number("tol", model.tol, at_least=0.0)
+        max_iter = None if model.max_iter == -1 and not solvers else model.max_iter
+        if max_iter is not None:
+            check_integer("max_iter", max_iter, at_least=1)
+        check_n_jobs(model.n_jobs)
+        if isinstance(executor := getattr(model, "executor", None), Integral):
+            raise ValueError(
+                f"executor must be None or a cluster, got {executor!r}; for threads give "
+                f"n_jobs={executor!r}"
+            )
+        if executor is not None:
+            check_executor(model)
+        warm_start = check_flag("warm_start", getattr(model, "warm_start", False))
+        if not isinstance(model.verbose, bool):
+            check_integer("verbose", model.verbose, at_least=0)
+        if model.callback is not None and not callable(model.callback):
+            raise ValueError(f"callback must be callable or None, got {model.callback!r}")
+        if model.time_limit is not None:
+            check_number("time_limit", model.time_limit, above=0.0, finite=False)
+        checkpoint = getattr(model, "checkpoint", None)
+        checkpoint = None if checkpoint is None else check_checkpoint(checkpoint)
+        if checkpoint is not None and solvers and model.solver not in WITH_STATE:
+            raise ValueError(
+                f"checkpoint is for solver='ocas' or 'cpa', whose state can be written; got "
+                f"solver={model.solver!r}"
+            )
+        return cls(
+            name=type(model).__name__,
+            C=C,
+            solver=model.solver if solvers else "",
+            tol=float(model.tol),
+            stopping=model.stopping,
+            max_iter=None if max_iter is None else int(max_iter),
+            time_limit=np.inf if model.time_limit is None else float(model.time_limit),
+            verbose=int(model.verbose),
+            callback=model.callback,
+            warm_start=warm_start,
+            checkpoint=checkpoint,
+            random_state=getattr(model, "random_state", None),
+            parameters=model.get_params(deep=False),
+        )
+
+    def stop(self, seconds: float) -> StopRule:
+        """The stopping rule for a problem that has so many seconds left."""
+        rule = {self.stopping: self.tol} if self.stopping in STOPPING else {}
+        return StopRule(**rule, max_iter=self.max_iter, time_limit=seconds)
+
+
+def seeds(random_state: Any, count: int) -> list[int]:
+    """Seeds drawn beforehand, one per problem: the order of solving must not show."""
+    try:
+        return check_random_state(random_state).randint(2**31 - 1, size=count).tolist()
+    except ValueError as error:
+        raise ValueError(f"random_state: {error}") from error
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a warm start keeps of a problem.
+
+    Attributes
+    ----------
+    C : float
+        Of the solution.
+    dual_point : ndarray or None
+        Of the solution, from the solvers that keep one: per row, divided by C; of kernel machines β
+        itself.
+    cuts : tuple of Cut
+        Those active at the solution. They hold for the same risk on the same data only.
+    digest : bytes
+        Of that risk and data.
+    point : Point or None
+        The solution with its scores, for a next one on the same data, where they are at hand.
+    """
+
+    C: float
+    dual_point: np.ndarray | None
+    cuts: tuple[Cut, ...] = ()
+    digest: bytes = b""
+    point: Point | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a problem makes its solver from.
+
+    Attributes
+    ----------
+    settings : Settings
+    C : float
+        The user's C of this run.
+    executor : Executor
+    stop : StopRule
+        With the time that is left.
+    observe : callable
+        Gets every iteration; a true answer stops the run.
+    watched : bool
+        Whether somebody looks at the point of every iteration.
+    random : RandomState
+        Of the fit.
+    start : ndarray or None
+        Where to start, in the shape of a result's ``w``.
+    memory : Memory or None
+        Of an earlier solution.
+    digest : bytes
+        Of data and problem, to compare with that of the memory.
+    dual_point : ndarray or None
+        The user's start per row, divided by C.
+    on_path : bool
+        Whether the same problem is solved for several C, one after the other.
+    file : CheckpointFile or None
+        Where the state is written.
+    state : dict or None
+        From the file, to go on from.
+    """
+
+    settings: Settings
+    C: float
+    executor: Executor
+    stop: StopRule
+    observe: Observer
+    watched: bool
+    random: np.random.RandomState
+    start: np.ndarray | None
+    memory: Memory | None
+    digest: bytes
+    dual_point: np.ndarray | None
+    on_path: bool
+    file: CheckpointFile | None
+    state: dict[str, Any] | None
+
+    def rng(self) -> np.random.Generator:
+        """The next stream of random numbers: one per problem, all from the fit's."""
+        return np.random.default_rng(self.random.randint(2**31 - 1))
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A solver, and the arguments of its ``run``: a start, and cuts if it takes any."""
+
+    solver: Any
+    start: np.ndarray | None = None
+    more: tuple[Any, ...] = ()
+
+
+class Problem(ABC):
+    """One objective on its data.
+
+    Attributes
+    ----------
+    label : str
+        For progress and logs.
+    """
+
+    label: str
+    crew: Any = None  # the workers that hold the data, if a cluster does
+
+    @abstractmethod
+    def solver(self, run: Run) -> Ready:
+        """The solver of this problem, ready to start."""
+
+    def digest(self) -> bytes:
+        """Identifies the problem, but for the data."""
+        return b""
+
+    def data_digest(self) -> bytes:
+        """Identifies the data."""
+        return b""
+
+    def course(self, settings: Settings) -> str:
+        """What decides which way a fit goes, besides data and problems."""
+        return f"{settings.solver}, C = {settings.C!r}"
+
+    @property
+    def total(self) -> float:
+        """What C multiplies the mean risk by, besides itself."""
+        return 1.0
+
+    def done(self, result: SolveResult, run: Settings, C: float) -> bool:
+        """Whether a result of an earlier run is good enough, or cannot become better."""
+        certificate, stop = result.certificate, run.stop(np.inf)
+        if stop.converged(certificate.primal, certificate.dual, C * self.total):
+            return True
+        if result.status is Status.NUMERICALLY_LIMITED:
+            return True
+        return stop.max_iter is not None and result.n_iter >= stop.max_iter
+
+    def line(self, settings: Settings) -> Line:
+        """The line of progress."""
+        target = settings.tol if settings.stopping == "relative" else None
+        note = None if self.crew is None else self.crew.note
+        return Line(self.label, target or None, note)
+
+    def point(self, solver: Any) -> tuple[np.ndarray, float]:
+        """w and bias as a result would have them, if the solver stopped now."""
+        return solver.best.w, solver.best.bias
+
+    def state(self, w: Callable[[], np.ndarray], record: Iteration) -> dict[str, Any] | None:
+        """What a checkpoint keeps of the point at hand, unless the solver writes that itself."""
+        return None
+
+    def memory(self, solver: Any, result: SolveResult, run: Run) -> Memory:
+        """What a warm start keeps."""
+        return Memory(run.C, solver.dual_point(), solver.active_cuts(), run.digest)
+
+    def finish(self, solver: Any, result: SolveResult) -> SolveResult:
+        """The result as it is stored."""
+        return result
+
+    def cautions(self, settings: Settings, results: list[SolveResult]) -> Iterator[Warning]:
+        """Warnings about a fit besides that of its gap."""
+        yield from ()
+
+
+class Problems(Sequence[Problem]):
+    """Problems that are made when they are needed: their targets may be large."""
+
+    def __init__(self, count: int, make: Callable[[int], Problem]) -> None:
+        self._count = count
+        self._make = make
+        self._last: tuple[int, Problem] | None = None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, k: Any) -> Any:
+        if not 0 <= k < self._count:
+            raise IndexError(k)
+        if self._last is None or self._last[0] != k:
+            self._last = (k, self._make(k))
+        return self._last[1]
+
+
+@dataclass
+class Fitted:
+    """What ``solve`` found, by problem; of a path by C, and for each by problem."""
+
+    results: list[SolveResult]
+    memories: dict[int, Memory]
+
+
+Attributes = Callable[[list[tuple[np.ndarray, float]]], dict[str, Any]]
+
+
+def solve(
+    problems: Sequence[Problem],
+    settings: Settings,
+    executor: Executor,
+    *,
+    Cs: Sequence[float] | None = None,
+    starts: Sequence[np.ndarray | None] | None = None,
+    memories: dict[int, Memory] | None = None,
+    dual_points: np.ndarray | None = None,
+    tasks: FitTasks | None = None,
+    attributes: Attributes | None = None,
+    complete: bool = True,
+) -> Fitted:
+    """Solve problems, one after the other.
+
+    After an interrupt or a callback's stop, or beyond the time limit, the problems that are left
+    get a single iteration each, so that the model is complete.
+
+    Parameters
+    ----------
+    problems : sequence of Problem
+    settings : Settings
+    executor : Executor
+    Cs : sequence of float, optional
+        Solve all problems for each of these C instead of that of the settings, from the solutions
+        at the C before. There is no checkpoint then.
+    starts : sequence of ndarray, optional
+        Where to start, by problem.
+    memories : dict of int to Memory, optional
+        Of an earlier fit, by problem.
+    dual_points : ndarray, optional
+        The user's starts per row, divided by C, by problem.
+    tasks : FitTasks, optional
+        scikit-learn's callbacks.
+    attributes : callable, optional
+        The fitted attributes, from w and bias of the first problems; for ``tasks``.
+    complete : bool, default=True
+        Whether an interrupt is to leave a complete model rather than to be raised.
+    """
+    count = len(problems)
+    fit = _Fit(problems, settings, executor, Cs, tasks, attributes)
+    while len(fit.results) < (1 if Cs is None else len(Cs)) * count:
+        if fit.ended is Status.INTERRUPTED and not complete:
+            raise KeyboardInterrupt
+        number = len(fit.results)
+        k, before = number % count, number - count
+        try:
+            if before >= 0:
+                fit.solve(number, fit.results[before].w, fit.memories.get(before), None)
+                fit.memories.pop(before, None)
+            else:
+                fit.solve(
+                    number,
+                    None if starts is None else starts[k],
+                    None if memories is None else memories.get(k),
+                    None if dual_points is None else dual_points[k],
+                )
+        except KeyboardInterrupt:  # between two problems; within one the solver stops
+            if not fit.results or fit.ended:
+                raise
+            fit.ended = Status.INTERRUPTED
+            _interrupts.settled()
+    if fit.ended is Status.INTERRUPTED and not complete:
+        raise KeyboardInterrupt
+    return Fitted(fit.results, fit.memories)
+
+
+class _Fit:
+    """The state of ``solve``, whose parameters these are.
+
+    Attributes
+    ----------
+    results : list of SolveResult
+        Of the problems solved so far.
+    memories : dict of int to Memory
+    ended : Status or None
+        How the user ended it: INTERRUPTED or STOPPED.
+    """
+
+    def __init__(
+        self,
+        problems: Sequence[Problem],
+        settings: Settings,
+        executor: Executor,
+        Cs: Sequence[float] | None,
+        tasks: FitTasks | None,
+        attributes: Attributes | None,
+    ) -> None:
+        self.results: list[SolveResult] = []
+        self.memories: dict[int, Memory] = {}
+        self.ended: Status | None = None
+        self._problems, self._settings, self._executor, self._Cs = problems, settings, executor, Cs
+        self._tasks = tasks if tasks is not None and tasks.active else None
+        self._attributes = attributes
+        try:
+            self._random = check_random_state(settings.random_state)
+        except ValueError as error:
+            raise ValueError(f"random_state: {error}") from error
+        self._spent = 0.0  # seconds, of the time limit
+        self._solver: Any = None  # of the problem at hand
+        self._data = b""  # digest of the data, where it is needed
+        self._file: CheckpointFile | None = None
+        checkpoint = settings.checkpoint if Cs is None else None
+        if checkpoint is not None or (settings.warm_start and Cs is None):
+            self._data = problems[0].data_digest()
+        if checkpoint is not None:
+            course = problems[0].course(settings)
+            self._file = CheckpointFile(
+                checkpoint, settings.name, settings.parameters, course, self._data
+            )
+
+    @_interrupts.kept()
+    def solve(
+        self,
+        number: int,
+        start: np.ndarray | None,
+        memory: Memory | None,
+        dual_point: np.ndarray | None,
+    ) -> None:
+        """Solve the next problem, and append its result."""
+        settings = self._settings
+        problem = self._problems[number % len(self._problems)]
+        C = settings.C if self._Cs is None else float(self._Cs[number // len(self._problems)])
+        known = Known()
+        if self._file is not None:
+            known = self._file.begin(problem.digest(), lambda r: problem.done(r, settings, C))
+        if self._tasks is not None:
+            self._tasks.begin_problem(problem.label)
+        if known.result is not None:
+            self.results.append(known.result)
+        else:
+            began, left = time.perf_counter(), settings.time_limit - self._spent
+            # What a cluster lost while rows were loaded counts for the first problem.
+            crew = problem.crew
+            before = crew.timings.as_dict() if crew is not None and self.results else {}
+            # A fit may consist of hundreds of problems of which each takes 0.1 ms.
+            loud = settings.verbose > 0
+            with showing(1, problem.line(settings)) if loud else nullcontext() as show:
+                run = Run(
+                    settings=settings,
+                    C=C,
+                    executor=self._executor,
+                    stop=settings.stop(0.0 if self.ended else max(0.0, left)),
+                    observe=partial(self._observe, problem, show),
+                    watched=settings.callback is not None or self._tasks is not None,
+                    random=self._random,
+                    start=start if known.start is None else known.start,
+                    memory=memory,
+                    # What tells whether a memory is of this problem; a path needs no telling.
+                    digest=self._data + problem.digest() if self._data else b"",
+                    dual_point=dual_point,
+                    on_path=self._Cs is not None,
+                    file=self._file,
+                    state=known.state,
+                )
+                ready = problem.solver(run)
+                self._solver = ready.solver
+                # From here on the result cannot be lost by an interrupt.
+                self.results.append(ready.solver.run(ready.start, *ready.more))
+            self._spent += time.perf_counter() - began
+            if crew is not None:
+                self._add_timings(crew.timings.as_dict(), before)
+            self._end(number, problem, ready.solver, run)
+        if self._tasks is not None:
+            self._tasks.end_problem()
+
+    def _observe(
+        self,
+        problem: Problem,
+        show: Callable[[Iteration], None] | None,
+        record: Iteration,
+    ) -> bool:
+        """Tell everybody who wants to know of an iteration; whether somebody asks to stop."""
+        callback, solver, stops = self._settings.callback, self._solver, False
+        if show is not None:
+            show(record)
+        if self._file is not None and self._file.due():
+            self._record(problem, lambda: problem.point(solver)[0], record)
+        if callback is not None:
+            stops = bool(callback(dataclasses.replace(record, problem=problem.label)))
+        if self._tasks is not None:
+            stops |= self._tasks.iteration(lambda: self._now(problem, solver))
+        _interrupts.check()
+        return stops
+
+    def _add_timings(self, now: dict[str, float], before: dict[str, float]) -> None:
+        """Add what the workers of a cluster have spent to the last result."""
+        result = self.results[-1]
+        spent = {name: value - before.get(name, 0.0) for name, value in now.items()}
+        self.results[-1] = dataclasses.replace(result, timings={**result.timings, **spent})
+
+    def _end(self, number: int, problem: Problem, solver: Any, run: Run) -> None:
+        """Finish the last result, log it, and keep what a checkpoint or a warm start needs."""
+        result = problem.finish(solver, self.results[-1])
+        if self.ended is None and result.status in (Status.INTERRUPTED, Status.STOPPED):
+            self.ended = result.status
+            if result.status is Status.INTERRUPTED:
+                _interrupts.settled()
+        elif self.ended is not None and result.status is not Status.CONVERGED:
+            result = dataclasses.replace(result, status=self.ended)
+        self.results[-1] = result
+        logger.info(
+            "%s: %s after %d iterations and %.2f s, %s",
+            problem.label,
+            result.status.reason,
+            result.n_iter,
+            result.timings["total"],
+            result.certificate,
+        )
+        if self._file is not None:
+            if result.trace:
+                self._record(problem, lambda: result.w, result.trace[-1])
+            self._file.end(result, last=number == len(self._problems) - 1)
+        if self._settings.warm_start or self._Cs is not None:
+            self.memories[number] = problem.memory(solver, result, run)
+
+    def _record(self, problem: Problem, w: Callable[[], np.ndarray], record: Iteration) -> None:
+        """Write the state of a solver that does not do so itself."""
+        state = problem.state(w, record)
+        if state is not None and self._file is not None:
+            self._file.record(state)
+
+    def _now(self, problem: Problem, solver: Any) -> dict[str, Any]:
+        """Fitted attributes as if the fit had stopped now."""
+        assert self._attributes is not None
+        done = [(result.w, result.bias) for result in self.results]
+        return self._attributes([*done, problem.point(solver)])
+
+
+# -- what is stored ---------------------------------------------------------------------------
+
+
+def store_results(model: Any, results: list[SolveResult]) -> None:
+    """Set the attributes that tell of a fit: the same for one problem and for many."""
+    model.results_ = results
+    model.certificates_ = [result.certificate for result in results]
+    model.certificate_ = sum_of(model.certificates_)
+    model.n_iter_ = max(result.n_iter for result in results)
+
+
+def divided(certificate: Certificate, by: float) -> Certificate:
+    """The certificate of the objective divided by a number."""
+    return dataclasses.replace(
+        certificate, primal=certificate.primal / by, dual=certificate.dual / by
+    )
+
+
+# From the strongest to the weakest.
+KINDS = ("exact", "conditional", "estimated", "withheld")
+
+
+def sum_of(certificates: list[Certificate]) -> Certificate:
+    """The certificate of the sum of all objectives: of the weakest kind among theirs."""
+    if len(certificates) == 1:
+        return certificates[0]
+    primal = float(sum(certificate.primal for certificate in certificates))
+    dual = float(sum(certificate.dual for certificate in certificates))
+    kind = max((certificate.kind for certificate in certificates), key=KINDS.index)
+    return type(certificates[0])(primal, dual, kind)
+
+
+# -- warnings -----------------------------------------------------------------------------------
+
+OWN_FILES = (str(Path(__file__).parent.parent), str(Path(sys.modules["sklearn"].__file__).parent))  # type: ignore[arg-type]
+
+
+def warn(warning: Warning) -> None:
+    """Give a warning that shows the user's line, however deep in the fit this is called."""
+    frame, level = sys._getframe(1), 2
+    own = (*OWN_FILES, "<")
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(own):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(warning, stacklevel=level)
+
+
+def warn_of(settings: Settings, problem: Problem | None, results: list[SolveResult]) -> None:
+    """Give the warnings of a fit: what its problems say, and the worst gap above the tolerance.
+
+    There is none if the user's callback ended it.
+    """
+    for caution in () if problem is None else problem.cautions(settings, results):
+        warn(caution)
+    worst = max(
+        (r for r in results if r.status not in (Status.CONVERGED, Status.STOPPED)),
+        key=lambda r: r.certificate.relative_gap,
+        default=None,
+    )
+    if worst is not None:
+        warn(
+            ConvergenceWarning(
+                f"{settings.name} {worst.status.reason} after {worst.n_iter} iterations, above "
+                f"tol: {_distance(worst.certificate)}.{ADVICE.get(worst.status, '')}"
+            )
+        )
+
+
+def _distance(certificate: Certificate) -> str:
+    if not certificate.gap < np.inf:
+        return "how far the model is from the optimum is not known"
+    known = "is estimated to be" if certificate.kind == "estimated" else "is at most"
+    condition = ", if the kernel is positive semidefinite"
+    return (
+        f"the objective {certificate.primal:.6g} {known} {certificate.gap:.3g} above the "
+        f"optimum (relative gap {certificate.relative_gap:.2g})"
+        f"{condition if certificate.kind == 'conditional' else ''}"
+    )

@@ -1,0 +1,172 @@
+"""Kernels of estimators: their parameters, the basis rows of a model, kernel values of new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils.validation import check_is_fitted
+
+from .._blas import single_threaded_blas
+from .._checks import check_choice, check_integer, check_number
+from ..exec import Executor, SerialExecutor, make_executor
+from ..kernels import (
+    KERNELS,
+    Kernel,
+    ProductMatrix,
+    call_kernel,
+    check_precomputed,
+    prediction_points,
+)
+from ._rows import checked_rows
+
+# Kernel values that a thread holds at a time in prediction.
+BLOCK_VALUES = 1 << 20
+
+
+def check_kernel(model: Any, kernels: Sequence[str] = KERNELS) -> None:
+    """Check the parameters ``kernel``, ``degree``, ``gamma`` and ``coef0`` of an estimator."""
+    if not callable(model.kernel):
+        check_choice("kernel", model.kernel, kernels)
+    check_integer("degree", model.degree, at_least=0)
+    if isinstance(model.gamma, str):
+        check_choice("gamma", model.gamma, ("scale", "auto"))
+    else:
+        check_number("gamma", model.gamma, at_least=0.0)
+    check_number("coef0", model.coef0)
+
+
+def training_rows(model: Any, X: Any, **options: Any) -> Any:
+    """Checked rows, or rows and y if ``options`` has a y; other options are validate_data's."""
+    checked = checked_rows(model, X, **options)
+    X = canonical_rows(model.kernel, checked[0] if "y" in options else checked)
+    return (X, checked[1]) if "y" in options else X
+
+
+def canonical_rows(kernel: Any, X: Any) -> Any:
+    """Training rows without duplicate entries; a precomputed kernel is checked and made dense."""
+    if scipy.sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if isinstance(kernel, str) and kernel == "precomputed":
+        X = X.toarray() if scipy.sparse.issparse(X) else X
+        check_precomputed(X)
+    return X
+
+
+def rows_to_score(model: Any, X: Any) -> Any:
+    """Checked rows to predict."""
+    check_is_fitted(model)
+    X = checked_rows(model, X, reset=False)
+    if model.kernel == "precomputed" and scipy.sparse.issparse(X):
+        return X.toarray()
+    return X
+
+
+def kernel_of(model: Any, X: Any) -> Kernel:
+    """The kernel of an estimator with its parameters as numbers, for training rows X."""
+    if callable(model.kernel):
+        return Kernel("callable", function=model.kernel)
+    gamma = _gamma(model.gamma, model.kernel, X)
+    return Kernel(model.kernel, gamma, float(model.coef0), int(model.degree))
+
+
+def _gamma(gamma: float | str, kernel: str, X: Any) -> float:
+    if not isinstance(gamma, str):
+        return float(gamma)
+    if kernel == "precomputed":
+        return 1.0
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    if scipy.sparse.issparse(X):
+        values = X.data.astype(np.float64)
+        size = X.shape[0] * X.shape[1]
+        variance = float(np.sum(values**2) / size - (np.sum(values) / size) ** 2)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = float(np.var(X, dtype=np.float64))
+    if not np.isfinite(variance):
+        raise ValueError(
+            "X is too large: its variance overflows, and gamma='scale' is 1 / variance; scale "
+            "the features, for example with sklearn.preprocessing.StandardScaler"
+        )
+    return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+
+
+def executor_for(model: Any, rows: int, width: int) -> Executor:
+    """Threads for kernel values of so many rows; a user's function is called from one thread."""
+    if callable(model.kernel):
+        return SerialExecutor()
+    return make_executor(model.n_jobs, rows * max(1, width) * 64)
+
+
+def basis_attributes(
+    kernel: Kernel, X: Any, support: np.ndarray, dual_coef: np.ndarray
+) -> dict[str, Any]:
+    """Fitted attributes of basis rows with coefficients, (outputs, basis rows)."""
+    known = {} if kernel.function is not None else {"_gamma": kernel.gamma}
+    return {
+        "support_": support.astype(np.int32),
+        "dual_coef_": dual_coef,
+        "shape_fit_": X.shape,
+        "support_vectors_": np.empty((0, 0)) if kernel.name == "precomputed" else X[support],
+        **known,
+    }
+
+
+@dataclass(frozen=True)
+class KernelBasis:
+    """The rows that a model computes kernel values with.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    support : ndarray of int32
+        Their numbers among the training rows.
+    vectors : ndarray or CSR matrix
+        The rows themselves; none for a precomputed kernel.
+    """
+
+    kernel: Kernel
+    support: np.ndarray
+    vectors: Any
+
+    @classmethod
+    def of(cls, model: Any) -> KernelBasis:
+        """The basis of a fitted model."""
+        if callable(model.kernel):
+            kernel = Kernel("callable", function=model.kernel)
+        else:
+            kernel = Kernel(model.kernel, model._gamma, float(model.coef0), int(model.degree))
+        return cls(kernel, model.support_, model.support_vectors_)
+
+    def over_blocks(
+        self, X: Any, executor: Executor, use: Callable[[np.ndarray, np.ndarray], None]
+    ) -> None:
+        """Call a function with rows in blocks and their kernel values with the basis rows."""
+        rows, vectors = X.shape[0], len(self.support)
+        if vectors == 0 or rows == 0:
+            return
+        block = max(16, min(1024, BLOCK_VALUES // vectors))
+        values_of = self._filler(X)
+
+        def task(k: int) -> None:
+            which = np.arange(k * block, min((k + 1) * block, rows))
+            use(which, values_of(which))
+
+        with single_threaded_blas(), executor:
+            executor.run(task, -(-rows // block))
+
+    def _filler(self, X: Any) -> Callable[[np.ndarray], np.ndarray]:
+        """What gives the kernel values of some rows with all basis rows."""
+        kernel, vectors, support = self.kernel, self.vectors, self.support
+        if kernel.function is not None:
+            function = kernel.function
+            return lambda which: call_kernel(function, X[which], vectors)
+        if kernel.name == "precomputed":
+            return lambda which: np.asarray(X[which][:, support], dtype=np.float64)
+        left, right = prediction_points(kernel, X, vectors)
+        return ProductMatrix(kernel, left, right, SerialExecutor()).rows

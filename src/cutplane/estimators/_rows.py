@@ -1,0 +1,217 @@
+"""The rows of a fit: the only place that knows where they are.
+
+X may be an array, a frame, a sparse matrix, a data set on disk, files of rows, or a Dask
+collection. ``open_rows`` checks it, brings labels, weights and queries here, and returns a record;
+``Rows.blocks`` then gives the rows in blocks, here or on the workers of a cluster. Features of a
+data set on disk are checked when a block is read for the first time.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from .._checks import check_weights, class_factors
+from ..data import BlockedMatrix
+from ..data.dataset import Dataset
+from ..data.sparse import check_sparse
+from ..oracles.remote import RemoteMatrix
+from ._cluster import blocks_for, is_stored, training_collection
+
+FLOATS = (np.float64, np.float32)
+# They visit rows in random order.
+NEED_MEMORY = ("dcd", "sgd", "pegasos")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Checked rows of a fit.
+
+    Attributes
+    ----------
+    X : ndarray, CSR matrix, Dataset or rows on a cluster
+    y : ndarray
+        Labels or targets.
+    weights : ndarray of float64
+    weighted : bool
+        Whether weights were given, or came with the rows.
+    qid : array-like or None
+        As given, or as it came with the rows.
+    """
+
+    X: Any
+    y: np.ndarray
+    weights: np.ndarray
+    weighted: bool
+    qid: Any
+    _model: Any = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def blocks(self, outputs: int = 1) -> AbstractContextManager[BlockedMatrix | RemoteMatrix]:
+        """The rows in blocks, for models with so many scores per row."""
+        return blocks_for(self._model, self.X, outputs)
+
+
+def open_rows(
+    model: Any, X: Any, y: Any, sample_weight: Any = None, qid: Any = None, **options: Any
+) -> Rows:
+    """Check training data. Sets what scikit-learn's checks set.
+
+    Parameters
+    ----------
+    model : estimator
+    X, y, sample_weight, qid
+        As the user gave them. What is None is taken from X, where rows come with it.
+    **options
+        Of scikit-learn's ``validate_data``: ``y_numeric`` and ``ensure_min_samples``.
+    """
+    checked: Any
+    if isinstance(X, Dataset):
+        sample_weight = X.cost if sample_weight is None else sample_weight
+        qid = X.qid if qid is None else qid
+        checked, labels = X, _dataset_labels(model, X, X.y if y is None else y, **options)
+    elif is_stored(X):
+        checked, labels = training_collection(model, X, y)
+        sample_weight = checked.own_weights if sample_weight is None else sample_weight
+        qid = checked.own_queries if qid is None else qid
+    else:
+        checked, labels = checked_rows(model, X, y=y, **options)
+    weights = check_weights(sample_weight, checked)
+    return Rows(checked, labels, weights, sample_weight is not None, qid, model)
+
+
+def checked_rows(model: Any, X: Any, **options: Any) -> Any:
+    """Rows in memory as an array or CSR matrix, and y if ``options`` has one.
+
+    Other options are those of scikit-learn's ``validate_data``.
+    """
+    check_sparse(X)
+    return validate_data(
+        model, X, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS, **options
+    )
+
+
+def _dataset_labels(
+    model: Any, dataset: Dataset, y: Any, *, y_numeric: bool = False, ensure_min_samples: int = 1
+) -> np.ndarray:
+    """Check a data set on disk and its labels."""
+    if y is None:
+        raise ValueError(f"{dataset.path} has no labels; pass y, or write the data set with labels")
+    labels = column_or_1d(
+        check_array(y, ensure_2d=False, dtype="numeric" if y_numeric else None, input_name="y"),
+        warn=True,
+    )
+    if len(labels) != dataset.n_rows:
+        raise ValueError(f"y has {len(labels)} labels, but {dataset.path} {dataset.n_rows} rows")
+    if dataset.n_rows < ensure_min_samples:
+        raise ValueError(
+            f"{dataset.path} has {dataset.n_rows} row(s), at least {ensure_min_samples} are needed"
+        )
+    if model.solver in NEED_MEMORY and dataset.feature_bytes > dataset.memory_limit:
+        raise ValueError(
+            f"solver={model.solver!r} visits rows in random order, and the "
+            f"{dataset.feature_bytes} bytes of {dataset.path} exceed memory_limit="
+            f"{dataset.memory_limit}; use solver='ocas', or open_dataset(…, memory_limit=…)"
+        )
+    model.n_features_in_ = dataset.n_features
+    names = dataset.feature_names
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
+    elif hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_
+    return labels
+
+
+def copy_features(source: Any, target: Any) -> None:
+    """Make an estimator one for the same features as another one."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(source, name):
+            setattr(target, name, getattr(source, name))
+        elif hasattr(target, name):
+            delattr(target, name)
+
+
+def check_test_dataset(model: Any, dataset: Dataset) -> None:
+    """Refuse a data set with other columns than the training data."""
+    wanted = model.n_features_in_
+    if dataset.n_features != wanted:
+        remedy = (
+            "; open it with n_features=…"
+            if dataset.sparse and dataset.n_features < wanted
+            else "; convert it with n_features=… and unseen='ignore'"
+            if dataset.sparse
+            else ""
+        )
+        raise ValueError(
+            f"{dataset.path} has {dataset.n_features} features, but {type(model).__name__} is "
+            f"expecting {wanted} features as input{remedy}"
+        )
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or dataset.feature_names is None:
+        return
+    for ours, theirs in zip(names, dataset.feature_names, strict=True):
+        if ours != theirs:
+            raise ValueError(
+                f"{dataset.path}: a feature is named {theirs!r} where the training data has "
+                f"{ours!r}; names and order must be the same"
+            )
+
+
+# -- classes ----------------------------------------------------------------------------------
+
+
+def encode_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes in order, at least two, and the number of each label's."""
+    classes, encoded = _classes_of(y)
+    if len(classes) < 2:
+        raise ValueError(f"y has one class only ({classes[0]!r}); a classifier needs at least two")
+    return classes, encoded
+
+
+def _classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if y.ndim == 1 and y.dtype.kind in "bif" and len(y):  # two numbers need no sorting
+        low, high = y.min(), y.max()
+        second = y == high
+        whole = low < high and float(low).is_integer() and float(high).is_integer()
+        if whole and np.all(second | (y == low)):
+            return np.array([low, high], y.dtype), second.astype(np.intp)
+    check_classification_targets(y)
+    classes, encoded = np.unique(y, return_inverse=True)
+    return classes, encoded
+
+
+def weigh_classes(
+    model: Any, encoded: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of rows times those of their classes, and these; two classes must have some.
+
+    ``model`` has C, ``classes_`` and perhaps ``class_weight``.
+    """
+    classes = model.classes_
+    factors = np.ones(len(classes))
+    if getattr(model, "class_weight", None) is not None:
+        factors = class_factors(model.class_weight, classes, encoded, weights)
+        weights = weights * factors[encoded]
+    mass = np.bincount(encoded, weights, minlength=len(classes))
+    if np.count_nonzero(mass) < 2:
+        raise ValueError(
+            "only one class has rows of positive weight; a classifier needs at least two"
+        )
+    check_sum(model.C, weights)
+    return weights, factors
+
+
+def check_sum(C: float, weights: np.ndarray) -> None:
+    """The losses must be able to add up."""
+    with np.errstate(over="ignore"):
+        total = float(C) * float(weights.sum())
+    if not np.isfinite(total):
+        raise ValueError("C times the sum of the weights overflows; lower C or sample_weight")

@@ -1,0 +1,323 @@
+"""Linear regression: support vectors, quantiles, Huber's loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from .._checks import check_choice, check_flag, check_number
+from ..data import BlockedMatrix
+from ..losses import LOSSES
+from ..oracles.remote import RemoteMatrix
+from ..result import Iteration
+from ..risks import LossRisk, Scores, Targets
+from ._base import LinearModel
+from ._callbacks import with_callbacks
+from ._fit import Problem, Problems, Ready, Run, Settings, warn_of
+from ._form import ModelForm
+from ._problems import RowProblem
+from ._rows import check_sum, open_rows
+from .checkpoint import Checkpoint
+
+REGRESSION = tuple(name for name, loss in LOSSES.items() if loss.regression)
+CROSSING = ("allow", "sort")
+# Rounding leaves so much of the losses that predictions off by the targets' own size would have.
+ROUNDING = 1e-15
+
+
+@dataclass
+class RegressionProblem(RowProblem):
+    """A loss of regression. Its optimum may be 0, of which no gap is a small part."""
+
+    def solver(self, run: Run) -> Ready:
+        y = self.targets.labels
+        far = Scores(y + np.abs(y) + 2.0 * self.risk.loss[0], 0.0)  # beyond ε, too
+        least = ROUNDING * run.C * self.risk.value(far, self.targets)
+        stop = replace(run.stop, absolute=max(run.stop.absolute, least))
+        return super().solver(replace(run, stop=stop))
+
+
+class LinearSVR(RegressorMixin, LinearModel):
+    """Linear regression by support vectors, quantiles or Huber's loss, with a certificate.
+
+    Minimises ½|w|² + C·Σ_i weight_i·loss(<w, x_i> + b − y_i) and returns, with the model, a proof
+    of how far its objective is from the optimum at most. Parameters are those of scikit-learn's
+    ``LinearSVR`` where they mean the same.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the regulariser: multiplies their *sum*, as in scikit-learn
+        and liblinear.
+    loss : {'epsilon_insensitive', 'squared_epsilon_insensitive', 'quantile', 'huber'}, \
+default='epsilon_insensitive'
+        Of the residual r = <w, x> + b − y:
+
+        - ``epsilon_insensitive``: max(0, \\|r\\| − ε), support vector regression;
+        - ``squared_epsilon_insensitive``: its square;
+        - ``quantile``: max(−τ·r, (1 − τ)·r), the pinball loss: predicts the τ-quantile of y;
+        - ``huber``: ½r² up to \\|r\\| = ε, beyond that ε(\\|r\\| − ½ε), which outliers pull less.
+    epsilon : float, default=0.0
+        ε above, in the unit of y: deviations that cost nothing, at least 0; for ``huber`` where the
+        loss becomes linear, above 0.
+    quantile : float or list of float, default=0.5
+        τ above, between 0 and 1. Several are fitted to the same copy of the data, one after the
+        other.
+    crossing : {'allow', 'sort'}, default='allow'
+        What ``predict`` does where a lower quantile of a row is predicted above a higher one.
+        ``sort`` puts the predictions of a row in order, which never makes them worse (Chernozhukov,
+        Fernández-Val & Galichon, "Quantile and probability curves without crossing", 2010).
+    solver : {'auto', 'ocas', 'cpa', 'dcd'}, default='auto'
+        As for :class:`LinearSVC`.
+    dual : bool or 'auto', default='auto'
+        Not used, as for :class:`LinearSVC`.
+    tol : float, default=1e-3
+        Gap at which to stop, in the unit of ``stopping``.
+    stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
+        ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
+        gap ≤ C·(sum of weights)·tol.
+    fit_intercept : bool, default=True
+        Fit a bias b. It is not regularised unless ``intercept_scaling`` is given.
+    intercept_scaling : float or None, default=None
+        None for a true bias. A number s appends a constant feature of value s, whose weight is
+        regularised: liblinear's way, and scikit-learn's with 1.0.
+    max_iter, time_limit, n_jobs, executor, warm_start, random_state, verbose, callback, checkpoint
+        As for :class:`LinearSVC`.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (n_features,), or (n_quantiles, n_features) for a list of quantiles
+    intercept_ : ndarray, shape (1,) or (n_quantiles,)
+    n_iter_ : int
+        Iterations; the most of any quantile.
+    certificate_ : Certificate or list of Certificate
+        ``primal, dual, gap, relative_gap, kind`` in the objective above; one per quantile for a
+        list of more than one.
+    result_ : SolveResult or list of SolveResult
+        The same with status, trace and timings.
+    n_features_in_ : int
+    feature_names_in_ : ndarray, shape (n_features_in_,)
+        If X had string column names.
+
+    See Also
+    --------
+    SVR : The same loss with kernels.
+
+    Notes
+    -----
+    The unit of C is one over that of y. Features on similar scales are found faster.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cutplane import LinearSVR
+    >>> X = np.arange(20.0).reshape(-1, 1)
+    >>> y = 3.0 * X[:, 0] + 7.0
+    >>> y[4] = 1000.0
+    >>> model = LinearSVR(C=10.0, tol=1e-6).fit(X, y)
+    >>> bool(abs(model.predict([[100.0]])[0] - 307.0) < 1e-3)
+    True
+    """
+
+    _solvers = ("auto", "ocas", "cpa", "dcd")
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "epsilon_insensitive",
+        epsilon: float = 0.0,
+        quantile: float | Sequence[float] = 0.5,
+        crossing: str = "allow",
+        solver: str = "auto",
+        dual: bool | str = "auto",
+        tol: float = 1e-3,
+        stopping: str = "relative",
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        executor: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callable[[Iteration], bool | None] | None = None,
+        checkpoint: Checkpoint | str | PathLike[str] | None = None,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.epsilon = epsilon
+        self.quantile = quantile
+        self.crossing = crossing
+        self.solver = solver
+        self.dual = dual
+        self.tol = tol
+        self.stopping = stopping
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.executor = executor
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.checkpoint = checkpoint
+
+    # -- fitting --------------------------------------------------------------
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVR:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,), optional for a Dataset that has labels
+            Numbers.
+        sample_weight : array-like, shape (n_samples,), optional
+            Factors on C by row; rows of weight 0 do not count. By default the costs of a Dataset.
+
+        Returns
+        -------
+        self
+        """
+        settings, start = self._check_common(), self._start()
+        _refuse_text(y)
+        rows = open_rows(self, X, y, sample_weight, y_numeric=True)
+        check_sum(self.C, rows.weights)
+        targets = Targets.make(np.asarray(rows.y, dtype=np.float64), rows.weights)
+        constant = 0.0
+        if self.fit_intercept and self.intercept_scaling is not None:
+            constant = float(self.intercept_scaling)
+        free_bias = bool(self.fit_intercept) and constant == 0.0
+        with rows.blocks() as matrix:
+            problems = self._problems(matrix, targets, constant, free_bias)
+            form = ModelForm(len(problems), None, constant, free_bias)
+            results = self._fit_linear((X, y), matrix, form, problems, settings, start)
+        warn_of(settings, None, results)
+        return self
+
+    def _check_common(self) -> Settings:
+        settings = super()._check_common()
+        check_choice("loss", self.loss, REGRESSION)
+        check_choice("crossing", self.crossing, CROSSING)
+        check_flag("fit_intercept", self.fit_intercept)
+        if self.dual != "auto":
+            check_flag("dual", self.dual)
+        if self.intercept_scaling is not None:
+            check_number("intercept_scaling", self.intercept_scaling, above=0.0)
+        check_number("epsilon", self.epsilon, at_least=0.0)
+        if self.loss == "huber" and self.epsilon == 0.0:
+            raise ValueError(
+                "epsilon must be above 0 for loss='huber': it is the residual at which the loss "
+                "becomes linear, about 1.35 times the noise's standard deviation"
+            )
+        if not self._quantiles():
+            raise ValueError("quantile must be a number between 0 and 1, or a list of such; got []")
+        for quantile in self._quantiles():
+            if not check_number("quantile", quantile, above=0.0) < 1.0:
+                raise ValueError(
+                    f"quantile must lie between 0 and 1, got {quantile!r}; the median is 0.5"
+                )
+        return settings
+
+    def _quantiles(self) -> list[float]:
+        return np.atleast_1d(np.asarray(self.quantile)).tolist()
+
+    def _several(self) -> bool:
+        """Whether there is an output per quantile of a list."""
+        return self.loss == "quantile" and np.ndim(self.quantile) > 0
+
+    def _problems(
+        self,
+        matrix: BlockedMatrix | RemoteMatrix,
+        targets: Targets,
+        constant: float,
+        free_bias: bool,
+    ) -> Sequence[Problem]:
+        """One problem, or one per quantile."""
+        values = self._quantiles() if self.loss == "quantile" else [self.epsilon]
+
+        def make(k: int) -> RegressionProblem:
+            label = f"quantile {values[k]:g}" if self.loss == "quantile" else "regression"
+            risk = LossRisk(LOSSES[self.loss](float(values[k])))
+            return RegressionProblem(label, matrix, constant, targets, risk, free_bias)
+
+        return Problems(len(values), make)
+
+    def _start(self) -> tuple[np.ndarray, np.ndarray] | None:
+        start = super()._start()
+        return None if start is None else (np.atleast_2d(start[0]), start[1])
+
+    def _linear_attributes(
+        self, form: ModelForm, points: list[tuple[np.ndarray, float]]
+    ) -> dict[str, Any]:
+        attributes = super()._linear_attributes(form, points)
+        if not self._several():
+            attributes["coef_"] = attributes["coef_"][0]
+        return attributes
+
+    # -- prediction -----------------------------------------------------------
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
+
+        Returns
+        -------
+        targets : ndarray, shape (n_samples,), or (n_samples, n_quantiles) for a list of quantiles
+        """
+        scores = self._scores(X).reshape(-1, len(self.intercept_)) + self.intercept_
+        if not self._several():
+            return scores[:, 0]
+        if self.crossing == "sort":
+            scores[:, np.argsort(self._quantiles(), kind="stable")] = np.sort(scores, axis=1)
+        return scores
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R², the coefficient of determination, as of every regressor; for one output.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+        sample_weight : array-like, shape (n_samples,), optional
+
+        Returns
+        -------
+        score : float
+        """
+        if self._several():
+            raise ValueError(
+                "score is for one output, and quantile is a list; measure every column of predict "
+                "by sklearn.metrics.mean_pinball_loss"
+            )
+        return float(super().score(X, y, sample_weight))
+
+
+def _refuse_text(y: Any) -> None:
+    """Say what to do with targets that are no numbers."""
+    values = np.asarray(y) if isinstance(y, (list, tuple, np.ndarray)) else y
+    kind = getattr(getattr(values, "dtype", None), "kind", "")
+    if kind in ("U", "S", "O"):
+        for value in np.ravel(values):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                if not isinstance(value, (str, bytes)):
+                    return  # what else it may be, scikit-learn says
+                raise ValueError(
+                    f"y must hold numbers for a regression, got {str(value)!r}; LinearSVC is for "
+                    "classes"
+                ) from None
