@@ -10,7 +10,8 @@ from cutplane.bundle.cached import MOST_CHEAP_CUTS, CachedBundleSolver
 from cutplane.exec import SerialExecutor
 from cutplane.oracles.structured import StructuredOracle
 from cutplane.structured import MulticlassProblem
-from cutplane.structured.examples import ProblemExamples
+from cutplane.structured.examples import Examples
+from cutplane.structured.linear import LinearExamples
 
 STOP = StopRule(relative=1e-6)
 
@@ -21,7 +22,7 @@ def oracle():
     y = np.arange(90) % 3
     X = rng.normal(size=(90, 4)) + 0.8 * np.eye(4)[y]
     problem = MulticlassProblem().prepare(X, y)
-    model = ProblemExamples(problem, X, y, 12, rescaling="margin", cache_size=5)
+    model = LinearExamples(Examples(problem, X, y), cache_size=5)
     return StructuredOracle(model, SerialExecutor())
 
 

@@ -712,16 +712,16 @@ class Choice:
     def loss(self, y: int, z: int) -> float:
         return abs(y - z) / 2.0
 
-    def most_violated(self, x: np.ndarray, y: int, w: np.ndarray) -> int:
+    def most_violated(self, x: np.ndarray, y: int, score: Any) -> int:
         losses = np.abs(np.arange(len(x)) - y) / 2.0
-        return int(np.argmax(losses + x @ w))
+        return int(np.argmax(losses + x @ score.w))
 
-    def most_violated_slack(self, x: np.ndarray, y: int, w: np.ndarray) -> int:
+    def most_violated_slack(self, x: np.ndarray, y: int, score: Any) -> int:
         losses = np.abs(np.arange(len(x)) - y) / 2.0
-        return int(np.argmax(losses * (1.0 + (x - x[y]) @ w)))
+        return int(np.argmax(losses * (1.0 + (x - x[y]) @ score.w)))
 
-    def predict(self, x: np.ndarray, w: np.ndarray) -> int:
-        return int(np.argmax(x @ w))
+    def predict(self, x: np.ndarray, score: Any) -> int:
+        return int(np.argmax(x @ score.w))
 
 
 def _draw_structured(rng: Generator) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import cutplane.exec.executors
-import cutplane.structured.chain_chunks
+import cutplane.structured.chain
 from cutplane import LinearSVC
 from cutplane.estimators.chain_tagger import ChainTagger
 from cutplane.structured.chain import ChainShape
@@ -144,8 +144,8 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch, loss, sparse):
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS", 300)
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS_PER_WEIGHT", 1)
     monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1)
-    monkeypatch.setattr(cutplane.structured.chain_chunks, "CHUNK_WORK", 200)
-    monkeypatch.setattr(cutplane.structured.chain_chunks, "NUMBERS_PER_WEIGHT", 1)
+    monkeypatch.setattr(cutplane.structured.chain, "CHUNK_WORK", 200)
+    monkeypatch.setattr(cutplane.structured.chain, "NUMBERS_PER_WEIGHT", 1)
     X, y, lengths = random_text()
     X = X if sparse else X.toarray()
     models = [

@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from cutplane import ChainTagger, Status, StructuredSVM
 from kernel_chain_reference import SHAPES, corners, fit_enumerated, objective
-from kernel_problems import GAMMA, Matching, PairMatching, explicit, matchings, permutations
+from kernel_problems import GAMMA, Matching, explicit, matchings, permutations
 from structured_reference import Enumerated
 
 SIZES = (3, 2, 3, 2) * 30
@@ -20,10 +20,9 @@ def tagger(**parameters) -> ChainTagger:
     ).set_params(**parameters)
 
 
-def matcher(kernel="rbf", **parameters) -> StructuredSVM:
-    problem = PairMatching() if kernel == "pairs" else Matching()
+def matcher(**parameters) -> StructuredSVM:
     return StructuredSVM(
-        problem, 20.0, kernel=kernel, gamma=GAMMA, method="constant", random_state=0
+        Matching(), 20.0, kernel="rbf", gamma=GAMMA, method="constant", random_state=0
     ).set_params(**parameters)
 
 
@@ -65,21 +64,19 @@ def test_all_sequences_give_the_answer_of_the_exact_method():
     assert whole.certificate_.primal == pytest.approx(found, rel=1e-5)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "pairs"])
 @pytest.mark.parametrize("C", [2.0, 60.0])
-def test_all_examples_give_the_optimum_of_the_enumerated_problem(kernel, C):
+def test_all_examples_give_the_optimum_of_the_enumerated_problem(C):
     X, Y = matchings()
     every = Enumerated.make(explicit(X), Y, permutations, Matching().joint_feature, Matching().loss)
     optimum = every.optimum(C)
-    model = matcher(kernel, C=C, tol=1e-6).fit(X, Y)
-    assert model.certificate_.kind == ("conditional" if kernel == "pairs" else "exact")
+    model = matcher(C=C, tol=1e-6).fit(X, Y)
+    assert model.certificate_.kind == "exact"
     assert model.certificate_.relative_gap <= 1e-6
     assert model.certificate_.dual <= optimum * (1 + 1e-7)
     assert optimum <= model.certificate_.primal * (1 + 1e-7)
-    if kernel == "rbf":
-        features = np.concatenate([f.reshape(-1, f.shape[2]) for f in explicit(X)])
-        w = np.append(model.dual_coef_[0] @ features[model.support_], model.plain_coef_)
-        assert every.objective(w, C) == pytest.approx(model.certificate_.primal, rel=1e-6)
+    features = np.concatenate([f.reshape(-1, f.shape[2]) for f in explicit(X)])
+    w = np.append(model.dual_coef_[0] @ features[model.support_], model.plain_coef_)
+    assert every.objective(w, C) == pytest.approx(model.certificate_.primal, rel=1e-6)
 
 
 # -- samples --------------------------------------------------------------------------------
@@ -101,25 +98,19 @@ def test_samples_of_sequences_come_close():
     assert model.sampling_bound(0.5) < model.sampling_bound(0.99)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "pairs"])
-def test_samples_of_examples_come_close(kernel):
+def test_samples_of_examples_come_close():
     X, Y = matchings(1, sizes=(3, 2) * 15)
-    model = matcher(kernel, sample_size=15, passes=2).fit(X, Y)
+    model = matcher(sample_size=15, passes=2).fit(X, Y)
     assert model.certificate_.kind == "estimated"
     assert model.results_[0].status is Status.CONVERGED
     assert 0.0 < model.sampling_bound(0.5) < model.sampling_bound(0.99)
     # What it is worth, over all outputs of all examples.
     features, feature = explicit(X), Matching().joint_feature
     every = Enumerated.make(features, Y, permutations, feature, Matching().loss)
-    if kernel == "pairs":
-        place = {id(x): f for x, f in zip(X, features, strict=True)}
-        terms = zip(model.dual_coef_, model.support_pairs_, strict=True)
-        w = sum(coef * feature(place[id(x)], y) for coef, (x, y) in terms)
-    else:
-        edges = np.concatenate([f.reshape(-1, f.shape[2]) for f in features])
-        w = np.append(model.dual_coef_[0] @ edges[model.support_], model.plain_coef_)
+    edges = np.concatenate([f.reshape(-1, f.shape[2]) for f in features])
+    w = np.append(model.dual_coef_[0] @ edges[model.support_], model.plain_coef_)
     found = every.objective(w, 20.0)
-    exact = matcher("rbf", method="exact").fit(X, Y).certificate_
+    exact = matcher(method="exact").fit(X, Y).certificate_
     assert exact.dual <= found <= 1.2 * exact.primal
     assert model.certificate_.primal == pytest.approx(found, rel=0.3)
     assert found - exact.dual <= model.sampling_bound()

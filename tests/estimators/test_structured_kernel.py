@@ -166,7 +166,7 @@ def test_processes_and_threads_do_not_change_a_bit(tables, iris, monkeypatch):
     np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
     assert one.certificate_ == two.certificate_
     monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1)
-    monkeypatch.setattr("cutplane.structured.inference.BATCH", 40)
+    monkeypatch.setattr("cutplane.structured.examples.BATCH", 40)
     found = [StructuredSVM(MulticlassProblem(), kernel="rbf", n_jobs=n).fit(*iris) for n in (1, 3)]
     np.testing.assert_array_equal(found[0].dual_coef_, found[1].dual_coef_)
 
@@ -258,10 +258,6 @@ def test_inference_that_is_not_exact(tables):
 # -- what is refused --------------------------------------------------------------------------
 
 
-class OnlyParts(Matching):
-    joint_feature = None
-
-
 class OnlyFeatures(Matching):
     parts = None
 
@@ -269,7 +265,6 @@ class OnlyFeatures(Matching):
 @pytest.mark.parametrize(
     ("problem", "kernel", "message"),
     [
-        (OnlyParts(), None, r"lacks joint_feature\(x, y\); it has .* kernel='linear' or another"),
         (OnlyFeatures(), "rbf", r"lacks parts\(x\); a kernel needs it; it has .* for kernel=None"),
         (Problem(), "rbf", r"lacks parts\(x\), part_coefficients\(x, y\), loss\(y, z\), most_viol"),
         (Matching, "rbf", r"not a class: write Matching\(\)"),
@@ -322,6 +317,7 @@ def test_a_prediction_that_is_no_maximum_is_noticed(tables):
     ("parameters", "message"),
     [
         ({"kernel": "gauss"}, "kernel must be one of"),
+        ({"kernel": "pairs"}, "kernel='pairs' is gone.*parts"),
         ({"gamma": -1.0}, "gamma"),
         ({"method": "cubic"}, "method must be one of"),
         ({"sample_size": 0}, "sample_size"),

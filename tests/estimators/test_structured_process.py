@@ -92,14 +92,14 @@ def test_ctrl_c_ends_slow_inference(jobs):
             def loss(self, y, z):
                 return float(y != z)
 
-            def most_violated(self, x, y, w):
-                if np.any(w):
+            def most_violated(self, x, y, score):
+                if np.any(score.w):
                     time.sleep(0.05)
-                scores = [self.loss(y, z) + w @ self.joint_feature(x, z) for z in range(3)]
+                scores = [self.loss(y, z) + score(z) for z in range(3)]
                 return int(np.argmax(scores))
 
-            def predict(self, x, w):
-                return int(np.argmax([w @ self.joint_feature(x, z) for z in range(3)]))
+            def predict(self, x, score):
+                return int(np.argmax([score(z) for z in range(3)]))
 
         os.setsid()
         sent = []

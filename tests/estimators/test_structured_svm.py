@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 from cutplane import LinearSVC, Status
 from cutplane.estimators.structured_svm import StructuredSVM
-from cutplane.structured import BinaryProblem, MulticlassProblem, Problem
+from cutplane.structured import BinaryProblem, MulticlassProblem, Problem, Score
 from structured_reference import Enumerated
 
 # -- labels ---------------------------------------------------------------------------
@@ -106,13 +106,13 @@ class Matching(Problem):
     def loss(self, y, z):
         return float(np.mean(np.asarray(y) != z))
 
-    def most_violated(self, x, y, w):
+    def most_violated(self, x, y, score):
         wrong = np.ones(x.shape[:2]) / len(y)
         wrong[np.arange(len(y)), y] = 0.0
-        return linear_sum_assignment(x @ w + wrong, maximize=True)[1]
+        return linear_sum_assignment(x @ score.w + wrong, maximize=True)[1]
 
-    def predict(self, x, w):
-        return linear_sum_assignment(x @ w, maximize=True)[1]
+    def predict(self, x, score):
+        return linear_sum_assignment(x @ score.w, maximize=True)[1]
 
 
 class SparseMatching(Matching):
@@ -125,7 +125,8 @@ def matchings():
     rng = np.random.default_rng(0)
     w = rng.normal(size=4)
     X = [rng.normal(size=(n, n, 4)) for n in (1, 2, 3, 3, 4, 4, 3, 2)]
-    Y = [Matching().predict(x + 0.4 * rng.normal(size=x.shape), w) for x in X]
+    noisy = [x + 0.4 * rng.normal(size=x.shape) for x in X]
+    Y = [Matching().predict(x, Score(Matching(), x, w)) for x in noisy]
     return X, Y
 
 
@@ -162,11 +163,9 @@ def test_the_cache_spares_inference(matchings):
 class SlackMatching(Matching):
     """Slack rescaling by trying every matching."""
 
-    def most_violated_slack(self, x, y, w):
-        truth = self.joint_feature(x, y)
-
+    def most_violated_slack(self, x, y, score):
         def violation(z):
-            return self.loss(y, z) * (1.0 + w @ (self.joint_feature(x, z) - truth))
+            return self.loss(y, z) * (1.0 + score(z) - score(y))
 
         return max(permutations(x), key=violation)
 
@@ -204,7 +203,7 @@ def test_the_same_bits_in_processes_and_threads(matchings):
 
 def test_batches_in_threads(digits, monkeypatch):
     X, y = digits
-    monkeypatch.setattr("cutplane.structured.inference.BATCH", 40)
+    monkeypatch.setattr("cutplane.structured.examples.BATCH", 40)
     models = [
         StructuredSVM(MulticlassProblem(), 100.0, n_jobs=jobs).fit(X[:200], y[:200])
         for jobs in (1, 2, 3)

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-import cutplane.structured.chain_chunks
+import cutplane.structured.chain
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.oracles import Line
 from cutplane.oracles.structured import StructuredOracle
 from cutplane.structured import Problem
 from cutplane.structured.chain import ChainExamples, ChainShape, LabelledChains
-from cutplane.structured.examples import ProblemExamples
+from cutplane.structured.examples import Examples
+from cutplane.structured.linear import LinearExamples
 from structured_reference import (
     chain_feature,
     chain_loss,
@@ -38,13 +39,13 @@ class SlowChain(Problem):
     def loss(self, y, z):
         return chain_loss(self.kind, y, z)
 
-    def most_violated(self, x, y, w):
+    def most_violated(self, x, y, score):
         every = labellings(len(x), self.shape.labels)
-        return max(every, key=lambda z: self.loss(y, z) + chain_feature(self.shape, x, z) @ w)
+        return max(every, key=lambda z: self.loss(y, z) + score(z))
 
-    def predict(self, x, w):
+    def predict(self, x, score):
         every = labellings(len(x), self.shape.labels)
-        return max(every, key=lambda z: chain_feature(self.shape, x, z) @ w)
+        return max(every, key=score)
 
 
 @pytest.fixture(params=["hamming", "zero_one"])
@@ -66,7 +67,7 @@ def case(request, loss):
         model = ChainExamples(matrix, LabelledChains(starts, np.concatenate(Y), shape, loss))
     else:
         problem = SlowChain(shape, loss, sparse="sparse" in request.param)
-        model = ProblemExamples(problem, X, Y, shape.dimension, rescaling="margin", cache_size=3)
+        model = LinearExamples(Examples(problem, X, Y), cache_size=3)
     oracle = StructuredOracle(model, SerialExecutor())
     return oracle, enumerated_chains(X, Y, shape, loss)
 
@@ -133,7 +134,7 @@ def test_known_points_cost_no_inference(loss):
     X, Y = random_chains(3, lengths=LENGTHS)
     shape = ChainShape(2, 3, False)
     problem = SlowChain(shape, loss)
-    model = ProblemExamples(problem, X, Y, shape.dimension, rescaling="margin", cache_size=3)
+    model = LinearExamples(Examples(problem, X, Y), cache_size=3)
     oracle = StructuredOracle(model, SerialExecutor())
     one, two = np.random.default_rng(0).normal(size=(2, shape.dimension))
     start, end = at(oracle, one), at(oracle, two)
@@ -147,9 +148,7 @@ def test_known_points_cost_no_inference(loss):
 def test_cheap_cuts_are_the_best_of_known_outputs(loss):
     X, Y = random_chains(3, lengths=LENGTHS)
     shape = ChainShape(2, 3, False)
-    model = ProblemExamples(
-        SlowChain(shape, loss), X, Y, shape.dimension, rescaling="margin", cache_size=3
-    )
+    model = LinearExamples(Examples(SlowChain(shape, loss), X, Y), cache_size=3)
     every = enumerated_chains(X, Y, shape, loss)
     oracle = StructuredOracle(model, SerialExecutor())
     points = np.random.default_rng(0).normal(size=(5, shape.dimension))
@@ -170,8 +169,8 @@ def test_cheap_cuts_are_the_best_of_known_outputs(loss):
 @pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
 @pytest.mark.parametrize("order", [1, 2])
 def test_the_same_bits_for_any_number_of_threads(loss, layout, order, monkeypatch):
-    monkeypatch.setattr(cutplane.structured.chain_chunks, "CHUNK_WORK", 30)
-    monkeypatch.setattr(cutplane.structured.chain_chunks, "NUMBERS_PER_WEIGHT", 1)
+    monkeypatch.setattr(cutplane.structured.chain, "CHUNK_WORK", 30)
+    monkeypatch.setattr(cutplane.structured.chain, "NUMBERS_PER_WEIGHT", 1)
     lengths = tuple(np.random.default_rng(0).integers(0, 8, 40))
     X, Y = random_chains(1, lengths=lengths)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

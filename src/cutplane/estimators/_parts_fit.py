@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,16 +17,16 @@ from ..lowrank import Projection, projected
 from ..oracles import Point
 from ..oracles.constant import ConstantOracle
 from ..oracles.products import RowProducts
-from ..oracles.sampled import SpanOracle
+from ..oracles.sampled import SpanOracle, SurfaceOracle
 from ..oracles.stored import StoredMatrix
 from ..result import SolveResult, Status
 from ..structured.parts import (
     FeatureModel,
     PartsModel,
-    PartsOracle,
     PartsPopulation,
     PartsSurface,
     Reach,
+    WithUnits,
 )
 from ._callbacks import FitTasks
 from ._fit import Attributes, Settings, solve
@@ -84,12 +83,14 @@ class PartsFit:
         Computed in training.
     basis_error : float
         |w − Pw| of the projection to fewer parts.
+    problem : SpanProblem
     """
 
     result: SolveResult
     sampling: Sampling
     kernel_values: int
     basis_error: float
+    problem: SpanProblem
 
 
 def fit_parts(
@@ -141,9 +142,9 @@ def fit_parts(
         oracle.definite = bool(kernel.definite)
         if used.values is not None and matrix.values is None:
             oracle.kernel_values = rows * rows
-        problem = span_problem(
-            settings, label, oracle, lambda w: _coefficients(oracle, model, w), kind
-        )
+        problem = SpanProblem(label, oracle, lambda w: _coefficients(oracle, model, w), kind)
+        if constant:
+            problem = ConstantProblem(**vars(problem), passes=settings.passes)
         result = solve(
             [problem], settings.common, executor, tasks=tasks, attributes=attributes
         ).results[0]
@@ -159,7 +160,7 @@ def fit_parts(
             result, error = reduction.reduced(result)
         radius = float(np.sqrt(max(0.0, np.max(used.diagonal, initial=0.0))))
         sampling = _sampling(oracle.exact, model, surface, radius, settings)
-        return PartsFit(result, sampling, kernel_values, error)
+        return PartsFit(result, sampling, kernel_values, error, problem)
 
 
 def _first_surface(model: PartsModel, settings: PartsSettings, executor: Executor) -> PartsSurface:
@@ -175,15 +176,21 @@ def _oracle(
     surface: PartsSurface,
     settings: PartsSettings,
     executor: Executor,
-) -> PartsOracle | ConstantOracle:
+) -> SurfaceOracle | ConstantOracle:
     rng, size = np.random.default_rng(settings.seed), settings.sample_size
     if settings.method == CONSTANT:
         population = PartsPopulation(matrix, model, executor)
         return ConstantOracle(population, executor, rng, size=size)
     exact = {"auto": matrix.values is not None, "exact": True}.get(settings.method, False)
     centred = settings.common.solver == "ocas"
-    return PartsOracle(
-        matrix, surface, executor, rng, size=None if exact else size, centred=centred
+    return SurfaceOracle(
+        WithUnits(matrix, model.units),
+        surface,
+        executor,
+        rng,
+        size=None if exact else size,
+        centred=centred,
+        free=model.parts,
     )
 
 
@@ -292,16 +299,3 @@ class Reduction:
             factor, found[: own.size].reshape(shape), lower=True, trans="T"
         )
         w[surface.parts :].reshape(-1)[:] = found[own.size :]
-
-
-def span_problem(
-    settings: PartsSettings,
-    label: str,
-    oracle: Any,
-    expand: Callable[[np.ndarray], np.ndarray],
-    kind: str,
-) -> SpanProblem:
-    """The problem of an oracle, by the method of the settings."""
-    if settings.method == CONSTANT:
-        return ConstantProblem(label, oracle, expand, kind, passes=settings.passes)
-    return SpanProblem(label, oracle, expand, kind)

@@ -19,17 +19,17 @@ from ..structured import chain
 from ..structured.kernel_chain import KernelChains
 from ..structured.sequences import split, stack_labels, stack_rows, starts_of
 from ._callbacks import with_callbacks
-from ._cluster import chains_for, is_cluster, threads_of
+from ._cluster import chains_for, threads_of
 from ._fit import Settings, warn_of
-from ._kernel_parts import OF_KERNELS, KernelParts
 from ._rows import FLOATS
+from ._structured import OF_KERNELS, StructuredModel
 from .checkpoint import Checkpoint
 
 # Fitted attributes of the linear form, or of second order.
 OF_LINEAR = ("coef_", "second_transitions_")
 
 
-class ChainTagger(KernelParts):
+class ChainTagger(StructuredModel):
     """Labels the tokens of sequences with a linear chain, trained as a structural SVM.
 
     A labelling z of a sequence with rows x_1, …, x_L scores
@@ -238,11 +238,13 @@ class ChainTagger(KernelParts):
         self._shape = shape
         if self.kernel is None:
             examples = chain.ChainExamples.in_parts(rows, starts, truth, shape, str(self.loss))
+            known = self.warm_start and hasattr(self, "coef_")
+            start = shape.pack(self._chain_weights()) if known else None
             with chains_for(self, examples) as model:
-                result = self._solve_joint((X, y), "chain", model, settings)
+                result = self._fit_linear((X, y), "chain", model, settings, start)
         else:
             chains = chain.LabelledChains(starts, truth, shape, str(self.loss))
-            result = self._fit_kernel((X, y), "chain", rows, KernelChains(chains))
+            result = self._fit_kernel((X, y), "chain", rows, KernelChains(chains), settings)
         warn_of(settings, None, [result])
         return self
 
@@ -250,11 +252,6 @@ class ChainTagger(KernelParts):
         settings = super()._check_common()
         check_choice("loss", self.loss, tuple(chain.LOSSES))
         check_flag("boundaries", self.boundaries)
-        if self.kernel is not None and is_cluster(self.executor):
-            raise ValueError(
-                "executor: with a kernel all runs on this machine; leave it out, or "
-                "train with kernel=None"
-            )
         if check_integer("order", self.order, at_least=1) > 2:
             raise ValueError(f"order must be 1 or 2, got {self.order!r}")
         return settings
@@ -350,11 +347,10 @@ class ChainTagger(KernelParts):
 
     def _emissions(self, rows: Any) -> np.ndarray:
         """Scores of all tokens and labels."""
+        if self.kernel is not None:
+            return self._kernel_scores(rows)
         scores = np.zeros((rows.shape[0], len(self.classes_)))
         if rows.shape[0] == 0:
-            return scores
-        if self.kernel is not None:
-            self._part_scores(rows, scores)
             return scores
         matrix = as_blocks(rows, compact=False)
         with make_executor(threads_of(self), chain.work(self._shape, matrix)) as executor:
@@ -393,9 +389,6 @@ class ChainTagger(KernelParts):
         if weights.second is not None:
             attributes["second_transitions_"] = weights.second.transpose(1, 0, 2).copy()
         return attributes
-
-    def _flat(self) -> np.ndarray:
-        return self._shape.pack(self._chain_weights())
 
 
 def _encoded(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

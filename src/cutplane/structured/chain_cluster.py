@@ -25,8 +25,7 @@ from ..loops import vectors
 from ..oracles import Cut, Line, Point
 from ..oracles.holder import Slot
 from ..oracles.rounds import Rounds
-from .chain import ChainExamples, ChainShape, LabelledChains, upper
-from .chain_chunks import Chunks
+from .chain import ChainExamples, ChainShape, Chunks, LabelledChains, upper
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from ..exec import Executor
 from ..loops import viterbi
 from ..oracles import Line, Point
 from .chain import ChainShape, ChainWeights, LabelledChains, upper
-from .parts import PartsModel, PartsSurface, Reach, parts_at
+from .examples import parts_at
+from .parts import PartsModel, PartsSurface, Reach
 
 
 class KernelChainSurface(PartsSurface):
