@@ -43,7 +43,7 @@ def explicit_point(model: ChainTagger, X: list[np.ndarray]) -> np.ndarray:
     features = np.concatenate(explicit_features(X))
     coef = np.zeros((tokens, len(model.classes_)))
     coef[model.support_] = model.dual_coef_.T
-    second = None
+    second = np.zeros((0, 0, 0))
     if model.order == 2:
         second = model.second_transitions_.transpose(1, 0, 2)
     shape = ChainShape(tokens, len(model.classes_), model.boundaries, model.order)

@@ -250,7 +250,7 @@ class ChainTagger(StructuredModel):
 
     def _check_common(self) -> Settings:
         settings = super()._check_common()
-        check_choice("loss", self.loss, tuple(chain.LOSSES))
+        check_choice("loss", self.loss, chain.LOSSES)
         check_flag("boundaries", self.boundaries)
         if check_integer("order", self.order, at_least=1) > 2:
             raise ValueError(f"order must be 1 or 2, got {self.order!r}")
@@ -358,7 +358,7 @@ class ChainTagger(StructuredModel):
         return scores
 
     def _chain_weights(self) -> chain.ChainWeights:
-        second = None
+        second = np.zeros((0, 0, 0))
         if self._shape.order == 2:
             second = np.ascontiguousarray(self.second_transitions_.transpose(1, 0, 2))
         coef = np.zeros((0, len(self.classes_)))
@@ -386,7 +386,7 @@ class ChainTagger(StructuredModel):
             "n_features_in_": self.n_features_in_,
             "_shape": self._shape,
         }
-        if weights.second is not None:
+        if self._shape.order == 2:
             attributes["second_transitions_"] = weights.second.transpose(1, 0, 2).copy()
         return attributes
 

@@ -31,7 +31,7 @@ from ..data import BlockedMatrix, BlockSum, as_blocks
 from ..data.blocks import Block
 from ..data.parts import PARTS, ChunkSums, SumPlan
 from ..exec import Executor
-from ..loops import viterbi, viterbi2
+from ..loops import viterbi
 from ..loops.bounded import MANY, ROUNDING
 from ..oracles import Cut, Line, Point
 from ..oracles.products import bounded_scores
@@ -44,7 +44,8 @@ NUMBERS_PER_WEIGHT = 4
 # There are so many parts even so, if there is work enough for each of them.
 LEAST_PARTS = 2
 PART_WORK = 1 << 16
-LOSSES = {"hamming": "most_violated", "zero_one": "most_violated_whole"}
+# The number of wrong tokens, or 1 for every wrong sequence.
+LOSSES = ("hamming", "zero_one")
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,6 @@ class ChainShape:
         K = self.labels
         return (self.features + K + 2 * self.boundaries + K * K * (self.order == 2)) * K
 
-    @property
-    def loops(self) -> Any:
-        """The compiled code for this order."""
-        return viterbi2 if self.order == 2 else viterbi
-
     def unpack(self, w: np.ndarray) -> ChainWeights:
         """Views of the parts of w."""
         K = self.labels
@@ -84,36 +80,33 @@ class ChainShape:
         first, transitions, begin, finish, rest = np.split(w, np.cumsum(sizes))
         if not self.boundaries:
             begin, finish = np.zeros(K), np.zeros(K)
-        second = rest.reshape(K, K, K) if self.order == 2 else None
+        second = rest.reshape((K, K, K) if self.order == 2 else (0, 0, 0))
         return ChainWeights(first.reshape(-1, K), transitions.reshape(K, K), begin, finish, second)
 
     def pack(self, weights: ChainWeights) -> np.ndarray:
         """The flat w of these parts."""
-        parts = [weights.emissions, weights.transitions]
-        if self.boundaries:
-            parts += [weights.begin, weights.finish]
-        if weights.second is not None:
-            parts.append(weights.second)
+        ends = [weights.begin, weights.finish] if self.boundaries else []
+        parts = [weights.emissions, weights.transitions, *ends, weights.second]
         return np.concatenate([part.reshape(-1) for part in parts])
 
 
 @dataclass(frozen=True)
 class ChainWeights:
-    """Parameters of a chain: W (n, K), T (K, K), begin and finish (K,), S (K, K, K) or None.
+    """Parameters of a chain: W (n, K), T (K, K), begin and finish (K,), S (K, K, K).
 
-    S has the middle label first: second[j, i, k] is for k after j after i.
+    S has the middle label first: second[j, i, k] is for k after j after i. It is (0, 0, 0) in
+    chains of first order.
     """
 
     emissions: np.ndarray
     transitions: np.ndarray
     begin: np.ndarray
     finish: np.ndarray
-    second: np.ndarray | None = None
+    second: np.ndarray
 
     def scores(self) -> tuple[np.ndarray, ...]:
         """What inference needs besides the emissions."""
-        first = (self.transitions, self.begin, self.finish)
-        return first if self.second is None else (self.second, *first)
+        return (self.second, self.transitions, self.begin, self.finish)
 
 
 class Chunks:
@@ -152,7 +145,7 @@ class Chunks:
             counts.append(len(marks) - 1)
         self.starts = starts
         self.sums = ChunkSums.whole(counts)
-        self._width = (shape.labels,) * shape.order
+        self._width = (shape.labels if shape.order == 2 else 1, shape.labels)
 
     def held(self, plan: SumPlan) -> Chunks:
         """Those of some parts, whose sequences and tokens are numbered anew."""
@@ -211,7 +204,7 @@ def decode(
     def task(k: int) -> None:
         first, last = chunks.bounds[k]
         buffer = chunks.buffer(first, last)
-        shape.loops.decode(scores, chunks.starts, first, last, *weights.scores(), buffer, path)
+        viterbi.decode(scores, chunks.starts, first, last, *weights.scores(), buffer, path)
 
     executor.run(task, len(chunks.bounds))
     return path
@@ -259,7 +252,6 @@ class LabelledChains:
         self.loss = loss
         self.truth = truth
         sequences = len(starts) - 1
-        self._violated = getattr(shape.loops, LOSSES[loss])
         self.weight = 1.0 / sequences if weight is None else weight
         self._weights = np.full(sequences, self.weight)
         self.token_weights = np.repeat(self._weights, np.diff(starts))
@@ -284,7 +276,7 @@ class LabelledChains:
         def task(k: int) -> np.ndarray:
             first, last = chunks.bounds[k]
             return np.array(
-                self._violated(
+                viterbi.most_violated(
                     scores,
                     chunks.starts,
                     first,
@@ -292,6 +284,7 @@ class LabelledChains:
                     *weights.scores(),
                     self.truth,
                     self._weights,
+                    self.loss == "hamming",
                     chunks.buffer(first, last),
                     path,
                 )
@@ -309,7 +302,7 @@ class LabelledChains:
         """
         lengths = np.diff(self.starts)
         number = np.repeat(np.arange(len(lengths)), lengths)
-        plain = sum(float(np.max(np.abs(part))) for part in weights.scores())
+        plain = sum(float(np.max(np.abs(part), initial=0.0)) for part in weights.scores())
         tokens = len(number)
         if plain == 0.0 and not np.any(scores):  # losses alone are exact
             return [0.0] * len(self.chunks.bounds)
@@ -337,7 +330,7 @@ class LabelledChains:
         chunks = self.chunks
 
         def task(k: int) -> float:
-            return self.shape.loops.slope(
+            return viterbi.slope(
                 start,
                 end,
                 chunks.starts,
@@ -361,7 +354,7 @@ class LabelledChains:
 
         def count(k: int) -> np.ndarray:
             partial = np.zeros(counted.dimension)
-            self.shape.loops.add_counts(
+            viterbi.add_counts(
                 chunks.starts,
                 *chunks.bounds[k],
                 self.truth,
