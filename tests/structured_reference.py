@@ -86,11 +86,12 @@ class Enumerated:
         return np.array([np.max(d + r @ w) for r, d in zip(self.rows, self.losses, strict=True)])
 
     def objective(self, w: np.ndarray, C: float) -> float:
-        return 0.5 * float(w @ w) + C * float(np.mean(self.risks(w)))
+        return 0.5 * float(w @ w) + C * float(np.sum(self.risks(w)))
 
     def optimum(self, C: float) -> float:
         """By a general solver on (w, ξ) with every constraint, which starts at a feasible point."""
         examples, dimension = len(self.rows), self.rows[0].shape[1]
+        C = C * examples  # of the mean
         A = np.vstack(
             [
                 np.hstack([-r, np.tile(np.eye(examples)[i], (len(r), 1))])

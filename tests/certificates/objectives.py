@@ -331,14 +331,14 @@ def measure(
 
 
 def structured(examples: list[tuple[np.ndarray, np.ndarray]], C: float) -> Objective:
-    """(C/N) Σ_i max_z [Δ_i(z) + <w, δΨ_i(z)>]; an example is (all δΨ, all Δ)."""
+    """C Σ_i max_z [Δ_i(z) + <w, δΨ_i(z)>]; an example is (all δΨ, all Δ)."""
     sizes = [len(losses) for _, losses in examples]
     return Objective(
         Rows(np.vstack([features for features, _ in examples])),
         d=np.concatenate([losses for _, losses in examples]),
-        cost=np.full(len(examples), LONG(C) / len(examples)),
+        cost=np.full(len(examples), LONG(C)),
         group=np.repeat(np.arange(len(examples)), sizes),
-        unit=C,
+        unit=C * len(examples),
     )
 
 

@@ -766,7 +766,7 @@ def _draw_kernel_structured(rng: Generator) -> dict[str, Any]:
 
 
 def _kernel_structured_objectives(case: Case, C: float | None = None) -> list[Objective]:
-    cost = np.full(len(case.y), objectives.LONG(case.parameters["C"]) / len(case.y))
+    cost = np.full(len(case.y), objectives.LONG(case.parameters["C"]))
     return [objectives.crammer_singer(_space(case), case.y, 3, cost, None)]
 
 

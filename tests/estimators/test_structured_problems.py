@@ -34,7 +34,7 @@ def data():
 
 
 def test_the_plain_problem_is_fine(data):
-    model = StructuredSVM(Fine(), 10.0, tol=1e-5).fit(*data)
+    model = StructuredSVM(Fine(), 0.7, tol=1e-5).fit(*data)
     assert model.certificate_.kind == "exact"
     assert model.certificate_.relative_gap <= 1e-5
 
@@ -68,7 +68,7 @@ def test_a_class_is_no_problem(data):
 def test_problems_need_not_inherit(data):
     methods = {name: value for name, value in vars(Fine).items() if not name.startswith("__")}
     free = type("Free", (), methods)
-    assert StructuredSVM(free(), 10.0).fit(*data).certificate_.kind == "exact"
+    assert StructuredSVM(free(), 0.7).fit(*data).certificate_.kind == "exact"
 
 
 # -- what is inconsistent -------------------------------------------------------------
@@ -206,7 +206,7 @@ class Forgetful(Fine):
 @pytest.mark.parametrize("cache_size", [0, 5])
 def test_missed_maxima_withhold_the_certificate(data, problem, solver, cache_size):
     with pytest.warns(UserWarning, match="not exact.*withheld"):
-        model = StructuredSVM(problem, 10.0, solver=solver, cache_size=cache_size).fit(*data)
+        model = StructuredSVM(problem, 0.7, solver=solver, cache_size=cache_size).fit(*data)
     assert model.certificate_.kind == model.results_[0].certificate.kind == "withheld"
     assert model.certificate_.gap == np.inf
 
@@ -215,5 +215,5 @@ def test_inference_that_says_so_is_estimated(data):
     class Honest(Lazy):
         exact = False
 
-    model = StructuredSVM(Honest(), 10.0).fit(*data)
+    model = StructuredSVM(Honest(), 0.7).fit(*data)
     assert model.certificate_.kind == "estimated"

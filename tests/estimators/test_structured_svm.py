@@ -34,7 +34,7 @@ def test_multiclass_is_crammer_singer(iris, solver, cache_size, C):
         C=C, multi_class="crammer_singer", fit_intercept=False, tol=1e-6, max_iter=9999
     ).fit(X, y)
     model = StructuredSVM(
-        MulticlassProblem(), C=C * len(y), solver=solver, cache_size=cache_size, tol=1e-6
+        MulticlassProblem(), C=C, solver=solver, cache_size=cache_size, tol=1e-6
     ).fit(X, y)
     assert model.certificate_.kind == "exact"
     assert model.certificate_.primal == pytest.approx(reference.certificate_.primal, rel=3e-6)
@@ -47,7 +47,7 @@ def test_multiclass_is_crammer_singer(iris, solver, cache_size, C):
 def test_binary_is_the_hinge(noisy, layout):
     X, y = noisy
     reference = LinearSVC(C=0.1, loss="hinge", fit_intercept=False, tol=1e-6).fit(X, y)
-    model = StructuredSVM(BinaryProblem(), C=0.1 * len(y), tol=1e-6).fit(layout(X), y)
+    model = StructuredSVM(BinaryProblem(), C=0.1, tol=1e-6).fit(layout(X), y)
     assert model.certificate_.primal == pytest.approx(reference.certificate_.primal, rel=2e-6)
     np.testing.assert_allclose(model.coef_, reference.coef_[0], atol=1e-2)
 
@@ -154,7 +154,7 @@ def test_matchings_against_the_enumerated_problem(matchings, problem, solver, ca
 def test_the_cache_spares_inference(matchings):
     X, Y = matchings
     iterations = [
-        StructuredSVM(Matching(), 100.0, cache_size=size, tol=1e-6).fit(X, Y).n_iter_
+        StructuredSVM(Matching(), 12.0, cache_size=size, tol=1e-6).fit(X, Y).n_iter_
         for size in (0, 5)
     ]
     assert iterations[1] < iterations[0]
@@ -175,8 +175,8 @@ def test_slack_rescaling_against_the_enumerated_problem(matchings, solver):
     X, Y = matchings
     problem = SlackMatching()
     every = Enumerated.make(X, Y, permutations, problem.joint_feature, problem.loss, "slack")
-    model = StructuredSVM(problem, 20.0, rescaling="slack", solver=solver, tol=1e-7).fit(X, Y)
-    optimum = every.optimum(20.0)
+    model = StructuredSVM(problem, 2.5, rescaling="slack", solver=solver, tol=1e-7).fit(X, Y)
+    optimum = every.optimum(2.5)
     assert model.certificate_.dual <= optimum * (1 + 1e-8)
     assert optimum <= model.certificate_.primal * (1 + 1e-8)
 
@@ -193,10 +193,10 @@ def test_the_same_bits_in_processes_and_threads(matchings):
         releases_gil = True
 
     models = [
-        StructuredSVM(Matching(), 30.0).fit(X, Y),
-        StructuredSVM(Matching(), 30.0, n_jobs=2).fit(X, Y),
-        StructuredSVM(Threaded(), 30.0, n_jobs=1).fit(X, Y),
-        StructuredSVM(Threaded(), 30.0, n_jobs=3).fit(X, Y),
+        StructuredSVM(Matching(), 4.0).fit(X, Y),
+        StructuredSVM(Matching(), 4.0, n_jobs=2).fit(X, Y),
+        StructuredSVM(Threaded(), 4.0, n_jobs=1).fit(X, Y),
+        StructuredSVM(Threaded(), 4.0, n_jobs=3).fit(X, Y),
     ]
     assert len({bits(model) for model in models}) == 1
 
@@ -205,7 +205,7 @@ def test_batches_in_threads(digits, monkeypatch):
     X, y = digits
     monkeypatch.setattr("cutplane.structured.examples.BATCH", 40)
     models = [
-        StructuredSVM(MulticlassProblem(), 100.0, n_jobs=jobs).fit(X[:200], y[:200])
+        StructuredSVM(MulticlassProblem(), 0.5, n_jobs=jobs).fit(X[:200], y[:200])
         for jobs in (1, 2, 3)
     ]
     assert len({bits(model) for model in models}) == 1
@@ -213,13 +213,13 @@ def test_batches_in_threads(digits, monkeypatch):
 
 def test_warm_starts(matchings):
     X, Y = matchings
-    model = StructuredSVM(Matching(), 30.0, tol=1e-5, warm_start=True).fit(X, Y)
+    model = StructuredSVM(Matching(), 4.0, tol=1e-5, warm_start=True).fit(X, Y)
     first = model.certificate_.primal
     model.fit(X, Y)
     assert model.n_iter_ <= 2
     assert model.certificate_.primal <= first * (1 + 1e-9)
     other = [y[::-1].copy() for y in Y]  # the cuts do not hold for these
-    fresh = StructuredSVM(Matching(), 30.0, tol=1e-5).fit(X, other)
+    fresh = StructuredSVM(Matching(), 4.0, tol=1e-5).fit(X, other)
     model.fit(X, other)
     assert model.certificate_.dual <= fresh.certificate_.primal * (1 + 1e-9)
     assert fresh.certificate_.dual <= model.certificate_.primal * (1 + 1e-9)

@@ -49,7 +49,7 @@ class PartsSettings:
     Attributes
     ----------
     common : Settings
-        C is that of the mean over examples.
+        C multiplies the sum over examples.
     method : {'auto', 'linear', 'constant', 'exact'}
     sample_size : int
         Parts of a sample; examples in the constant-time method.
@@ -132,7 +132,7 @@ def fit_parts(
         )
         single = (
             settings.common.tol >= SINGLE_TOL
-            and settings.common.C * surface.largest <= SINGLE_BOUND
+            and settings.common.C * model.count * surface.largest <= SINGLE_BOUND
         )
         single &= sampled
         matrix = kernel_matrix(kernel, X, executor, single=single)
@@ -142,7 +142,9 @@ def fit_parts(
         oracle.definite = bool(kernel.definite)
         if used.values is not None and matrix.values is None:
             oracle.kernel_values = rows * rows
-        problem = SpanProblem(label, oracle, lambda w: _coefficients(oracle, model, w), kind)
+        problem = SpanProblem(
+            label, oracle, lambda w: _coefficients(oracle, model, w), kind, model.count
+        )
         if constant:
             problem = ConstantProblem(**vars(problem), passes=settings.passes)
         result = solve(
@@ -156,7 +158,9 @@ def fit_parts(
             if isinstance(matrix, ProductMatrix):
                 precise = kernel_matrix(kernel, X, executor, single=False)
             whole = model.surface(executor) if constant else surface
-            reduction = Reduction(precise, whole, settings, np.float32 if single else np.float64)
+            reduction = Reduction(
+                precise, whole, settings, model.count, np.float32 if single else np.float64
+            )
             result, error = reduction.reduced(result)
         radius = float(np.sqrt(max(0.0, np.max(used.diagonal, initial=0.0))))
         sampling = _sampling(oracle.exact, model, surface, radius, settings)
@@ -227,7 +231,7 @@ def _sampling(
         centred=settings.common.solver == "ocas",
         size=settings.sample_size,
         radius=reach.radius,
-        C=settings.common.C,
+        C=settings.common.C * model.count,
         loss=reach.loss,
     )
 
@@ -247,6 +251,8 @@ class Reduction:
         Of all parts, as precise as can be.
     surface : PartsSurface
     settings : PartsSettings
+    count : int
+        Number of examples.
     dtype : type
         Of the features.
     """
@@ -254,6 +260,7 @@ class Reduction:
     matrix: KernelMatrix
     surface: PartsSurface
     settings: PartsSettings
+    count: int
     dtype: type
 
     def reduced(self, result: SolveResult) -> tuple[SolveResult, float]:
@@ -274,7 +281,7 @@ class Reduction:
         point.scores[parts:] = w[parts:]
         self.surface.settle(point)
         squared = float(np.einsum("ij,ij->", w, point.scores))
-        primal = 0.5 * squared + self.settings.common.C * point.risk
+        primal = 0.5 * squared + self.settings.common.C * self.count * point.risk
         certificate = dataclasses.replace(
             result.certificate, primal=primal, dual=min(primal, result.certificate.dual)
         )
@@ -288,7 +295,7 @@ class Reduction:
         blocks = as_blocks(np.ascontiguousarray(features, dtype=self.dtype))
         shape = (len(factor), projection.coef.shape[1])
         products = RowProducts(blocks, shape, 0.0, surface.executor, updates=False)
-        model = FeatureModel(products, len(factor), surface)
+        model = FeatureModel(products, len(factor), surface, self.count)
         own = (factor.T @ projection.coef).reshape(-1)
         start = np.concatenate([own, w[surface.parts :].reshape(-1)])
         left = self.settings.common.time_limit - result.timings["total"]

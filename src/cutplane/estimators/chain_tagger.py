@@ -36,8 +36,8 @@ class ChainTagger(StructuredModel):
 
         Σ_t <coef[z_t], x_t> + Σ_t transitions[z_{t−1}, z_t],
 
-    and the objective is ½|w|² + (C/N) Σ_i max_z [loss(y_i, z) + score(x_i, z) − score(x_i, y_i)]
-    over N sequences, that of SVM-hmm with transitions of first or second order. All weights are
+    and the objective is ½|w|² + C Σ_i max_z [loss(y_i, z) + score(x_i, z) − score(x_i, y_i)]
+    over all sequences i, that of SVM-hmm with transitions of first or second order. All weights are
     regularised. The certificate says how far from the optimum the answer is; inference is exact.
 
     With a kernel the emissions <coef[k], x> become functions f_k(x) in its feature space, sums over
@@ -46,9 +46,10 @@ class ChainTagger(StructuredModel):
 
     Parameters
     ----------
-    C : float, default=1000
-        Weight of the mean loss per *sequence*. As it takes its size from the loss, which counts
-        tokens, longer sequences weigh more. SVM-hmm's ``-c`` means the same.
+    C : float, default=1.0
+        Weight of the sum of the losses of all *sequences*. As the loss counts tokens, longer
+        sequences weigh more. SVM-hmm's ``-c`` weighs the mean: it is C times the number of
+        sequences.
     loss : {'hamming', 'zero_one'}, default='hamming'
         The number of wrong tokens, or 1 for every sequence with a wrong token.
     order : {1, 2}, default=1
@@ -64,7 +65,7 @@ class ChainTagger(StructuredModel):
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
-        gap ≤ C·tol, the rule of SVM-hmm.
+        gap ≤ C·(number of sequences)·tol, the rule of SVM-hmm.
     kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'precomputed'} or callable, optional
         Of the emissions, between tokens. None: emissions that are linear in the features, with
         a weight for each of them, which is faster than the linear kernel. For a precomputed
@@ -144,14 +145,14 @@ class ChainTagger(StructuredModel):
     >>> from cutplane import ChainTagger
     >>> X = [np.eye(3), np.eye(3)[[0, 2]], np.eye(3)[[1]]]
     >>> y = [["the", "cat", "sat"], ["the", "sat"], ["cat"]]
-    >>> tagger = ChainTagger(C=30).fit(X, y)
+    >>> tagger = ChainTagger(C=10).fit(X, y)
     >>> [labels.tolist() for labels in tagger.predict([np.eye(3)[[0, 1]]])]
     [['the', 'cat']]
     """
 
     def __init__(
         self,
-        C: float = 1000.0,
+        C: float = 1.0,
         *,
         loss: str = "hamming",
         order: int = 1,

@@ -48,7 +48,7 @@ OF_FORMS = ("coef_", "plain_coef_")
 class StructuredSVM(StructuredModel):
     """Structural SVM for outputs of any kind, described by a :class:`~cutplane.structured.Problem`.
 
-    Minimises ½|w|² + (C/N) Σ_i max_z [Δ(y_i, z) + <w, Ψ(x_i, z) − Ψ(x_i, y_i)>] over N examples by
+    Minimises ½|w|² + C Σ_i max_z [Δ(y_i, z) + <w, Ψ(x_i, z) − Ψ(x_i, y_i)>] over all examples i by
     1-slack cutting planes. The lower bound of the certificate always holds; the upper one
     does if ``most_violated`` is exact.
 
@@ -60,8 +60,8 @@ class StructuredSVM(StructuredModel):
     ----------
     problem : Problem
         The output space: joint features Ψ, loss Δ, and inference.
-    C : float, default=100
-        Weight of the mean loss.
+    C : float, default=1.0
+        Weight of the sum of the losses of all examples.
     rescaling : {'margin', 'slack'}, default='margin'
         ``slack``: Δ(y_i, z)·(1 + <w, …>) instead of the sum; the problem must have
         ``most_violated_slack``.
@@ -72,7 +72,8 @@ class StructuredSVM(StructuredModel):
     tol : float, default=1e-2
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
-        ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``: gap ≤ C·tol.
+        ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``: gap ≤ C·(number of
+        examples)·tol.
     cache_size : int, default=5
         Passes whose outputs are kept per example: they give cuts without inference. 0 for none.
         Every bound that is reported as the objective comes from a full pass. Without a kernel.
@@ -168,7 +169,7 @@ class StructuredSVM(StructuredModel):
     def __init__(
         self,
         problem: Any,
-        C: float = 100.0,
+        C: float = 1.0,
         *,
         rescaling: str = "margin",
         solver: str = "cpa",

@@ -65,9 +65,12 @@ class JointModel(Inferring, Protocol):
     ----------
     dimension : int
         Length of w.
+    count : int
+        Number of examples.
     """
 
     dimension: int
+    count: int
 
     def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
         """scores = what the inference needs of w and the data together, linear in w."""

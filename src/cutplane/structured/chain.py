@@ -389,6 +389,7 @@ class ChainExamples:
         self.chains = chains
         self.shape = chains.shape
         self.dimension = self.shape.dimension
+        self.count = round(1.0 / chains.weight)
         self.rows = len(chains.truth)
         self.outputs: int | None = self.shape.labels
         self._sum = BlockSum(matrix, (self.shape.features, self.shape.labels), plan)

@@ -200,6 +200,7 @@ class ChainsOnCluster:
     def __init__(self, examples: ChainExamples, crew: Any, workers: Sequence[Worker]) -> None:
         self.crew = crew
         self.dimension = examples.dimension
+        self.count = examples.count
         self.numbers = examples.numbers
         self._digest = examples.digest
         self._weight = examples.chains.weight

@@ -255,9 +255,14 @@ class FeatureModel:
         With the features of all parts.
     features : int
     surface : PartsSurface
+    count : int
+        Number of examples.
     """
 
-    def __init__(self, products: Products, features: int, surface: PartsSurface) -> None:
+    def __init__(
+        self, products: Products, features: int, surface: PartsSurface, count: int
+    ) -> None:
+        self.count = count
         self._products = products
         self._surface = surface
         self.rows, self.outputs = surface.shape[0], surface.outputs or 1
