@@ -8,8 +8,9 @@ label k after j, ``begin`` and ``finish`` (K,) are added at a sequence's first a
                + finish[z_L]
 
 ``second`` holds S, (K, K, K), with the middle label first: second[j, i, k] = S[i, j, k]; it is
-empty for chains of first order. ``alpha`` has the best prefixes by token: of first order (longest, 1, K)
-by their last label, of second order (longest, K, K) by their last label and the one before.
+empty for chains of first order. ``alpha`` has the best prefixes by token: of first order
+(longest, 1, K) by their last label, of second order (longest, K, K) by their last label and the
+one before.
 
 The forward pass keeps maxima only, so that its inner loop is one addition and one comparison per
 pair of labels and vectorises; the way back looks for the label that gave the maximum along the best
