@@ -30,13 +30,13 @@ def oracle():
 @pytest.mark.parametrize("C", [1.0, 100.0])
 def test_the_same_optimum_in_fewer_passes(oracle, position, C):
     plain = BundleSolver(oracle, C, STOP, position).run()
-    passes = oracle.surface.passes
+    passes = oracle.passes
     cached = CachedBundleSolver(oracle, C, STOP, position, None, oracle.cheap_cut).run()
     assert cached.certificate.primal == pytest.approx(plain.certificate.primal, rel=2e-6)
     assert cached.certificate.dual <= plain.certificate.primal
     assert plain.certificate.dual <= cached.certificate.primal
     assert cached.n_iter < plain.n_iter
-    assert oracle.surface.passes - passes < passes
+    assert oracle.passes - passes < passes
 
 
 def test_without_cheap_cuts_it_is_the_loop(oracle):

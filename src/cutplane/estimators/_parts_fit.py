@@ -300,7 +300,7 @@ class Reduction:
         start = np.concatenate([own, w[surface.parts :].reshape(-1)])
         left = self.settings.common.time_limit - result.timings["total"]
         common = dataclasses.replace(self.settings.common, time_limit=max(0.0, left))
-        problem = JointProblem("basis", model)  # type: ignore[arg-type]
+        problem = JointProblem("basis", model)
         found = solve([problem], common, surface.executor, starts=[start]).results[0].w
         w[projection.rows] = scipy.linalg.solve_triangular(
             factor, found[: own.size].reshape(shape), lower=True, trans="T"

@@ -390,8 +390,6 @@ class ChainExamples:
         self.shape = chains.shape
         self.dimension = self.shape.dimension
         self.count = round(1.0 / chains.weight)
-        self.rows = len(chains.truth)
-        self.outputs: int | None = self.shape.labels
         self._sum = BlockSum(matrix, (self.shape.features, self.shape.labels), plan)
 
     @classmethod
@@ -434,8 +432,9 @@ class ChainExamples:
         return digest.digest()
 
     def new_point(self, w: np.ndarray) -> Point:
-        scores = np.zeros((self.rows, self.shape.labels))
-        return Point(w, scores, coef=np.zeros(self.rows, dtype=np.int64))
+        tokens = len(self.chains.truth)
+        scores = np.zeros((tokens, self.shape.labels))
+        return Point(w, scores, coef=np.zeros(tokens, dtype=np.int64))
 
     def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
         """The emissions: one product X·W."""

@@ -194,9 +194,6 @@ class ChainsOnCluster:
     workers : sequence of Worker
     """
 
-    rows = 0
-    outputs: int | None = None
-
     def __init__(self, examples: ChainExamples, crew: Any, workers: Sequence[Worker]) -> None:
         self.crew = crew
         self.dimension = examples.dimension

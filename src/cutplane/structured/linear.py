@@ -48,9 +48,6 @@ class LinearExamples:
         Passes whose answers are kept.
     """
 
-    rows = 0
-    outputs: int | None = None
-
     def __init__(self, examples: Examples, cache_size: int) -> None:
         self.examples = examples
         self.dimension = examples.dimension

@@ -265,10 +265,10 @@ class FeatureModel:
         self.count = count
         self._products = products
         self._surface = surface
-        self.rows, self.outputs = surface.shape[0], surface.outputs or 1
-        self._shape = (features, self.outputs)
-        self._own = features * self.outputs
-        self.dimension = self._own + (self.rows - surface.parts) * self.outputs
+        rows, outputs = surface.shape[0], surface.shape[-1]
+        self._shape = (features, outputs)
+        self._own = features * outputs
+        self.dimension = self._own + (rows - surface.parts) * outputs
 
     def digest(self) -> bytes:
         """Nothing: no state of it is ever kept."""
