@@ -355,7 +355,7 @@ class ChainTagger(StructuredModel):
             return scores
         matrix = as_blocks(rows, compact=False)
         with make_executor(threads_of(self), chain.work(self._shape, matrix)) as executor:
-            chain.emissions(matrix, self._chain_weights().emissions, scores, executor)
+            matrix.scores(self._chain_weights().emissions, scores, executor)
         return scores
 
     def _chain_weights(self) -> chain.ChainWeights:

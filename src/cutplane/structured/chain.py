@@ -184,13 +184,6 @@ def work(shape: ChainShape, matrix: BlockedMatrix) -> int:
     return inference + matrix.numbers * shape.labels
 
 
-def emissions(
-    matrix: BlockedMatrix, weights: np.ndarray, out: np.ndarray, executor: Executor
-) -> None:
-    """out = X·W."""
-    matrix.scores(np.ascontiguousarray(weights), out, executor)
-
-
 def decode(
     scores: np.ndarray,
     chunks: Chunks,
@@ -256,11 +249,7 @@ class LabelledChains:
         self._weights = np.full(sequences, self.weight)
         self.token_weights = np.repeat(self._weights, np.diff(starts))
         self.chunks = chunks or Chunks(starts, shape)
-
-    @property
-    def starts(self) -> np.ndarray:
-        """Where each sequence begins among the tokens."""
-        return self.chunks.starts
+        self.starts = self.chunks.starts
 
     def infer(self, point: Point, weights: ChainWeights, executor: Executor) -> None:
         """Viterbi's algorithm with the loss added; the most violated labelling becomes ``coef``."""
@@ -343,12 +332,11 @@ class LabelledChains:
 
         return executor.run(task, len(chunks.bounds))
 
-    def counts(self, path: np.ndarray, executor: Executor) -> ChainWeights:
-        """Mean counts of a labelling minus those of the truth, of all but the emissions."""
-        return self.count_sums(path, executor)[0]
-
     def count_sums(self, path: np.ndarray, executor: Executor) -> list[ChainWeights]:
-        """As ``counts``, of the nodes of the tree of parts."""
+        """Mean counts of a labelling minus those of the truth, of all but the emissions.
+
+        By node of the tree of parts; all sequences in one place are one node.
+        """
         chunks = self.chunks
         counted = ChainShape(0, self.shape.labels, True, self.shape.order)
 
@@ -438,7 +426,8 @@ class ChainExamples:
 
     def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
         """The emissions: one product X·W."""
-        emissions(self.matrix, self.shape.unpack(w).emissions, scores, executor)
+        own = np.ascontiguousarray(self.shape.unpack(w).emissions)
+        self.matrix.scores(own, scores, executor)
 
     def infer(self, point: Point, executor: Executor) -> None:
         """Viterbi's algorithm with the loss added."""

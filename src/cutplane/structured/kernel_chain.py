@@ -71,7 +71,7 @@ class KernelChainSurface(PartsSurface):
         viterbi.emission_coefficients(
             chains.truth, chains.token_weights, point.coef, coef[: self.parts]
         )
-        counts = chains.counts(point.coef, self.executor)
+        (counts,) = chains.count_sums(point.coef, self.executor)
         coef[self.parts :].reshape(-1)[:] = self.explicit.pack(counts)
         return coef, point.offset
 
