@@ -340,7 +340,7 @@ def structured(
     C: float,
     magnitudes: list[np.ndarray] | None = None,
 ) -> Objective:
-    """(C/N) Σ_i max_z [Δ_i(z) + <w, δΨ_i(z)>]; an example is (all δΨ, all Δ).
+    """C Σ_i max_z [Δ_i(z) + <w, δΨ_i(z)>]; an example is (all δΨ, all Δ).
 
     ``magnitudes`` are |Ψ(z)| + |Ψ(y)|, of which scores are differences.
     """
@@ -349,9 +349,9 @@ def structured(
     return Objective(
         Rows(np.vstack([features for features, _ in examples]), magnitude),
         d=np.concatenate([losses for _, losses in examples]),
-        cost=np.full(len(examples), LONG(C) / len(examples)),
+        cost=np.full(len(examples), LONG(C)),
         group=np.repeat(np.arange(len(examples)), sizes),
-        unit=C,
+        unit=C * len(examples),
     )
 
 

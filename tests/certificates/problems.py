@@ -719,16 +719,16 @@ class Choice:
     def loss(self, y: int, z: int) -> float:
         return abs(y - z) / 2.0
 
-    def most_violated(self, x: np.ndarray, y: int, w: np.ndarray) -> int:
+    def most_violated(self, x: np.ndarray, y: int, score: Any) -> int:
         losses = np.abs(np.arange(len(x)) - y) / 2.0
-        return int(np.argmax(losses + x @ w))
+        return int(np.argmax(losses + x @ score.w))
 
-    def most_violated_slack(self, x: np.ndarray, y: int, w: np.ndarray) -> int:
+    def most_violated_slack(self, x: np.ndarray, y: int, score: Any) -> int:
         losses = np.abs(np.arange(len(x)) - y) / 2.0
-        return int(np.argmax(losses * (1.0 + (x - x[y]) @ w)))
+        return int(np.argmax(losses * (1.0 + (x - x[y]) @ score.w)))
 
-    def predict(self, x: np.ndarray, w: np.ndarray) -> int:
-        return int(np.argmax(x @ w))
+    def predict(self, x: np.ndarray, score: Any) -> int:
+        return int(np.argmax(x @ score.w))
 
 
 def _draw_structured(rng: Generator) -> dict[str, Any]:
@@ -773,7 +773,7 @@ def _draw_kernel_structured(rng: Generator) -> dict[str, Any]:
 
 
 def _kernel_structured_objectives(case: Case, C: float | None = None) -> list[Objective]:
-    cost = np.full(len(case.y), objectives.LONG(case.parameters["C"]) / len(case.y))
+    cost = np.full(len(case.y), objectives.LONG(case.parameters["C"]))
     return [objectives.crammer_singer(_space(case), case.y, 3, cost, None)]
 
 

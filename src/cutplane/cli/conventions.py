@@ -8,6 +8,7 @@ comparable pairs, Q that of queries. A tool minimises 1/2 |w|^2 + c * (its loss)
     SVM-perf                              mean loss in per cent   c = C n / 100
     Pegasos, SGDClassifier                lambda/2 |w|^2 + mean   lambda = 1/(C n)
     SVM-rank                              pairs / queries         c = C n Q / P
+    SVM-hmm                               mean over sequences     c = C S          (S sequences)
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _ordinal(model: Any, table: Table) -> dict[str, float]:
 
 def _chain(model: Any, table: Table) -> dict[str, float]:
     sequences = len(np.unique(table.qid)) if table.qid is not None else 1
-    return {"SVM-hmm, mean over sequences": model.C, "sum over sequences": model.C / sequences}
+    return {"sum over sequences": model.C, "SVM-hmm, mean over sequences": model.C * sequences}
 
 
 _CONVENTIONS = {

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ..exec.orders import Worker
     from ..structured.chain import ChainExamples
     from ..structured.chain_cluster import ChainsOnCluster
-    from ..structured.examples import ProblemExamples
-    from ..structured.part_examples import PartExamples
+    from ..structured.kernel_problem import KernelProblem
+    from ..structured.linear import LinearExamples
 
 # Whose work is rounds over all rows.
 IN_ROUNDS = ("auto", "ocas", "cpa")
@@ -301,22 +301,22 @@ def is_cluster(executor: Any) -> bool:
 
 @contextmanager
 def inference_for(
-    model: Any, examples: ProblemExamples | PartExamples, processes: int
+    model: Any, problem: LinearExamples | KernelProblem, processes: int
 ) -> Iterator[None]:
     """Processes here, or workers, that run the inference for structured outputs."""
-    from ..structured.examples import ProblemExamples
+    from ..structured.linear import LinearExamples
 
     if is_cluster(model.executor):
-        assert isinstance(examples, ProblemExamples)  # with a kernel all is on one machine
+        assert isinstance(problem, LinearExamples)  # with a kernel all is on one machine
         with crew_of(model.executor) as crew:
-            examples.send(crew, _checked_workers(crew))
+            problem.send(crew, _checked_workers(crew))
             yield
         return
     try:
-        examples.inference.start(processes)
+        problem.examples.inference.start(processes)
         yield
     finally:
-        examples.inference.close()
+        problem.examples.inference.close()
 
 
 @contextmanager

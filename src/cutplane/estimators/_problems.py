@@ -211,7 +211,7 @@ class WholeProblem(Problem):
 
 @dataclass
 class JointProblem(Problem):
-    """Structured outputs with a linear model: C multiplies the mean risk of the examples.
+    """Structured outputs with a linear model: C multiplies the sum of the losses of the examples.
 
     Attributes
     ----------
@@ -225,6 +225,10 @@ class JointProblem(Problem):
 
     def __post_init__(self) -> None:
         self.crew = getattr(self.model, "crew", None)
+
+    @property
+    def total(self) -> float:
+        return float(self.model.count)
 
     def data_digest(self) -> bytes:
         digest: bytes = self.model.digest()  # type: ignore[attr-defined]

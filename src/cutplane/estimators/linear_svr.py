@@ -237,7 +237,7 @@ default='epsilon_insensitive'
 
     def _check_attributes(self) -> None:
         if self._several():
-            check_linear(self, len(self.quantile))
+            check_linear(self, len(self._quantiles()))
         else:
             check_stored(self, "coef_", (stored_features(self),))
             check_stored(self, "intercept_", (1,))

@@ -47,21 +47,20 @@ def _chain(model: Any) -> None:
 def _structured(model: Any) -> None:
     if not hasattr(model, "problem_"):
         raise ValueError("there is no problem_")
-    if model.kernel == "pairs":
-        pairs = getattr(model, "support_pairs_", None)
-        if not isinstance(pairs, list) or any(len(pair) != 2 for pair in pairs):
-            raise ValueError("support_pairs_ must be a list of inputs with outputs")
-        check_stored(model, "dual_coef_", (len(pairs),))
-        return
+    shape = getattr(model, "part_shape_", None)
+    if shape is None:
+        raise ValueError(
+            "it was saved before problems got scores instead of weights: fit the model again"
+        )
+    outputs, width = (check_integer("part_shape_", number, at_least=0) for number in shape)
     name = "coef_" if model.kernel is None else "plain_coef_"
     coef = getattr(model, name, None)
     if not isinstance(coef, np.ndarray) or coef.ndim != 1 or coef.dtype != np.float64:
         raise ValueError(f"{name} must be a vector of numbers")
     if model.kernel is not None:
-        _, width = getattr(model, "shape_fit_", (0, None))
-        width = check_integer("the second of shape_fit_", width, at_least=1)
-        height = getattr(getattr(model, "dual_coef_", None), "shape", (0,))[0]
-        check_basis(model, height, width)
+        check_basis(model, outputs, width)
+    elif len(coef) < outputs * width:
+        raise ValueError(f"coef_ must hold at least {outputs * width} numbers, got {len(coef)}")
 
 
 _CHECKS = {"ChainTagger": _chain, "StructuredSVM": _structured}

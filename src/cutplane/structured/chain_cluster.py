@@ -25,8 +25,7 @@ from ..loops import vectors
 from ..oracles import Cut, Line, Point
 from ..oracles.holder import Slot
 from ..oracles.rounds import Rounds
-from .chain import ChainExamples, ChainShape, LabelledChains, upper
-from .chain_chunks import Chunks
+from .chain import ChainExamples, ChainShape, Chunks, LabelledChains, upper
 
 
 @dataclass(frozen=True)
@@ -195,12 +194,10 @@ class ChainsOnCluster:
     workers : sequence of Worker
     """
 
-    rows = 0
-    outputs: int | None = None
-
     def __init__(self, examples: ChainExamples, crew: Any, workers: Sequence[Worker]) -> None:
         self.crew = crew
         self.dimension = examples.dimension
+        self.count = examples.count
         self.numbers = examples.numbers
         self._digest = examples.digest
         self._weight = examples.chains.weight

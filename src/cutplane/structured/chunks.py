@@ -21,59 +21,12 @@ from ..data.sums import SumPlan, share_parts
 from ..exec import Executor, make_executor
 from ..exec.orders import Order, Recipe, Worker, play
 from ..exec.processes import pickled, portable
-from ..loops.bounded import ROUNDING as UNIT
-from .inference import Inference
-from .kept import Answers, KeptAnswers, Share, Stored
-from .problem import RESCALINGS, SLACK, call, count_of, features_of, losses_of, take
-from .rows import Rows, products, scaled
+from .examples import Chunk, Inference
+from .kept import KeptAnswers, Share, Stored
+from .problem import take
 
 # Numbers in the outputs of a pass that workers send here, so that cuts from them take no round.
 SENT_NUMBERS = 1 << 20
-
-
-class Chunk:
-    """Some examples, and the inference for them. Sent to other processes as it is."""
-
-    def __init__(
-        self, problem: Any, X: Sequence[Any], Y: Sequence[Any], first: int, rescaling: str
-    ) -> None:
-        self.problem = problem
-        self.X, self.Y = X, Y
-        self.first = first
-        self.rescaling = rescaling
-        self.truth: Rows | None = None
-
-    def __len__(self) -> int:
-        """Number of examples."""
-        return count_of(self.X)
-
-    def answer(self, w: np.ndarray) -> Answers:
-        """The most violated outputs at w."""
-        w = w.view()
-        w.flags.writeable = False
-        outputs = call(self.problem, RESCALINGS[self.rescaling], self.first, (self.X, self.Y), w)
-        return self.answers_of(outputs, len(w), w)
-
-    def answers_of(
-        self, outputs: Sequence[Any], dimension: int, w: np.ndarray | None = None
-    ) -> Answers:
-        """What these outputs add to a plane, and how far their losses may be off at w.
-
-        Inference compares scores of outputs, which are rounded as those of its answer are.
-        """
-        if self.truth is None:
-            self.truth = features_of(self.problem, self.first, self.X, self.Y, dimension)
-        offsets = losses_of(self.problem, self.first, self.Y, outputs)
-        features = features_of(self.problem, self.first, self.X, outputs, dimension)
-        difference = features - self.truth
-        if self.rescaling == SLACK:
-            difference = scaled(difference, offsets)
-        if w is None or not np.any(w):  # losses alone are exact
-            return Answers(difference, offsets)
-        sizes = sum(products(abs(some), np.abs(w)) for some in (features, self.truth))
-        if self.rescaling == SLACK:
-            sizes = np.maximum(offsets, 1.0) * sizes
-        return Answers(difference, offsets, UNIT * (dimension + 8.0) * (offsets + sizes))
 
 
 def plan_for(chunks: int, first: int = 0, last: int | None = None) -> SumPlan:
@@ -106,21 +59,20 @@ class ChunksHere:
 
     Parameters
     ----------
-    chunks : sequence of Chunk
-    threads : bool
-        Whether threads can run the inference.
+    inference : Inference
+        Of these chunks.
     plan : SumPlan, optional
         If these are some of all chunks.
     """
 
-    def __init__(self, chunks: Sequence[Chunk], threads: bool, plan: SumPlan | None = None) -> None:
-        self._kept = KeptAnswers(plan or plan_for(len(chunks)), [chunk.first for chunk in chunks])
-        self._count = len(chunks)
-        self.inference = Inference(chunks, threads)
+    def __init__(self, inference: Inference, plan: SumPlan | None = None) -> None:
+        self._inference = inference
+        self._count = len(inference.chunks)
+        self._kept = KeptAnswers(plan or plan_for(self._count), inference.chunks)
 
     def infer(self, w: np.ndarray, most: int, keep: bool, executor: Executor) -> list[Share]:
         self._kept.trim(most)
-        answers = self.inference.call_each("answer", [(w,)] * self._count, executor)
+        answers = self._inference.call_each("row_answers", [(w,)] * self._count, executor)
         return [self._kept.take(answers, w, keep)]
 
     def last(self) -> list[Stored]:
@@ -174,7 +126,7 @@ class ChunksOnWorker:
         for chunk in received:
             chunk.problem = own
         self._executor = make_executor(worker_threads() if threads else 1, 1 << 40)
-        self._here = ChunksHere(received, threads, self._plan)
+        self._here = ChunksHere(Inference(received, threads), self._plan)
 
     def infer(self, w: np.ndarray, most: int, keep: bool, sent: int) -> Share:
         """A pass of inference; if outputs are kept, and not more than ``sent``, they come along."""
@@ -220,7 +172,7 @@ class ChunksOnCluster:
         crew.round([Order("load", (threads, problem), shares, lasting=True)])
         self._base = len(crew.log)
         # The passes that are kept there, if they are small: cuts from them then take no round.
-        self._kept = KeptAnswers(plan_for(len(chunks)), [chunk.first for chunk in chunks])
+        self._kept = KeptAnswers(plan_for(len(chunks)), chunks)
         self._complete = True
         self._sent = SENT_NUMBERS // len(plans)
 
@@ -282,9 +234,8 @@ def _pickled_problem(problem: Any) -> np.ndarray:
 
 def _pickled_chunks(chunks: Sequence[Chunk]) -> np.ndarray:
     """Chunks as they travel, without the problem."""
-    bare = [Chunk(None, chunk.X, chunk.Y, chunk.first, chunk.rescaling) for chunk in chunks]
     try:
-        return _sent(bare)
+        return _sent([chunk.bare() for chunk in chunks])
     except Exception as error:
         number = next((n for chunk in chunks if (n := _culprit(chunk)) is not None), None)
         which = "examples" if number is None else f"example {number}"
