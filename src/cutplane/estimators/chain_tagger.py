@@ -19,6 +19,7 @@ from ..result import Iteration
 from ..structured import chain
 from ..structured.kernel_chain import KernelChains
 from ..structured.sequences import split, stack_labels, stack_rows, starts_of
+from ._attributes import check_basis, check_stored, stored_classes, stored_features
 from ._callbacks import with_callbacks
 from ._cluster import chains_for, threads_of
 from ._fit import Settings, warn_of
@@ -257,6 +258,22 @@ class ChainTagger(StructuredModel):
         if check_integer("order", self.order, at_least=1) > 2:
             raise ValueError(f"order must be 1 or 2, got {self.order!r}")
         return settings
+
+    def _check_attributes(self) -> None:
+        features, classes = stored_features(self), stored_classes(self)
+        shape = getattr(self, "_shape", None)
+        expected = chain.ChainShape(features, classes, bool(self.boundaries), int(self.order))
+        if shape != expected or shape.order not in (1, 2):
+            raise ValueError(f"the chain must have {expected}, got {shape!r:.100}")
+        if self.kernel is None:
+            check_stored(self, "coef_", (classes, features))
+        else:
+            check_basis(self, classes)
+        check_stored(self, "transitions_", (classes, classes))
+        for name in ("begin_", "finish_"):
+            check_stored(self, name, (classes,))
+        if shape.order == 2:
+            check_stored(self, "second_transitions_", (classes,) * 3)
 
     def predict(self, X: Any, lengths: Any = None) -> Any:
         """The labellings of highest score.

@@ -32,6 +32,7 @@ from ..structured.problem import (
     parts_of,
 )
 from ..structured.rows import part_scores
+from ._attributes import check_basis
 from ._callbacks import with_callbacks
 from ._cluster import inference_for, threads_of
 from ._fit import Settings, store_results, warn, warn_of
@@ -351,6 +352,24 @@ class StructuredSVM(StructuredModel):
         result = dataclasses.replace(result, certificate=certificate)
         store_results(self, [result])
         return result
+
+    def _check_attributes(self) -> None:
+        if not hasattr(self, "problem_"):
+            raise ValueError("there is no problem_")
+        shape = getattr(self, "part_shape_", None)
+        if shape is None:
+            raise ValueError(
+                "it was saved before problems got scores instead of weights: fit the model again"
+            )
+        outputs, width = (check_integer("part_shape_", number, at_least=0) for number in shape)
+        name = "coef_" if self.kernel is None else "plain_coef_"
+        coef = getattr(self, name, None)
+        if not isinstance(coef, np.ndarray) or coef.ndim != 1 or coef.dtype != np.float64:
+            raise ValueError(f"{name} must be a vector of numbers")
+        if self.kernel is not None:
+            check_basis(self, outputs, width)
+        elif len(coef) < outputs * width:
+            raise ValueError(f"coef_ must hold at least {outputs * width} numbers, got {len(coef)}")
 
     def predict(self, X: Any) -> Any:
         """Outputs of highest score.
