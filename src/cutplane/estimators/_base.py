@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._checks import check_choice, check_flag, check_integer, check_n_jobs, check_number
 from ..bundle import StopRule
+from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix, as_blocks
 from ..data.dataset import Dataset
 from ..exec import make_executor
-from ..oracles.remote import RemoteMatrix
 from ..result import Iteration, SolveResult
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._cluster import WithExecutor, check_executor, is_stored, threads_of, training_collection

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from .._checks import check_number
+from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..exec import Executor
-from ..oracles.remote import RemoteMatrix
 from ..result import Iteration, SolveResult, Status
 from ._form import ModelForm
 from ._problems import Problem

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..exec import Executor
 from ..oracles import LinearOracle, Oracle, RowOracle, WholeSurface
-from ..oracles.remote import RemoteMatrix
 from ..oracles.structured import JointModel, StructuredOracle
 from ..risks import Risk, Targets, WholeRisk
 from ._form import NearlyFreeBias

@@ -27,10 +27,10 @@ from ..bundle import (
 )
 from ..bundle.cached import CachedBundleSolver
 from ..bundle.sampled import ConstantTimeSolver, SampledSolver
+from ..cluster.rows import RemoteMatrix
 from ..exec import Executor
 from ..oracles import Cut, Oracle, Point, RowOracle
 from ..oracles.constant import ConstantOracle
-from ..oracles.remote import RemoteMatrix
 from ..oracles.sampled import WholeOracle
 from ..oracles.structured import StructuredOracle
 from ..report import progress

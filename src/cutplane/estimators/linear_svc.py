@@ -20,10 +20,10 @@ from .._checks import (
     check_weights,
     class_factors,
 )
+from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..exec import SerialExecutor
 from ..losses import LOSSES
-from ..oracles.remote import RemoteMatrix
 from ..result import Iteration
 from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
 from ._base import LinearModel, dense

@@ -20,9 +20,9 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._checks import check_flag
+from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..exec import make_executor
-from ..oracles.remote import RemoteMatrix
 from ..result import Certificate, Iteration, SolveResult
 from ._base import FLOATS
 from ._cluster import WithExecutor, blocks_for, is_stored, threads_of

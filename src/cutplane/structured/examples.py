@@ -26,7 +26,7 @@ from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
 from ..oracles import Cut, Line, Point
 from . import rows
-from .chunks import Chunk, ChunksHere, ChunksOnCluster, Holders, plan_for
+from .chunks import Chunk, ChunksHere, Holders, plan_for
 from .inference import Inference, bounds, runs_in_threads
 from .kept import Share
 from .problem import ROUNDING, call, count_of, take
@@ -46,7 +46,7 @@ class ProblemExamples:
         An example for which inference gave less than an output that was known; None so far.
     threads : bool
         Whether threads can run the inference.
-    crew : Crew or None
+    crew : Workers or None
         The workers that run it.
 
     Parameters
@@ -101,9 +101,9 @@ class ProblemExamples:
         """Who runs it, if it is not the workers of a cluster."""
         return self._here.inference
 
-    def send(self, crew: Any, workers: Sequence[Any]) -> None:
-        """Have the workers of a cluster run the inference."""
-        self._holders = ChunksOnCluster(crew, workers, self.chunks, self.threads)
+    def send(self, crew: Any, holders: Holders) -> None:
+        """Have the workers of a cluster, who hold the chunks, run the inference."""
+        self._holders = holders
         self.crew = crew
 
     def digest(self) -> bytes:

@@ -10,8 +10,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from ..exec import Executor
-from ..exec.processes import ProcessPool
+from ..exec import Executor, ProcessPool
 from .problem import RESCALINGS, has_batch
 
 MOST_CHUNKS = 32

@@ -20,13 +20,13 @@ import numpy as np
 from ..data.parts import SumPlan, add_nodes, share_parts
 from ..data.shares import MemoryShare, travelling
 from ..exec import Executor, make_executor
-from ..exec.orders import Order, Recipe, Worker, play
 from ..loops import vectors
 from ..oracles import Cut, Line, Point
-from ..oracles.holder import Slot
-from ..oracles.rounds import Rounds
-from .chain import ChainExamples, ChainShape, LabelledChains, upper
-from .chain_chunks import Chunks
+from ..structured.chain import ChainExamples, ChainShape, LabelledChains, upper
+from ..structured.chain_chunks import Chunks
+from .orders import Change, Each, Hold, Means, Order
+from .rows import Slot
+from .workers import Worker, Workers
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class ChainShare:
 
 
 @dataclass
-class Place:
+class WorkerPoint:
     """A point as a worker knows it.
 
     Attributes
@@ -92,89 +92,149 @@ class ChainsOnWorker:
     ----------
     plan : SumPlan
         Which parts, and how sums over their blocks are added up.
+    share : ChainShare
+        The sequences.
+    threads : int
     """
 
-    def __init__(self, plan: SumPlan) -> None:
-        self._plan = plan
-        self._places: dict[int, Place] = {}
+    def __init__(self, plan: SumPlan, share: ChainShare, threads: int) -> None:
+        self.points: dict[int, WorkerPoint] = {}
+        self.examples = share.open(plan)
+        self.plain = dataclasses.replace(share.shape, features=0)
+        self.executor = make_executor(threads, self.examples.numbers)
 
-    def play(self, orders: Sequence[tuple[Any, ...]]) -> tuple[list[Any], float]:
-        """Do what is ordered, one after the other; the answers, and the seconds it took."""
-        return play(self, orders)
-
-    def load(self, share: ChainShare) -> None:
-        """Take sequences."""
-        from ..exec.cluster import worker_threads
-
-        self._examples = share.open(self._plan)
-        self._plain = dataclasses.replace(share.shape, features=0)
-        self._executor = make_executor(worker_threads(), self._examples.numbers)
-
-    def _place(self, slot: Slot) -> Place:
-        if slot.number not in self._places:
-            point = self._examples.new_point(np.empty(0))
-            plain = np.zeros(self._plain.dimension)
-            self._places[slot.number] = Place(point.scores, point.coef, plain)
-        return self._places[slot.number]
-
-    def place(self, w: np.ndarray, slot: Slot) -> None:
-        """Move a point to w."""
-        place = self._place(slot)
-        self._examples.score(w, place.scores, self._executor)
-        place.plain[...] = w[len(w) - len(place.plain) :]
-        place.stale = True
-
-    def blend(self, start: Slot, end: Slot, k: float, into: Slot) -> None:
-        """Move a point to start + k(end − start)."""
-        a, b, place = self._place(start), self._place(end), self._place(into)
-        vectors.blend(a.plain, b.plain, k, place.plain)
-        rows = [part.reshape(-1) for part in (a.scores, b.scores, place.scores)]
-        edges = self._examples.matrix.bounds * self._examples.shape.labels
-
-        def part(number: int) -> None:
-            here = slice(edges[number], edges[number + 1])
-            vectors.blend(rows[0][here], rows[1][here], k, rows[2][here])
-
-        self._executor.run(part, len(edges) - 1)
-        place.stale = True
-
-    def copy(self, point: Slot, into: Slot) -> None:
-        """Move a point to another one."""
-        other, place = self._place(point), self._place(into)
-        place.scores[...], place.path[...] = other.scores, other.path
-        place.plain[...], place.stale = other.plain, other.stale
+    def point(self, slot: Slot) -> WorkerPoint:
+        """What a slot stands for."""
+        if slot.number not in self.points:
+            point = self.examples.new_point(np.empty(0))
+            plain = np.zeros(self.plain.dimension)
+            self.points[slot.number] = WorkerPoint(point.scores, point.coef, plain)
+        return self.points[slot.number]
 
     def infer(self, slot: Slot) -> list[np.ndarray]:
         """Viterbi's algorithm with the loss added: risk and offset by chunk."""
-        place = self._place(slot)
-        weights = self._plain.unpack(place.plain)
-        place.stale = False
-        return self._examples.chains.inferred(place.scores, weights, place.path, self._executor)
+        point = self.point(slot)
+        weights = self.plain.unpack(point.plain)
+        point.stale = False
+        return self.examples.chains.inferred(point.scores, weights, point.path, self.executor)
 
-    def roundings(self, w: np.ndarray, slot: Slot) -> list[float]:
-        """At most what rounding takes off the risk at w by chunk."""
-        return self._examples.roundings(w, self._place(slot).scores, self._executor)
-
-    def _path(self, slot: Slot) -> np.ndarray:
+    def path(self, slot: Slot) -> np.ndarray:
         """The most violated labelling; it has to be found again on a worker that is new."""
-        if self._place(slot).stale:
+        if self.point(slot).stale:
             self.infer(slot)
-        return self._place(slot).path
+        return self.point(slot).path
 
-    def slope(self, point: Slot, start: Slot, end: Slot) -> list[float]:
-        """The derivative of the plane at a point, from start to end, by chunk."""
-        a, b = self._place(start), self._place(end)
-        return self._examples.chains.slope(
+
+@dataclass(frozen=True)
+class HoldChains(Hold):
+    """Hold sequences."""
+
+    plan: SumPlan
+    share: ChainShare
+
+    def make(self, means: Means) -> ChainsOnWorker:
+        return ChainsOnWorker(self.plan, self.share, means.threads)
+
+
+@dataclass(frozen=True)
+class MovePoint(Change):
+    """Move a point to w."""
+
+    w: np.ndarray
+    into: Slot
+
+    def run(self, chains: ChainsOnWorker) -> None:
+        point = chains.point(self.into)
+        chains.examples.score(self.w, point.scores, chains.executor)
+        point.plain[...] = self.w[len(self.w) - len(point.plain) :]
+        point.stale = True
+
+
+@dataclass(frozen=True)
+class BlendPoints(Change):
+    """Move a point to start + k(end − start)."""
+
+    start: Slot
+    end: Slot
+    k: float
+    into: Slot
+
+    def run(self, chains: ChainsOnWorker) -> None:
+        a, b, point = map(chains.point, (self.start, self.end, self.into))
+        vectors.blend(a.plain, b.plain, self.k, point.plain)
+        rows = [some.scores.reshape(-1) for some in (a, b, point)]
+        edges = chains.examples.matrix.bounds * chains.examples.shape.labels
+
+        def part(number: int) -> None:
+            here = slice(edges[number], edges[number + 1])
+            vectors.blend(rows[0][here], rows[1][here], self.k, rows[2][here])
+
+        chains.executor.run(part, len(edges) - 1)
+        point.stale = True
+
+
+@dataclass(frozen=True)
+class CopyPoint(Change):
+    """Move a point to another one."""
+
+    point: Slot
+    into: Slot
+
+    def run(self, chains: ChainsOnWorker) -> None:
+        other, point = chains.point(self.point), chains.point(self.into)
+        point.scores[...], point.path[...] = other.scores, other.path
+        point.plain[...], point.stale = other.plain, other.stale
+
+
+@dataclass(frozen=True)
+class Infer(Order):
+    """Find the most violated labelling at a point: risk and offset by chunk."""
+
+    point: Slot
+
+    def run(self, chains: ChainsOnWorker) -> list[np.ndarray]:
+        return chains.infer(self.point)
+
+
+@dataclass(frozen=True)
+class Roundings(Order):
+    """At most what rounding takes off the risk at w by chunk."""
+
+    w: np.ndarray
+    point: Slot
+
+    def run(self, chains: ChainsOnWorker) -> list[float]:
+        scores = chains.point(self.point).scores
+        return chains.examples.roundings(self.w, scores, chains.executor)
+
+
+@dataclass(frozen=True)
+class PlaneSlope(Order):
+    """The derivative of the plane at a point, from start to end, by chunk."""
+
+    point: Slot
+    start: Slot
+    end: Slot
+
+    def run(self, chains: ChainsOnWorker) -> list[float]:
+        a, b = chains.point(self.start), chains.point(self.end)
+        return chains.examples.chains.slope(
             a.scores,
             b.scores,
-            self._plain.unpack(b.plain - a.plain),
-            self._path(point),
-            self._executor,
+            chains.plain.unpack(b.plain - a.plain),
+            chains.path(self.point),
+            chains.executor,
         )
 
-    def planes(self, slot: Slot) -> list[np.ndarray]:
-        """The plane at a point, of the nodes of the plan."""
-        return self._examples.planes(self._path(slot), self._executor)
+
+@dataclass(frozen=True)
+class Planes(Order):
+    """The plane at a point, of the nodes of the plan."""
+
+    point: Slot
+
+    def run(self, chains: ChainsOnWorker) -> list[np.ndarray]:
+        return chains.examples.planes(chains.path(self.point), chains.executor)
 
 
 class ChainsOnCluster:
@@ -184,21 +244,21 @@ class ChainsOnCluster:
 
     Attributes
     ----------
-    crew : Crew
+    crew : Workers
 
     Parameters
     ----------
     examples : ChainExamples
         All of them, in parts.
-    crew : Crew
-        With nobody hired yet.
+    crew : Workers
+        That hold nothing yet.
     workers : sequence of Worker
     """
 
     rows = 0
     outputs: int | None = None
 
-    def __init__(self, examples: ChainExamples, crew: Any, workers: Sequence[Worker]) -> None:
+    def __init__(self, examples: ChainExamples, crew: Workers, workers: Sequence[Worker]) -> None:
         self.crew = crew
         self.dimension = examples.dimension
         self.numbers = examples.numbers
@@ -210,11 +270,8 @@ class ChainsOnCluster:
         plans = [SumPlan(edges, first, last) for first, last in runs]
         self._nodes = [node for plan in plans for node in plan.nodes]
         self._parts = len(edges) - 1
-        shares = [_share(examples, plan) for plan in plans]
-        crew.hire([Recipe(ChainsOnWorker, (plan,)) for plan in plans], workers[: len(plans)])
-        crew.round([Order("load", shares=shares, lasting=True)])
-        self._rounds = Rounds(crew)
-        self._rounds.set_base(len(crew.log))
+        hold = Each([HoldChains(plan, _share(examples, plan)) for plan in plans])
+        crew.start(workers[: len(plans)], hold)
         self._slots = 0
 
     def digest(self) -> bytes:
@@ -227,36 +284,37 @@ class ChainsOnCluster:
 
     def score(self, w: np.ndarray, scores: Any, executor: Executor) -> None:
         """The emissions: one product X·W, where the tokens are."""
-        self._rounds.post("place", w, scores)
+        self.crew.post(MovePoint(w, scores))
 
     def blend_scores(self, start: Point, end: Point, k: float, into: Point) -> None:
         """Move what the workers have of a point to start + k(end − start)."""
-        self._rounds.post("blend", start.scores, end.scores, k, into.scores)
+        self.crew.post(BlendPoints(_slot(start), _slot(end), k, _slot(into)))
 
     def copy_scores(self, point: Point, into: Point) -> None:
         """Move what the workers have of a point to another one."""
-        self._rounds.post("copy", point.scores, into.scores)
+        self.crew.post(CopyPoint(_slot(point), _slot(into)))
 
     def begin_anew(self) -> None:
         """No point before matters any more."""
-        self._rounds.begin()
+        self.crew.forget()
 
     def infer(self, point: Point, executor: Executor) -> None:
         """One round."""
-        parts = self._rounds.ask("infer", point.scores)
+        parts = self.crew.gather(Infer(_slot(point)))
         point.risk, point.offset = map(float, np.sum(parts, axis=0))
 
     def upper(self, point: Point, executor: Executor) -> float:
         """One more round, for the errors of the emissions."""
-        return upper(point.risk, self._rounds.ask("roundings", point.w, point.scores), self._weight)
+        roundings = self.crew.gather(Roundings(point.w, _slot(point)))
+        return upper(point.risk, roundings, self._weight)
 
     def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
-        start, end = line.start.scores, line.end.scores
-        return lambda point: sum(self._rounds.ask("slope", point.scores, start, end))
+        start, end = _slot(line.start), _slot(line.end)
+        return lambda point: sum(self.crew.gather(PlaneSlope(_slot(point), start, end)))
 
     def plane(self, point: Point, executor: Executor) -> np.ndarray:
         """Sums of features over the wrong tokens, one or a few vectors from each worker."""
-        sums = self._rounds.ask("planes", point.scores)
+        sums = self.crew.gather(Planes(_slot(point)))
         total = add_nodes(dict(zip(self._nodes, sums, strict=True)), self._parts)
         return np.array(total)
 
@@ -270,6 +328,13 @@ class ChainsOnCluster:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Nothing to do."""
+
+
+def _slot(point: Point) -> Slot:
+    """What stands for the scores of a point."""
+    slot: Any = point.scores
+    assert isinstance(slot, Slot)
+    return slot
 
 
 def _share(examples: ChainExamples, plan: SumPlan) -> ChainShare:
