@@ -125,6 +125,7 @@ def generated_problem(rows: int = ROWS) -> Iterator[Problem]:
     estimators = {
         "hinge": LinearSVC(solver="ocas", tol=1e-2),
         "logistic": LinearSVC(solver="ocas", loss="logistic", tol=1e-2),
+        "squared_hinge": LinearSVC(solver="ocas", loss="squared_hinge", tol=1e-2),
     }
     with tempfile.TemporaryDirectory(prefix="cutplane-faults-") as folder:
         path = write_dataset(Path(folder) / "rows.cut", [(X, y)]).path
@@ -135,11 +136,17 @@ def generated_problem(rows: int = ROWS) -> Iterator[Problem]:
 
 
 def _lay(name: str, call: int, victims: dict[int, int]) -> None:
-    """On a worker: send signals to processes in the n-th run of an order, or when rows are read."""
+    """On a worker: send signals to processes in the n-th run of an order.
+
+    Or when rows are read, or in the middle of what workers send one another.
+    """
     from cutplane.cluster import rows
+    from cutplane.cluster.session import Session
     from cutplane.data.shares import FolderShare
 
-    owner, method = (FolderShare, "open") if name == "open" else (getattr(rows, name), "run")
+    special: dict[str, tuple[Any, str]] = {"open": (FolderShare, "open")}
+    special["exchange"] = (Session, "_send")  # orders handed on, and sums
+    owner, method = special.get(name) or (getattr(rows, name), "run")
     usual = getattr(owner, method)
     calls = 0
 

@@ -99,8 +99,8 @@ def accounting(count_bytes: bool = False, lines: bool = False) -> Iterator[Accou
         usual["start"](self, *arguments)
         account.load_seconds = time.perf_counter() - begin
 
-    async def asking(self: Any, message: Any) -> Any:
-        answer = await usual_ask(self, message)
+    async def asking(self: Any, message: Any, *arguments: Any) -> Any:
+        answer = await usual_ask(self, message, *arguments)
         if counted:
             account.sent += _size(message)
             account.received += _size(answer)

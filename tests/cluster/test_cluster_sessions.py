@@ -62,8 +62,8 @@ def fit(faults, problem, cluster, **settings):
     opened = []
     usual = Workers._connect
 
-    async def noting(self, member, session):
-        await usual(self, member, session)
+    async def noting(self, member):
+        await usual(self, member)
         opened.append(member.connection)
 
     Workers._connect = noting
@@ -128,10 +128,10 @@ def _cut_answers(call):
 
     usual, calls = Session.answer, 0
 
-    async def cutting(self, orders):
+    async def cutting(self, *arguments):
         nonlocal calls
         calls += 1
-        answer = await usual(self, orders)
+        answer = await usual(self, *arguments)
         if calls == call:
             raise OSError("cut by the test")
         return answer

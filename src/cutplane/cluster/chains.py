@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.parts import SumPlan, add_nodes, share_parts
+from ..data.parts import SumPlan, share_parts
 from ..data.shares import MemoryShare, travelling
 from ..exec import Executor, make_executor
 from ..loops import vectors
@@ -232,6 +232,7 @@ class Planes(Order):
     """The plane at a point, of the nodes of the plan."""
 
     point: Slot
+    summed = True
 
     def run(self, chains: ChainsOnWorker) -> list[np.ndarray]:
         return chains.examples.planes(chains.path(self.point), chains.executor)
@@ -268,10 +269,9 @@ class ChainsOnCluster:
         tokens = np.diff(examples.matrix.bounds[edges]).tolist()
         runs = share_parts(tokens, [worker.threads for worker in workers])
         plans = [SumPlan(edges, first, last) for first, last in runs]
-        self._nodes = [node for plan in plans for node in plan.nodes]
-        self._parts = len(edges) - 1
         hold = Each([HoldChains(plan, _share(examples, plan)) for plan in plans])
-        crew.start(workers[: len(plans)], hold)
+        crew.vector_bytes = 8 * self.dimension
+        crew.start(workers[: len(plans)], hold, plans)
         self._slots = 0
 
     def digest(self) -> bytes:
@@ -314,9 +314,7 @@ class ChainsOnCluster:
 
     def plane(self, point: Point, executor: Executor) -> np.ndarray:
         """Sums of features over the wrong tokens, one or a few vectors from each worker."""
-        sums = self.crew.gather(Planes(_slot(point)))
-        total = add_nodes(dict(zip(self._nodes, sums, strict=True)), self._parts)
-        return np.array(total)
+        return np.array(self.crew.sum(Planes(_slot(point))))
 
     def cheap_cut(self, w: np.ndarray) -> Cut | None:
         """None, as where all sequences are in one place."""

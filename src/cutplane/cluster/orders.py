@@ -9,12 +9,25 @@ once more, which brings it to the same state, to the last bit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+
+from .routes import Route
 
 
 class Order:
-    """Something that a worker does with its state."""
+    """Something that a worker does with its state.
+
+    Attributes
+    ----------
+    summed : bool
+        Whether the answer is a list of vectors, one for each node of the worker's plan, that are to
+        be added up.
+    """
+
+    summed = False
 
     @property
     def lasting(self) -> bool:
@@ -80,6 +93,58 @@ def order_for(order: Order, number: int) -> Order:
     return order.orders[number] if isinstance(order, Each) else order
 
 
+def is_summed(order: Order) -> bool:
+    """Whether the answers are vectors that are to be added up."""
+    return order_for(order, 0).summed
+
+
+def common_bytes(orders: Sequence[Order]) -> int:
+    """Bytes of arrays in orders that are the same for all workers."""
+    return sum(
+        value.nbytes
+        for order in orders
+        if not isinstance(order, Each)
+        for value in vars(order).values()
+        if isinstance(value, np.ndarray)
+    )
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A session on a worker, as other workers reach it."""
+
+    address: str
+    session: str
+
+
+@dataclass(frozen=True)
+class Message:
+    """What the client sends to a session.
+
+    Attributes
+    ----------
+    number : int
+        Of the orders. A session that is sent the same number twice does them once.
+    orders : list of Order, or None
+        None if those that are the same for all workers come from another one.
+    own : dict
+        The others, by their place among the orders.
+    hand_on : list of Peer
+        To whom the common orders are handed on.
+    route : Route or None
+        How vectors are added up between workers; None if they are answered as they are.
+    peers : dict
+        The sessions that the route names.
+    """
+
+    number: int
+    orders: list[Order | None] | None
+    own: dict[int, Order] = field(default_factory=dict)
+    hand_on: Sequence[Peer] = ()
+    route: Route | None = None
+    peers: dict[int, Peer] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Done:
     """Answers to some orders, and the seconds that the worker took for them."""
@@ -93,6 +158,16 @@ class Failed:
     """What an order raised."""
 
     error: Exception
+
+
+@dataclass(frozen=True)
+class Apart:
+    """In place of answers: a worker cannot reach another one."""
+
+    error: str
+
+
+Answer = Done | Failed | Apart
 
 
 @dataclass

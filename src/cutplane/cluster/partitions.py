@@ -136,7 +136,7 @@ class CollectionRows:
             plans = [SumPlan(edges, first[some[0]], first[some[-1] + 1]) for some in mine]
             hold = Each([HoldPartitions(plan, self.shape[1], outputs) for plan in plans])
             pieces = [[self.pieces[k] for k in some] for some in mine]
-            crew.start(workers[: len(plans)], hold, pieces)
+            crew.start(workers[: len(plans)], hold, plans, pieces)
             yield RemoteMatrix(crew, plans, rows, self.shape, sum(numbers), self.digest)
 
     def digest(self) -> bytes:

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..data import BlockedMatrix
 from ..data.partitions import PartitionShare
-from ..data.parts import SumPlan, add_nodes
+from ..data.parts import SumPlan
 from ..data.shares import FolderShare
 from ..exec import Executor, SerialExecutor, make_executor
 from ..oracles.changes import MOST_UPDATES
@@ -317,6 +317,7 @@ class Gradients(Order):
 
     coef: Slot | np.ndarray
     updates: bool
+    summed = True
 
     @property
     def lasting(self) -> bool:
@@ -524,11 +525,6 @@ class RemoteMatrix:
         """The rows of each worker."""
         return [slice(self.part_rows[plan.first], self.part_rows[plan.last]) for plan in self.plans]
 
-    def add_up(self, sums: Sequence[np.ndarray]) -> np.ndarray:
-        """The sum over all rows, from those of the nodes of all workers."""
-        nodes = [node for plan in self.plans for node in plan.nodes]
-        return add_nodes(dict(zip(nodes, sums, strict=True)), self.plans[0].parts)
-
     def scores(self, w: np.ndarray, out: np.ndarray, executor: Executor) -> None:
         """out = X·w, in one round."""
         np.concatenate(self.crew.ask(PlainProduct(w)), out=out)
@@ -571,6 +567,7 @@ class RemoteProducts:
         self._slots: set[Slot] = set()
         self._gradients = 0  # since all were computed anew
         self._logged = 0  # bytes of arrays in the log
+        self._crew.vector_bytes = 8 * int(np.prod(shape))
         self._crew.post(BeginProblem(shape, constant, updates))
         self._crew.keep()
 
@@ -606,7 +603,7 @@ class RemoteProducts:
             order = Each(
                 [Gradients(coef[rows], self._updates) for rows in self._matrix.worker_rows()]
             )
-        gradient = self._matrix.add_up(self._crew.gather(order))
+        gradient = self._crew.sum(order)
         if not isinstance(coef, Slot) and self._updates:
             self._note(coef.nbytes)
         return gradient

@@ -2,8 +2,12 @@
 
 All messages go through Dask's own connections and event loop. A round sends the same few orders to
 every worker and gets all answers; its lasting orders go to the log. A worker that is lost is
-replaced by another one, whose session gets the log once more. A session is given an order once at
+replaced by another one, whose session gets the log once more. A session does an order once at
 most: if its connection ends before the answer has come, the session is lost with all it held.
+
+Long vectors go from worker to worker (see ``routes``): the client sends and gets each of them once,
+however many workers there are. If a worker is lost in such a round, all are asked again, and answer
+what they have computed to the client itself.
 
 A round that the user interrupts goes on behind, so that the workers and the log agree; the next
 one waits for it.
@@ -14,16 +18,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import itertools
 import logging
 import sys
 import time
 import uuid
 from asyncio import CancelledError
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from .orders import Done, Failed, Order, Timings, order_for
+import numpy as np
+
+from ..data.parts import SumPlan, add_nodes
+from .orders import (
+    Answer,
+    Apart,
+    Done,
+    Each,
+    Failed,
+    Message,
+    Order,
+    Peer,
+    Timings,
+    common_bytes,
+    is_summed,
+    order_for,
+)
+from .routes import Route, handed_on, routes_of
 
 logger = logging.getLogger("cutplane")
 Result = TypeVar("Result")
@@ -37,6 +59,10 @@ MOST_LOSSES = 5
 # A worker that others wait for so many seconds, or that takes so many times as long, is named.
 SLOW = 3.0
 MUCH_SLOWER = 2.0
+# Bytes of a vector from which on it goes from worker to worker. That takes a step of about a
+# millisecond more, as long as such a vector takes at 10 Gbit/s; a client that sends it to every
+# worker takes as much for each of them.
+LONG = 1 << 20
 # Orders of the log that are sent at a time.
 REPLAY = 8
 # Whose versions must be the same everywhere.
@@ -105,8 +131,8 @@ def check_client(client: Any) -> None:
 class Connection(Protocol):
     """A way to a session on a worker."""
 
-    async def ask(self, orders: Sequence[Order]) -> Done | Failed:
-        """The answers to some orders."""
+    async def ask(self, message: Message, computed: Callable[[], None]) -> Answer:
+        """The answer to a message; ``computed`` is called if it has done its own part before."""
         ...
 
     def close(self) -> None:
@@ -119,6 +145,10 @@ class DirectConnection:
 
     def __init__(self, comm: Any) -> None:
         self._comm = comm
+        self._count = 0
+        self._turn = asyncio.Lock()  # to write
+        self._awaited: dict[int, tuple[asyncio.Future[Answer], Callable[[], None]]] = {}
+        self._reading = asyncio.ensure_future(self._read())
 
     @classmethod
     async def open(cls, client: Any, address: str, session: str) -> DirectConnection:
@@ -128,15 +158,45 @@ class DirectConnection:
         from .session import NAME
 
         comm = await connect(address, timeout=CONNECT, **client.connection_args)
-        await comm.write({"op": NAME, "session": session, "reply": False})
+        await comm.write({"op": NAME, "session": session, "peer": False, "reply": False})
         return cls(comm)
 
-    async def ask(self, orders: Sequence[Order]) -> Done | Failed:
+    async def ask(self, message: Message, computed: Callable[[], None]) -> Answer:
         from distributed.protocol import to_serialize
 
-        await self._comm.write({"orders": to_serialize(orders)})
-        answer: Done | Failed = (await self._comm.read())["answer"]
-        return answer
+        self._count += 1
+        number = self._count
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._awaited[number] = (future, computed)
+        try:
+            # Who has begun to write goes on, even if nobody wants the answer any more.
+            content = {"number": number, "message": to_serialize(message)}
+            await asyncio.shield(asyncio.ensure_future(self._write(content)))
+            return await future
+        finally:
+            self._awaited.pop(number, None)
+
+    async def _write(self, content: dict[str, Any]) -> None:
+        async with self._turn:
+            await self._comm.write(content)
+
+    async def _read(self) -> None:
+        """Answers, as they come; those to messages that nobody waits for any more are dropped."""
+        try:
+            while True:
+                heard = await self._comm.read()
+                if "computed" in heard:
+                    _, computed = self._awaited.get(heard["computed"], (None, None))
+                    if computed is not None:
+                        computed()
+                elif heard["number"] in self._awaited:
+                    self._awaited[heard["number"]][0].set_result(heard["answer"])
+                del heard
+        except Exception as error:
+            for future, _ in self._awaited.values():
+                if not future.done():
+                    future.set_exception(error)
+            self._comm.abort()
 
     def close(self) -> None:
         self._comm.abort()
@@ -158,10 +218,10 @@ class RelayedConnection:
         )
         return cls(client, future, await future)
 
-    async def ask(self, orders: Sequence[Order]) -> Done | Failed:
+    async def ask(self, message: Message, computed: Callable[[], None]) -> Answer:
         with self._client.as_current():  # an actor is asked by the current client
-            asked = self._actor.answer(orders)
-        answer: Done | Failed = await asked
+            asked = self._actor.answer(message)
+        answer: Answer = await asked
         return answer
 
     def close(self) -> None:
@@ -184,6 +244,8 @@ class Member:
         Who has the place now.
     inputs : sequence of Future
         Whose results its session is given before the first order.
+    session : str
+        Its name on the worker.
     losses : int
         Workers that were lost here since the last answer.
     seconds : float
@@ -193,6 +255,7 @@ class Member:
     number: int
     worker: Worker
     inputs: Sequence[Any] = ()
+    session: str = ""
     connection: Connection | None = None
     losses: int = 0
     seconds: float = 0.0
@@ -230,6 +293,8 @@ class Workers:
     timings : Timings
     log : list of Order
         Lasting orders so far: what brings a new worker to the state of a lost one.
+    vector_bytes : int
+        Of a vector of the problem's, which sums are.
     """
 
     client: Any
@@ -237,10 +302,15 @@ class Workers:
     timings: Timings = field(default_factory=Timings)
     log: list[Order] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
+    vector_bytes: int = 0
     _lost: set[str] = field(default_factory=set)  # addresses
     _relayed: set[str] = field(default_factory=set)
     _posted: list[Order] = field(default_factory=list)
     _base: int = 0  # orders of the log that matter until the end
+    _plans: Sequence[SumPlan] = ()
+    _routes: list[Route] = field(default_factory=list)
+    _together: bool = True  # whether workers can reach one another
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
     _running: asyncio.Future[Any] | None = None
     _awaited: tuple[float, list[Member]] = (0.0, [])  # since when, and who has not answered
     _known: tuple[float, list[Worker]] = (0.0, [])  # when the scheduler was asked, and what it said
@@ -401,6 +471,7 @@ class Workers:
         self,
         workers: Sequence[Worker],
         hold: Order,
+        plans: Sequence[SumPlan] = (),
         inputs: Sequence[Sequence[Any]] | None = None,
     ) -> None:
         """Open a session on each of some workers, and have them hold their data.
@@ -410,6 +481,8 @@ class Workers:
         workers : sequence of Worker
         hold : Order
             The first order, which makes what they hold.
+        plans : sequence of SumPlan, optional
+            The parts of each worker, if there are sums over them.
         inputs : sequence of sequences of Future, optional
             For each worker futures whose results that order needs.
         """
@@ -417,6 +490,7 @@ class Workers:
             Member(k, worker, inputs[k] if inputs is not None else ())
             for k, worker in enumerate(workers)
         ]
+        self._plans, self._routes = plans, routes_of(plans)
         self._sync(self._start)
         self.round([hold])
         self._base = len(self.log)
@@ -432,11 +506,11 @@ class Workers:
         async def one(member: Member) -> bool:
             address = member.worker.address
             self._sessions += 1
-            session = f"cutplane-{self._id}-{self._sessions}"
+            member.session = f"cutplane-{self._id}-{self._sessions}"
             try:
-                await self._unless_lost(address, self._connect(member, session))
+                await self._unless_lost(address, self._connect(member))
                 if member.inputs:
-                    await self._hand_over(member, session)
+                    await self._hand_over(member)
             except (OSError, WorkerLostError) as error:
                 logger.debug("no session on %s: %r", address, error)
                 member.close()
@@ -446,8 +520,8 @@ class Workers:
         found = await _all(*(one(member) for member in members))
         return [member for member, there in zip(members, found, strict=True) if not there]
 
-    async def _connect(self, member: Member, session: str) -> None:
-        address = member.worker.address
+    async def _connect(self, member: Member) -> None:
+        address, session = member.worker.address, member.session
         if self.client.direct_to_workers is not False and address not in self._relayed:
             try:
                 member.connection = await DirectConnection.open(self.client, address, session)
@@ -465,7 +539,7 @@ class Workers:
                 self._relayed.add(address)
         member.connection = await RelayedConnection.open(self.client, address, session)
 
-    async def _hand_over(self, member: Member, session: str) -> None:
+    async def _hand_over(self, member: Member) -> None:
         """Give a session the results of its futures."""
         from distributed import wait
         from distributed.scheduler import KilledWorker
@@ -474,7 +548,7 @@ class Workers:
 
         address = member.worker.address
         given = self.client.submit(
-            hand_over, session, list(member.inputs), workers=[address], pure=False
+            hand_over, member.session, list(member.inputs), workers=[address], pure=False
         )
 
         async def done() -> None:
@@ -522,7 +596,8 @@ class Workers:
         lost = await self._open(members)
         for first in range(0, len(self.log), REPLAY):
             here = [member for member in members if member not in lost]
-            answers = await self._ask_all(here, self.log[first : first + REPLAY])
+            orders = self.log[first : first + REPLAY]
+            answers = await self._ask_all(here, next(self._numbers), orders)
             lost += [member for member, answer in zip(here, answers, strict=True) if answer is None]
         return lost
 
@@ -540,6 +615,15 @@ class Workers:
     def gather(self, order: Order) -> list[Any]:
         """As ``ask``, for answers that are lists: all entries, in the order of the workers."""
         return [entry for answer in self.ask(order) for entry in answer]
+
+    def sum(self, order: Order) -> np.ndarray:
+        """As ``ask``, for vectors over nodes of the plans: the sum over all workers."""
+        sums = self.gather(order)
+        if len(sums) == 1:  # added up by the workers
+            return sums[0]
+        nodes = [node for plan in self._plans for node in plan.nodes]
+        total: np.ndarray = add_nodes(dict(zip(nodes, sums, strict=True)), self._plans[0].parts)
+        return total
 
     def keep(self) -> None:
         """What was ordered so far matters until the end."""
@@ -575,12 +659,18 @@ class Workers:
 
     async def _round(self, orders: Sequence[Order]) -> list[list[Any]]:
         begin = time.perf_counter()
+        number = next(self._numbers)
         answers: list[list[Any]] = [[] for _ in self.members]
         waiting = list(self.members)
         slowest = 0.0
+        apart, losses = "", self.timings.losses
+        found: Any = await self._ask_together(number, orders)
+        if isinstance(found, str):
+            apart, found = found, None
         while waiting:
             lost = []
-            for member, done in zip(waiting, await self._ask_all(waiting, orders), strict=True):
+            found = found or await self._ask_all(waiting, number, orders)
+            for member, done in zip(waiting, found, strict=True):
                 if done is None:
                     lost.append(member)
                     continue
@@ -588,40 +678,106 @@ class Workers:
                 member.losses = 0
                 slowest = max(slowest, done.seconds)
             await self._recover(lost)
-            waiting = lost
+            waiting, found = lost, None
+        if apart and losses == self.timings.losses:
+            self._together = False
+            logger.warning("%s: long vectors go through the client, which is slower", apart)
         self.log += [order for order in orders if order.lasting]
         self.timings.rounds += 1
         self.timings.seconds += time.perf_counter() - begin
         self.timings.work += slowest
         return answers
 
+    async def _ask_together(self, number: int, orders: Sequence[Order]) -> Any:
+        """A round in which long vectors go from worker to worker.
+
+        None if there are none, or if a worker was lost or failed: all are to be asked again then;
+        why, if one could not reach another.
+        """
+        members = self.members
+        if len(members) < 2 or not self._together:
+            return None
+        hand_on = common_bytes(orders) >= LONG
+        add_up = self.vector_bytes >= LONG and any(map(is_summed, orders))
+        if not (hand_on or add_up):
+            return None
+        peers = {m.number: Peer(m.worker.address, m.session) for m in members}
+        common = [None if isinstance(order, Each) else order for order in orders]
+
+        def message(k: int) -> Message:
+            own = {
+                place: order_for(orders[place], k) for place, o in enumerate(common) if o is None
+            }
+            return Message(
+                number,
+                None if hand_on and k else common,
+                own,
+                [peers[j] for j in handed_on(k, len(members))] if hand_on else [],
+                self._routes[k] if add_up else None,
+                {j: peers[j] for j in self._routes[k].sends.values()} if add_up else {},
+            )
+
+        tasks = self._ask_each(members, [message(k) for k in range(len(members))])
+        try:
+            pending: set[asyncio.Future[Answer | None]] = set(tasks)
+            while pending:
+                some, pending = await asyncio.wait(pending, return_when="FIRST_COMPLETED")
+                for answer in [task.result() for task in some]:
+                    if isinstance(answer, Apart):
+                        return answer.error
+                    if not isinstance(answer, Done):
+                        return None
+        finally:
+            for task in tasks:
+                task.cancel()
+        return [task.result() for task in tasks]
+
     async def _ask_all(
-        self, members: Sequence[Member], orders: Sequence[Order]
+        self, members: Sequence[Member], number: int, orders: Sequence[Order]
     ) -> list[Done | None]:
-        """The answer of each member; None of one that was lost."""
+        """The answer of each member, all to the client itself; None of one that was lost."""
+        messages = [
+            Message(number, [order_for(order, member.number) for order in orders])
+            for member in members
+        ]
+        answers = await _all(*self._ask_each(members, messages))
+        for member, answer in zip(members, answers, strict=True):
+            if isinstance(answer, Failed):
+                raise member.told(answer.error)
+        return answers  # type: ignore[return-value]
+
+    def _ask_each(
+        self, members: Sequence[Member], messages: Sequence[Message]
+    ) -> list[asyncio.Future[Answer | None]]:
+        """Send each its message."""
         begin = time.perf_counter()
         late = list(members)
         self._awaited = (begin, late)
 
-        async def one(member: Member) -> Done | None:
+        async def one(member: Member, message: Message) -> Answer | None:
             address = member.worker.address
             connection = member.connection
+
+            def computed() -> None:
+                if member in late:
+                    late.remove(member)
+                    member.seconds += time.perf_counter() - begin
+
             try:
                 if connection is None:
                     raise WorkerLostError(address)
-                own = [order_for(order, member.number) for order in orders]
-                answer = await self._unless_lost(address, connection.ask(own))
+                return await self._unless_lost(address, connection.ask(message, computed))
             except (OSError, WorkerLostError) as error:
                 logger.debug("no answer from %s: %r", address, error)
+                member.close()
                 return None
             finally:
-                late.remove(member)
-            member.seconds += time.perf_counter() - begin
-            if isinstance(answer, Failed):
-                raise member.told(answer.error)
-            return answer
+                computed()
 
-        return await _all(*(one(member) for member in members))
+        return [
+            asyncio.ensure_future(one(member, message))
+            for member, message in zip(members, messages, strict=True)
+        ]
 
 
 async def _all(*awaitables: Awaitable[Result]) -> list[Result]:

@@ -186,7 +186,7 @@ def blocks_for(model: Any, X: Any, outputs: int = 1) -> Iterator[BlockedMatrix |
         plans = [SumPlan(edges, first, last) for first, last in runs]
         shares = [_share(X, matrix, plan, outputs) for plan in plans]
         hold = [HoldRows(plan, share) for plan, share in zip(plans, shares, strict=True)]
-        crew.start(workers[: len(plans)], Each(hold))
+        crew.start(workers[: len(plans)], Each(hold), plans)
         yield RemoteMatrix(crew, plans, matrix.bounds, matrix.shape, matrix.numbers, matrix.digest)
 
 
