@@ -31,7 +31,12 @@ def problem(faults):
         yield problem
 
 
-@pytest.fixture(scope="module", params=["tcp", "tls"])
+def cases(usual, others):
+    """Parameters, those of ``others`` for the slow tests."""
+    return [*usual, *(pytest.param(*case, marks=pytest.mark.slow) for case in others)]
+
+
+@pytest.fixture(scope="module")
 def cluster(faults, request):
     if request.param == "tls" and shutil.which("openssl") is None:
         pytest.skip("no openssl here, which makes the certificate")
@@ -58,7 +63,14 @@ def fit(faults, problem, cluster, kind="hinge"):
     return faults.Outcome.of(model) == problem.outcome(kind), crews[0]
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("cluster", "count"),
+    cases(
+        [("tcp", 4), ("tls", 3)],
+        [("tcp", 1), ("tcp", 2), ("tcp", 3), ("tls", 1), ("tls", 2), ("tls", 4)],
+    ),
+    indirect=["cluster"],
+)
 def test_the_same_bits_for_any_number_of_workers(
     count, faults, problem, cluster, long, monkeypatch
 ):
@@ -74,6 +86,7 @@ def test_the_same_bits_for_any_number_of_workers(
         assert same and crew.timings.losses == 0
 
 
+@pytest.mark.parametrize("cluster", ["tcp"], indirect=True)
 def test_each_vector_goes_through_the_client_once(faults, problem, cluster, long, monkeypatch):
     cluster.fill_up()
     asked, usual = [], DirectConnection.ask
@@ -93,8 +106,19 @@ def test_each_vector_goes_through_the_client_once(faults, problem, cluster, long
     assert len(sums) % 4 == 0 and sum(map(len, sums)) == len(sums) / 4 > 10
 
 
-@pytest.mark.parametrize("order", ["Gradients", "exchange"])
-@pytest.mark.parametrize("victim", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("cluster", "victim", "order"),
+    cases(
+        [("tcp", 0, "exchange"), ("tls", 1, "Gradients")],
+        [
+            (protocol, victim, order)
+            for protocol in ("tcp", "tls")
+            for victim in (0, 1, 2, 3)
+            for order in ("Gradients", "exchange")
+        ],
+    ),
+    indirect=["cluster"],
+)
 def test_a_worker_is_killed_in_the_middle_of_a_sum(order, victim, faults, problem, cluster, long):
     """With what it has computed, or while workers hand on orders and sums."""
     cluster.fill_up()
@@ -102,7 +126,6 @@ def test_a_worker_is_killed_in_the_middle_of_a_sum(order, victim, faults, proble
     faults.lay(cluster, name, order, 5, {pid: signal.SIGKILL})
     same, crew = fit(faults, problem, cluster)
     assert same
-    # The last one has nobody to hand orders on to, and fewer sums to send.
     assert crew.timings.losses == 1
 
 
@@ -115,6 +138,7 @@ def _unreachable():
     session.connect = refuse
 
 
+@pytest.mark.parametrize("cluster", ["tcp"], indirect=True)
 def test_workers_that_cannot_reach_one_another(faults, problem, cluster, long, caplog):
     cluster.fill_up()
     cluster.client.run(_unreachable)
