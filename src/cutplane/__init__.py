@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .cluster.workers import ClusterError
     from .data.convert import convert_dataset
     from .data.dataset import Dataset, open_dataset, write_dataset
     from .data.partitions import RowFiles
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
         StructuredSVM,
         linear_svc_path,
     )
-    from .exec.cluster import ClusterError
     from .models import load_model, save_model
     from .report import plot_convergence, plot_path
     from .result import Certificate, Iteration, SolveResult, Status
@@ -60,7 +60,7 @@ _WHERE = {
     "SVR": ".estimators",
     "ChainTagger": ".estimators",
     "Checkpoint": ".estimators",
-    "ClusterError": ".exec.cluster",
+    "ClusterError": ".cluster.workers",
     "DaskCluster": ".estimators",
     "RowFiles": ".data.partitions",
     "Rows": ".data.rows",

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
-import cutplane.exec.executors
+import cutplane.exec
 import cutplane.structured.chain
 from cutplane import LinearSVC
 from cutplane.estimators.chain_tagger import ChainTagger
@@ -148,7 +148,7 @@ def bits(model) -> tuple:
 def test_the_same_bits_for_any_number_of_threads(monkeypatch, loss, sparse):
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS", 300)
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS_PER_WEIGHT", 1)
-    monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1)
+    monkeypatch.setattr(cutplane.exec, "NUMBERS_PER_THREAD", 1)
     monkeypatch.setattr(cutplane.structured.chain, "CHUNK_WORK", 200)
     monkeypatch.setattr(cutplane.structured.chain, "NUMBERS_PER_WEIGHT", 1)
     X, y, lengths = random_text()

@@ -10,7 +10,7 @@ import cutplane
 from at_iteration import At
 from cutplane import ChainTagger, Checkpoint, DaskCluster
 from cutplane.cli import main
-from cutplane.exec.cluster import ClusterError
+from cutplane.cluster.workers import ClusterError
 
 distributed = pytest.importorskip("distributed")
 

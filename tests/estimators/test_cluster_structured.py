@@ -131,7 +131,7 @@ def test_the_same_bits_as_here(client, data, here):
 @pytest.mark.parametrize("sent", [0, 1 << 20])
 def test_cuts_from_kept_outputs(client, data, here, monkeypatch, sent):
     """Whether workers send outputs along does not show but in rounds."""
-    monkeypatch.setattr("cutplane.structured.chunks.SENT_NUMBERS", sent)
+    monkeypatch.setattr("cutplane.cluster.examples.SENT_NUMBERS", sent)
     model = StructuredSVM(Matching(), executor=client, **SETTINGS).fit(*data)
     same(model, here)
     rounds = model.results_[0].timings["rounds"]

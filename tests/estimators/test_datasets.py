@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import cutplane.data.blocks
 import cutplane.data.dataset.read
-import cutplane.exec.executors
+import cutplane.exec
 from cutplane import (
     LinearSVC,
     LinearSVCCV,
@@ -31,7 +31,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS_PER_WEIGHT", 1)
     monkeypatch.setattr(cutplane.data.sums, "PARTIAL_NUMBERS", 1)
     monkeypatch.setattr(cutplane.data.dataset.read, "WINDOW", 8000)
-    monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1)
+    monkeypatch.setattr(cutplane.exec, "NUMBERS_PER_THREAD", 1)
 
 
 def problem(sparse: bool, dtype=np.float32):

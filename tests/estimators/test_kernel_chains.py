@@ -8,7 +8,7 @@ import scipy.sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
 import cutplane.estimators._parts_fit as parts_fit
-import cutplane.exec.executors
+import cutplane.exec
 from cutplane import ChainTagger, SampledCutSVC
 from kernel_chain_reference import (
     SHAPES,
@@ -135,7 +135,7 @@ def test_values_that_are_not_stored(square, method, monkeypatch):
 
 @pytest.mark.parametrize("stored", [True, False], ids=["stored", "computed"])
 def test_the_same_bits_for_any_number_of_threads(square, stored, monkeypatch):
-    monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1)
+    monkeypatch.setattr(cutplane.exec, "NUMBERS_PER_THREAD", 1)
     monkeypatch.setattr(cutplane.structured.chain, "CHUNK_WORK", 300)
     monkeypatch.setattr(cutplane.oracles.stored, "STORED_COLUMNS", 50)
     monkeypatch.setattr(cutplane.kernels, "SUM_COLUMNS", 50)

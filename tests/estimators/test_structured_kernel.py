@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold
 
-import cutplane.exec.executors
+import cutplane.exec
 from cutplane import SVC, LinearSVC, Status, StructuredSVM
 from cutplane.structured import BinaryProblem, MulticlassProblem, MultilabelProblem, Problem
 from kernel_problems import GAMMA, Matching, explicit, matchings, permutations
@@ -165,7 +165,7 @@ def test_processes_and_threads_do_not_change_a_bit(tables, iris, monkeypatch):
     two = matcher(tol=1e-3, n_jobs=2).fit(X, Y)
     np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
     assert one.certificate_ == two.certificate_
-    monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1)
+    monkeypatch.setattr(cutplane.exec, "NUMBERS_PER_THREAD", 1)
     monkeypatch.setattr("cutplane.structured.examples.BATCH", 40)
     found = [StructuredSVM(MulticlassProblem(), kernel="rbf", n_jobs=n).fit(*iris) for n in (1, 3)]
     np.testing.assert_array_equal(found[0].dual_coef_, found[1].dual_coef_)

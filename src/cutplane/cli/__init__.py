@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .. import __version__, _interrupts
-from ..exec.cluster import ClusterError
+from ..cluster.workers import ClusterError
 from . import completion, convert, demo, evaluate, info, path, predict, train
 from .errors import ExitCode, UsageError
 from .outputs import silence, standard_streams

@@ -259,10 +259,9 @@ class BlockSum:
             top = self._add_up(partials[: len(group)], group, top, stack, executor)
         return stack[:top]
 
-    def held(self) -> np.ndarray:
+    def held(self) -> np.ndarray | None:
         """The arrays that are ``kept`` of all blocks after a pass, shape (blocks, numbers)."""
-        assert self._partials is not None
-        return self._partials[:, :-APART]
+        return None if self._partials is None else self._partials[:, :-APART]
 
     def restore(self, arrays: np.ndarray) -> None:
         """Hold these arrays, as if they came from a pass."""

@@ -10,10 +10,10 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix, as_blocks
 from ..data.dataset import Dataset
 from ..exec import Executor, make_executor
-from ..oracles.remote import RemoteMatrix
 from ..result import SolveResult
 from ._attributes import check_linear
 from ._callbacks import CallbackSupportMixin, FitTasks

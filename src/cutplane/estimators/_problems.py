@@ -13,9 +13,9 @@ import numpy as np
 
 from ..bundle import AdaptivePosition, BundleSolver, CutPosition, IterativeSolver
 from ..bundle.cached import CachedBundleSolver
+from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..oracles import Cut, LinearOracle, RowOracle, WholeSurface
-from ..oracles.remote import RemoteMatrix
 from ..oracles.structured import JointModel, StructuredOracle
 from ..result import SolveResult
 from ..risks import Risk, Targets, WholeRisk

@@ -15,10 +15,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_flag, check_number
+from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..exec import SerialExecutor
 from ..losses import CLASSIFICATION, LOSSES
-from ..oracles.remote import RemoteMatrix
 from ..result import Iteration
 from ..risks import CrammerSingerRisk, LossRisk, MultinomialRisk, Risk, Targets
 from ._attributes import check_linear, stored_classes

@@ -21,9 +21,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_flag
+from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..exec import make_executor
-from ..oracles.remote import RemoteMatrix
 from ..result import Certificate, Iteration, SolveResult
 from ._cluster import WithExecutor, is_stored, threads_of
 from ._fit import seeds, solve, warn_of

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from .._checks import check_choice, check_flag, check_number
+from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..losses import LOSSES
-from ..oracles.remote import RemoteMatrix
 from ..result import Iteration
 from ..risks import LossRisk, Scores, Targets
 from ._attributes import check_linear, check_stored, stored_features

@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exec import Executor
-from ..exec.processes import ProcessPool
+from ..exec import Executor, ProcessPool
 from ..loops.bounded import ROUNDING as UNIT
 from . import rows
 from .problem import (

@@ -23,7 +23,7 @@ from ..exec import Executor
 from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
 from ..oracles import Cut, Line, Point
-from .chunks import ChunksHere, ChunksOnCluster, Holders, plan_for
+from .chunks import ChunksHere, Holders, plan_for
 from .examples import Examples
 from .kept import Share
 
@@ -38,7 +38,7 @@ class LinearExamples:
     ----------
     dimension : int
         Of w.
-    crew : Crew or None
+    crew : Workers or None
         The workers that run the inference.
 
     Parameters
@@ -63,9 +63,9 @@ class LinearExamples:
         """So many that threads are used wherever they can be."""
         return 1 << 40 if self.examples.threads else self.dimension
 
-    def send(self, crew: Any, workers: Sequence[Any]) -> None:
-        """Have the workers of a cluster run the inference."""
-        self._holders = ChunksOnCluster(crew, workers, self._chunks, self.examples.threads)
+    def send(self, crew: Any, holders: Holders) -> None:
+        """Have the workers of a cluster, who hold the chunks, run the inference."""
+        self._holders = holders
         self.crew = crew
 
     def digest(self) -> bytes:
