@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any
 
 from .._checks import check_number
@@ -41,8 +40,8 @@ class DaskCluster:
 
 
 def is_cluster(executor: Any) -> bool:
-    """Whether an executor is the workers of a cluster, and not threads here."""
-    return executor is not None and not isinstance(executor, Integral)
+    """Whether workers of a cluster run a fit, and not threads here."""
+    return executor is not None
 
 
 def cluster_of(executor: Any) -> DaskCluster:
@@ -54,8 +53,7 @@ def cluster_of(executor: Any) -> DaskCluster:
     if any(base.__module__.startswith("distributed") for base in kind.__mro__):
         return DaskCluster(executor)
     raise ValueError(
-        "executor must be None, a number of threads, a dask.distributed.Client or a DaskCluster, "
-        f"got {executor!r}"
+        f"executor must be None, a dask.distributed.Client or a DaskCluster, got {executor!r}"
     )
 
 

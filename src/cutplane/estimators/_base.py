@@ -17,7 +17,7 @@ from ..exec import Executor, make_executor
 from ..result import SolveResult
 from ._attributes import check_linear
 from ._callbacks import CallbackSupportMixin, FitTasks
-from ._cluster import WithExecutor, threads_of
+from ._cluster import WithExecutor
 from ._fit import STOPPING, Attributes, Problem, Settings, solve, store_results
 from ._form import ModelForm
 from ._rows import check_test_dataset, checked_rows
@@ -123,7 +123,7 @@ class LinearModel(Estimator):
         starts = None
         if start is not None:
             starts = [form.point(*start, k) for k in range(form.problems)]
-        with make_executor(threads_of(self), matrix.numbers) as executor:
+        with make_executor(self.n_jobs, matrix.numbers) as executor:
             return self._solve(
                 data,
                 problems,
@@ -164,7 +164,7 @@ class LinearModel(Estimator):
         single = len(coef) == 1
         w = coef[0] if single else np.ascontiguousarray(coef.T)
         scores = np.empty((len(matrix),) if single else (len(matrix), len(coef)))
-        with make_executor(threads_of(self), matrix.numbers) as executor:
+        with make_executor(self.n_jobs, matrix.numbers) as executor:
             matrix.scores(w, scores, executor)
         return scores
 

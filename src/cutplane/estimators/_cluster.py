@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import _clone_parametrized
 
-from .._checks import check_n_jobs
 from ..cluster.executor import DaskCluster, cluster_of, is_cluster
 from ..cluster.executor import workers_of as crew_of
 from ..cluster.orders import Each
@@ -40,7 +39,6 @@ __all__ = [
     "inference_for",
     "is_cluster",
     "is_stored",
-    "threads_of",
     "training_collection",
 ]
 
@@ -77,27 +75,14 @@ def is_stored(X: Any) -> bool:
     return isinstance(X, Dataset | RowFiles) or is_collection(X)
 
 
-def threads_of(model: Any) -> int | None:
-    """The number of threads here, as ``n_jobs`` or ``executor`` say."""
-    executor = getattr(model, "executor", None)
-    if isinstance(executor, Integral) and not isinstance(executor, bool):
-        return int(executor)
-    return model.n_jobs
-
-
 def check_executor(model: Any) -> None:
-    """Refuse an executor that is none, or that cannot run the solver."""
-    executor = getattr(model, "executor", None)
-    if executor is None:
-        return
-    if isinstance(executor, Integral):
-        check_n_jobs(executor)
-        if model.n_jobs is not None and model.n_jobs != executor:
-            raise ValueError(
-                f"executor={executor} and n_jobs={model.n_jobs} both say how many threads; give one"
-            )
-        return
-    cluster_of(executor)
+    """Refuse an executor that is no cluster, or that cannot run the solver."""
+    if isinstance(model.executor, Integral):
+        raise ValueError(
+            f"executor must be None or a cluster, got {model.executor!r}; for threads give "
+            f"n_jobs={model.executor!r}"
+        )
+    cluster_of(model.executor)
     if model.solver not in IN_ROUNDS:
         raise ValueError(
             f"solver={model.solver!r} visits rows in random order, which a cluster cannot; with "
@@ -173,7 +158,7 @@ def blocks_for(model: Any, X: Any, outputs: int = 1) -> Iterator[BlockedMatrix |
     if getattr(X, "nnz", 0) < WORTH_SHARING:
         matrix = as_blocks(X, outputs=outputs)
     else:
-        with make_executor(threads_of(model), X.nnz) as threads:
+        with make_executor(model.n_jobs, X.nnz) as threads:
             matrix = as_blocks(X, outputs=outputs, runner=threads)
     executor = getattr(model, "executor", None)
     if not is_cluster(executor):

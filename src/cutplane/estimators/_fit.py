@@ -32,7 +32,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -133,12 +132,7 @@ class Settings:
         if max_iter is not None:
             check_integer("max_iter", max_iter, at_least=1)
         check_n_jobs(model.n_jobs)
-        if isinstance(executor := getattr(model, "executor", None), Integral):
-            raise ValueError(
-                f"executor must be None or a cluster, got {executor!r}; for threads give "
-                f"n_jobs={executor!r}"
-            )
-        if executor is not None:
+        if getattr(model, "executor", None) is not None:
             check_executor(model)
         warm_start = check_flag("warm_start", getattr(model, "warm_start", False))
         if not isinstance(model.verbose, bool):

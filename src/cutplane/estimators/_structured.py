@@ -21,7 +21,7 @@ from ..result import SolveResult
 from ..structured.parts import PartsModel
 from ._base import Estimator
 from ._callbacks import FitTasks
-from ._cluster import is_cluster, threads_of
+from ._cluster import is_cluster
 from ._fit import Settings, seeds, store_results, warn
 from ._kernel import (
     KernelBasis,
@@ -116,7 +116,7 @@ class StructuredModel(Estimator):
         start: np.ndarray | None,
     ) -> SolveResult:
         """Fit w, and store the model."""
-        with make_executor(threads_of(self), model.numbers) as executor:
+        with make_executor(self.n_jobs, model.numbers) as executor:
             return self._solve(
                 data,
                 [JointProblem(label, model)],
@@ -152,7 +152,7 @@ class StructuredModel(Estimator):
             passes=int(self.passes),
             max_basis=None if self.max_basis is None else int(self.max_basis),
             seed=seeds(self.random_state, 1)[0],
-            n_jobs=threads_of(self),
+            n_jobs=self.n_jobs,
         )
         fitted = fit_parts(kernel, rows, model, parts_settings, label, tasks, attributes)
         result = fitted.result

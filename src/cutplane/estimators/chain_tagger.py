@@ -21,7 +21,7 @@ from ..structured.kernel_chain import KernelChains
 from ..structured.sequences import split, stack_labels, stack_rows, starts_of
 from ._attributes import check_basis, check_stored, stored_classes, stored_features
 from ._callbacks import with_callbacks
-from ._cluster import chains_for, threads_of
+from ._cluster import chains_for
 from ._fit import Settings, warn_of
 from ._rows import FLOATS
 from ._structured import OF_KERNELS, StructuredModel
@@ -362,7 +362,7 @@ class ChainTagger(StructuredModel):
         scores = self._emissions(rows)
         chunks = chain.Chunks(starts, self._shape)
         work = 4 * rows.shape[0] * len(self.classes_) ** (self._shape.order + 1)
-        with make_executor(threads_of(self), work) as executor:
+        with make_executor(self.n_jobs, work) as executor:
             return chain.decode(scores, chunks, self._shape, self._chain_weights(), executor)
 
     def _emissions(self, rows: Any) -> np.ndarray:
@@ -373,7 +373,7 @@ class ChainTagger(StructuredModel):
         if rows.shape[0] == 0:
             return scores
         matrix = as_blocks(rows, compact=False)
-        with make_executor(threads_of(self), chain.work(self._shape, matrix)) as executor:
+        with make_executor(self.n_jobs, chain.work(self._shape, matrix)) as executor:
             matrix.scores(self._chain_weights().emissions, scores, executor)
         return scores
 

@@ -34,7 +34,7 @@ from ..structured.problem import (
 from ..structured.rows import part_scores
 from ._attributes import check_basis
 from ._callbacks import with_callbacks
-from ._cluster import inference_for, threads_of
+from ._cluster import inference_for
 from ._fit import Settings, store_results, warn, warn_of
 from ._parts_fit import CONSTANT
 from ._rows import FLOATS
@@ -317,7 +317,7 @@ class StructuredSVM(StructuredModel):
         return self.coef_[math.prod(self.part_shape_) :]
 
     def _processes(self) -> int:
-        jobs = threads_of(self)
+        jobs = self.n_jobs
         if jobs is None:
             return 1
         return jobs if jobs > 0 else max(1, available_threads() + 1 + jobs)
