@@ -8,12 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from cutplane.cli.fitting import describe_certificate
 from sklearn.exceptions import ConvergenceWarning
 
 from cutplane import LinearSVC, load_model, save_model
 from cutplane.bundle import AdaptivePosition, BundleSolver, FixedPosition, StopRule
 from cutplane.bundle import solver as base
+from cutplane.cli.train import describe_certificate
 from cutplane.data import as_blocks
 from cutplane.dual import DualCertificate
 from cutplane.dual.records import certificate_of
@@ -216,7 +216,7 @@ def test_a_model_without_a_certificate(no_proof, tmp_path, solver):
     model = LinearSVC(solver=solver, random_state=0)
     with pytest.warns(ConvergenceWarning, match="from the optimum is not known"):
         model.fit(X, y)
-    assert_withheld(model.result_)
+    assert_withheld(model.results_[0])
     assert np.mean(model.predict(X) == y) > 0.8
     save_model(model, tmp_path / "m")
     assert load_model(tmp_path / "m").certificate_ == model.certificate_

@@ -344,11 +344,11 @@ def _draw_measure(rng: Generator) -> dict[str, Any]:
 
 
 def _measure_objectives(case: Case, C: float | None = None) -> list[Objective]:
-    name, cost = case.parameters["measure"], case.parameters["C"]
+    name, C = case.parameters["measure"], case.parameters["C"]
     y, weights, bias = 2.0 * case.y - 1.0, case.weights, _bias_of(case.parameters)
+    cost = C * float(np.sum(weights))
     if name == "error_rate":
-        total = np.sum(weights.astype(objectives.LONG))
-        share = objectives.LONG(cost) * weights.astype(objectives.LONG) / total
+        share = objectives.LONG(C) * weights.astype(objectives.LONG)
         return [objectives.signed_rows(_dense(case), y, share, "hinge", bias)]
     if name == "roc_auc":
         return [objectives.pairs(case.rows, y, cost, weights, np.zeros(len(y)))]
@@ -410,7 +410,12 @@ def _pair_objectives(case: Case, C: float | None = None) -> list[Objective]:
     qid = case.fit.get("qid")
     qid = np.zeros(len(case.y)) if qid is None else qid
     weighting = case.parameters.get("weighting", "pairs")
-    return [objectives.pairs(case.rows, case.y, case.parameters["C"], case.weights, qid, weighting)]
+    counted = case.weights > 0.0
+    if "qid" in case.fit:  # of rankings, the rows in queries that have a pair
+        several = [q for q in np.unique(qid) if len(np.unique(case.y[counted & (qid == q)])) > 1]
+        counted &= np.isin(qid, several)
+    cost = case.parameters["C"] * float(np.sum(case.weights[counted]))
+    return [objectives.pairs(case.rows, case.y, cost, case.weights, qid, weighting)]
 
 
 def _pair_points(case: Case, model: Any) -> list[Point]:

@@ -19,9 +19,11 @@ def at(oracle, w):
 
 
 def lowest_over_bias(problem, w):
-    """min_b: at a kink for the hinge, by a search elsewhere."""
+    """min_b: at a kink for piecewise linear losses, by a search elsewhere."""
     scores = problem.scores(w)
     kinks = problem.labels - scores
+    if problem.case.name == "epsilon_insensitive":
+        kinks = np.concatenate([kinks - 0.1, kinks + 0.1])
     if problem.case.name == "hinge":
         return min(problem.risk(w, b) for b in kinks)
     bounds = kinks.min() - 50.0, kinks.max() + 50.0

@@ -323,5 +323,5 @@ def test_other_risks_are_refused(case, make_problem, schedule):
     if case.classes is None:
         return
     oracle = make_problem(case).oracle()
-    with pytest.raises(TypeError, match=r"CrammerSingerRisk\(\d\) has no stochastic steps"):
+    with pytest.raises(TypeError, match=r"Risk\(\d\) has no stochastic steps"):
         StochasticSolver(oracle, C, StopRule(), schedule, np.random.default_rng(0))
