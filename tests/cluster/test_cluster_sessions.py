@@ -204,7 +204,7 @@ def test_an_interrupt_in_the_middle_of_a_round(faults, problem, spoilt):
     with interrupt_after(1.5):
         model, crew, _, opened = fit(faults, problem, spoilt)
     assert time.monotonic() - begin < 3.0 + 4.0  # the order under way, and the proof
-    assert model.result_.status is Status.INTERRUPTED and model.n_iter_ >= 1
+    assert model.results_[0].status is Status.INTERRUPTED and model.n_iter_ >= 1
     assert crew.timings.losses == 0
     rows = open_dataset(problem.folder)
     signs = np.where(rows.y == model.classes_[1], 1.0, -1.0)

@@ -139,7 +139,7 @@ def test_large_features_are_solved(rows):
     X, y, z = rows
     for model, target in ((SVC(kernel="linear"), y), (SVR(kernel="linear"), z)):
         model.fit(1e3 * X, target)
-        assert model.result_.status is Status.CONVERGED
+        assert model.results_[0].status is Status.CONVERGED
         # The same as a much larger C on the rows as they are, where w costs next to nothing.
         usual = model.certificate_.primal
         again = type(model)(kernel="linear", C=1e6, stopping="relative").fit(X, target)
@@ -152,7 +152,7 @@ def test_unlike_features_end_soon_and_are_named(rows, estimator):
     X = X * [1.0, 1e8, 1.0]
     with pytest.warns(UserWarning, match=r"feature 1 \(range .*scale the features"):
         model = estimator(kernel="linear").fit(X, y if estimator is SVC else z)
-    assert model.result_.status is Status.NUMERICALLY_LIMITED
+    assert model.results_[0].status is Status.NUMERICALLY_LIMITED
     assert np.max(model.n_iter_) < 200
 
 
@@ -162,7 +162,7 @@ def test_a_large_cost(kernel):
     X, z = load_diabetes(return_X_y=True)
     X, z = StandardScaler().fit_transform(X)[:200], z[:200] / 100
     model = SVR(kernel=kernel, C=1e4).fit(X, z)
-    assert model.result_.status is Status.CONVERGED
+    assert model.results_[0].status is Status.CONVERGED
     assert model.n_iter_ < 2000
 
 

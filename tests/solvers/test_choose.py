@@ -273,8 +273,8 @@ def test_a_stop_and_an_interrupt_give_the_same_model_where_rounding_decides():
 
     for number in range(last - 3, last):
         stopped, interrupted = ended(number, False), ended(number, True)
-        assert stopped.result_.status is Status.STOPPED
-        assert interrupted.result_.status is Status.INTERRUPTED
+        assert stopped.results_[0].status is Status.STOPPED
+        assert interrupted.results_[0].status is Status.INTERRUPTED
         np.testing.assert_array_equal(stopped.coef_, interrupted.coef_)
         assert stopped.certificate_ == interrupted.certificate_
 
