@@ -125,6 +125,7 @@ class KnownPairs:
     """
 
     dtype = np.dtype(np.float64)
+    amplification = 0.0  # values are what the user's function says
 
     def __init__(self, problem: Any, X: Sequence[Any], Y: Sequence[Any]) -> None:
         self._problem, self._X = problem, X
@@ -135,6 +136,7 @@ class KnownPairs:
         self._number = {(i, key_of(Y[i])): i for i in range(count)}
         self.basis: list[int] = []
         self._place: dict[int, int] = {}
+        self._diagonal: list[float] = []
         self._row: dict[int, int] = {}  # of the values of a pair that were asked for
         self._values: np.ndarray | None = np.zeros((8, 64))
         self._filled = np.zeros(8, dtype=np.int64)
@@ -143,6 +145,18 @@ class KnownPairs:
     def columns(self) -> int:
         """Size of the basis."""
         return len(self.basis)
+
+    @property
+    def diagonal(self) -> np.ndarray:
+        """Values of the basis' pairs with themselves."""
+        for place in range(len(self._diagonal), self.columns):
+            number = self.basis[place]
+            row = self._row.get(number, -1)
+            if self._values is not None and row >= 0 and self._filled[row] > place:
+                self._diagonal.append(float(self._values[row, place]))
+            else:
+                self._diagonal.append(float(self._compute([number], [number])[0, 0]))
+        return np.array(self._diagonal)
 
     def number(self, i: int, z: Any) -> int:
         """The number of a pair."""
@@ -167,19 +181,20 @@ class KnownPairs:
         if self._values is not None:
             at = np.array([row.setdefault(k, len(row)) for k in numbers.tolist()], dtype=np.int64)
         if not self._room(len(row), columns):
-            return self._compute(numbers, 0)
+            return self._compute(numbers.tolist(), self.basis)
         assert self._values is not None
         _, firsts = np.unique(at, return_index=True)
         behind = firsts[self._filled[at[firsts]] < columns]
         for filled in np.unique(self._filled[at[behind]]):
             some = behind[self._filled[at[behind]] == filled]
-            self._values[at[some], filled:columns] = self._compute(numbers[some], int(filled))
+            self._values[at[some], filled:columns] = self._compute(
+                numbers[some].tolist(), self.basis[filled:]
+            )
         self._filled[at[behind]] = columns
         return self._values[at, :columns]
 
-    def _compute(self, numbers: np.ndarray, first: int) -> np.ndarray:
-        """Values with the basis from a place on."""
-        left, right = numbers.tolist(), self.basis[first:]
+    def _compute(self, left: list[int], right: list[int]) -> np.ndarray:
+        """Values of pairs with others."""
         self.computed += len(left) * len(right)
         return pair_values(
             self._problem,
