@@ -285,15 +285,16 @@ def test_large_models_are_scored_in_the_precision_of_training(features, monkeypa
     np.testing.assert_array_equal(model.decision_function(X), precise)
 
 
+@pytest.mark.parametrize("method", ["exact", "constant"])
 @pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer"])
-def test_bounds_hold_where_rounding_of_kernel_values_is_most_of_the_objective(multi_class):
+def test_bounds_hold_where_rounding_of_kernel_values_is_most_of_the_objective(multi_class, method):
     rng = np.random.default_rng(5)
     X = rng.standard_normal((14, 30)) * np.where(np.arange(30) == 0, 1e8, 1.0)
     y = np.arange(14) % 3
     K = X @ X.T
     np.copyto(K, K.T, where=np.tri(14, dtype=bool))
     model = SampledCutSVC(
-        kernel="precomputed", method="exact", multi_class=multi_class, C=0.1, tol=0.0, max_iter=100
+        kernel="precomputed", method=method, multi_class=multi_class, C=0.1, tol=0.0, max_iter=100
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -130,6 +130,8 @@ def fit_parts(
     on_iteration : callable
         Called after every iteration; a true answer stops the fit.
     """
+    if settings.method == CONSTANT and settings.sample_size >= model.count:
+        settings = dataclasses.replace(settings, method="exact")  # there is something to prove
     rows, width = X.shape
     with (
         single_threaded_blas(),

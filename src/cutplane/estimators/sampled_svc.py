@@ -64,6 +64,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         number of rows, the objective is known exactly and the lower bound estimated. ``constant``:
         samples of all rows; neither the time nor what is known depends on their number. ``exact``:
         no sampling, a number of kernel values quadratic in that of the rows, an exact certificate.
+        ``constant`` with samples of as many rows as there are is ``exact``.
     sample_size : int, default=400
         Rows of a sample.
     degree, gamma, coef0
@@ -354,7 +355,8 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
         rng = np.random.default_rng(seed)
         size = int(self.sample_size)
         oracle: AnyOracle
-        if self.method == "constant":
+        # A sample of all rows is all rows: then there is something to prove.
+        if self.method == "constant" and size < np.count_nonzero(targets.weights):
             population = RowPopulation(matrix, targets, risk)
             oracle = ConstantOracle(population, executor, rng, size=size)
         else:
@@ -364,7 +366,7 @@ class SampledCutSVC(ClassifierMixin, KernelMachine):
                 risk,
                 executor,
                 rng,
-                size=None if self.method == "exact" else size,
+                size=size if self.method == "linear" else None,
                 centred=self.solver == "ocas",
             )
         oracle.definite = bool(self._kernel.definite)
