@@ -284,6 +284,10 @@ class SurfaceOracle(WholeOracle):
             return super().prove(w, into, tolerance)
         expansion = self.span.expand(w)
         into.w = w
+        if not len(expansion.rows):
+            into.scores[...] = 0.0
+            self.surface.settle(into)
+            return Proof(self.surface.upper(into, None, np.zeros_like(into.scores)), 0.0)
         scores, errors = self._bounded(expansion)
         into.scores[...] = scores
         self.surface.settle(into)
@@ -321,10 +325,8 @@ class SurfaceOracle(WholeOracle):
 
     def _bounded(self, expansion: Expansion) -> tuple[np.ndarray, np.ndarray]:
         """Scores of an expansion, and how far each may be off."""
-        shape = (self.matrix.columns, *expansion.coef.shape[1:])
-        scores = self.scores_of(expansion) if len(expansion.rows) else np.zeros(shape)
         units = len(expansion.rows) + 8.0 + self.matrix.amplification
-        return scores, ROUNDING * units * self._largest_sums(expansion)
+        return self.scores_of(expansion), ROUNDING * units * self._largest_sums(expansion)
 
     def _largest_sums(self, expansion: Expansion) -> np.ndarray:
         """At least Σ_l |coef_l|·|K_il|; of free rows, whose scores are numbers of the model, 0."""

@@ -45,7 +45,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..loops.bounded import MANY, ROUNDING
+from ..loops.bounded import FEW, ROUNDING
 from ..loops.triangular import solve_lower, solve_upper
 from ..loops.vectors import add_dots, combine_strips
 
@@ -170,7 +170,7 @@ class CutSpan:
         self._sizes.append(np.atleast_1d(root @ np.abs(expansion.coef)))
         terms = np.array([e.coef.size for e in self.expansions] + [expansion.coef.size])
         coarse = float(np.finfo(values.dtype).eps / np.finfo(np.float64).eps)
-        units = terms + terms[-1] + values.amplification + coarse + MANY
+        units = terms + terms[-1] + values.amplification + coarse + FEW
         errors = ROUNDING * units * (np.array(self._sizes) @ self._sizes[-1])
         return self._place(expansion, np.append(products, squared), errors)
 
@@ -191,7 +191,7 @@ class CutSpan:
         placed = self._coordinates[: count + 1, : rank + 1]
         errors = errors + (products - placed @ placed[-1])
         lengths = np.sqrt(np.einsum("ij,ij->i", placed, placed))
-        errors += ROUNDING * (rank + MANY) * (lengths * lengths[-1] + np.abs(products))
+        errors += ROUNDING * (rank + FEW) * (lengths * lengths[-1] + np.abs(products))
         self.errors[count, : count + 1] = self.errors[: count + 1, count] = errors
         return line.copy()
 
