@@ -73,7 +73,8 @@ def _of_problem(case: Case, objective: Objective, problem: dict[str, Any]) -> It
         check = "primal below" if primal < value - floor - rounding else "primal rounding"
         yield Violation(check, f"the model's is {float(value):.12g}; {_text(problem)}")
     penalty = 0.0 if objective.biases == 0 else np.sum((point.b / objective.nearly_free) ** 2) / 2
-    if primal > value + floor + border + ROUNDING * float(rounding) + penalty:
+    above = floor + border + penalty + ROUNDING * rounding + objective.detour(point)
+    if primal > value + above:
         yield Violation("primal above", f"the model's is {float(value):.12g}; {_text(problem)}")
     if not exact:
         return

@@ -42,8 +42,8 @@ class Rows:
 
     def __init__(self, X: np.ndarray, sizes: np.ndarray | None = None) -> None:
         self.values = np.asarray(X).astype(LONG)
-        # Of the numbers that are added up where values are differences of larger ones.
-        self.sizes = np.abs(self.values) if sizes is None else sizes
+        # Of what a fit has to add up, where values are differences of larger numbers.
+        self.sizes = sizes
         self.terms = self.values.shape[1] + 8.0  # roundings behind a score
 
     def __len__(self) -> int:
@@ -76,7 +76,7 @@ class Kernel:
         self, values: np.ndarray, work: float = 0.0, sizes: np.ndarray | None = None
     ) -> None:
         self.values = np.asarray(values).astype(LONG)
-        self.sizes = np.abs(self.values) if sizes is None else sizes
+        self.sizes = sizes
         self.work = work
         self.terms = self.values.shape[1] + 8.0 + work
         # A common factor changes nothing here, and keeps huge kernels in range.
@@ -146,7 +146,7 @@ class Objective:
     def functions(self, point: Point) -> tuple[np.ndarray, np.ndarray]:
         """t, and the sum of the absolute values of what it is made of."""
         w, b = point.w.astype(LONG), point.b.astype(LONG)
-        t, size = self.space.values @ w, self.space.sizes @ np.abs(w)
+        t, size = self.space.values @ w, np.abs(self.space.values) @ np.abs(w)
         t, size = self.combined(t), self.combined(size, absolute=True)
         if self.B is not None:
             B = self.B.astype(LONG)
@@ -184,6 +184,16 @@ class Objective:
         size = abs(length) + abs(linear) + penalty + risk
         size += terms * LONG(DOUBLE_EPS / FLOOR) * self.space.magnitude(point.w.astype(LONG))
         return length + linear + penalty + risk, size, rounding
+
+    def detour(self, point: Point) -> LONG:
+        """What rounding may do to a sum of hinge losses on the way through larger numbers, once."""
+        if self.space.sizes is None:
+            return LONG(0)
+        size = self.combined(self.space.sizes @ np.abs(point.w.astype(LONG)), absolute=True)
+        largest = np.zeros(len(self.cost), dtype=LONG)
+        np.maximum.at(largest, self.groups, size)
+        terms = LONG(self.space.terms * DOUBLE_EPS)
+        return terms * np.sum(np.asarray(self.cost).astype(LONG) * largest)
 
 
 # -- the forms that estimators need ---------------------------------------------------

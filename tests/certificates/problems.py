@@ -492,17 +492,19 @@ def _svc_problems(case: Case) -> list[tuple[int, int]]:
 
 def _svc_objectives(case: Case, C: float | None = None) -> list[Objective]:
     space, found = _space(case), []
-    sizes = np.abs(space.values)
+    sizes = None
     if case.parameters["kernel"] == "linear":  # whose rows are moved by the mean of all of them
         X = case.rows.astype(np.float64)
-        norms = np.linalg.norm(X - X.mean(axis=0), axis=1)
-        sizes = np.maximum(sizes, np.outer(norms, norms))
+        X = np.abs(X - X.mean(axis=0))
+        sizes = X @ X.T
     for positive, negative in _svc_problems(case):
         taken = (case.y == positive) | (case.y == negative) | (negative < 0)
         y = np.where(case.y == positive, 1.0, -1.0)
         cost = case.parameters["C"] * case.weights * taken
         both = np.outer(taken, taken)
-        own = objectives.Kernel(space.values * both, space.work, sizes * both)
+        own = objectives.Kernel(
+            space.values * both, space.work, None if sizes is None else sizes * both
+        )
         found.append(objectives.signed_rows(own, y, cost, "hinge", np.inf))
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -282,3 +283,35 @@ def test_large_models_are_scored_in_the_precision_of_training(features, monkeypa
     # A tolerance that asks for more gets more.
     model.set_params(tol=1e-6)
     np.testing.assert_array_equal(model.decision_function(X), precise)
+
+
+@pytest.mark.parametrize("method", ["exact", "constant"])
+@pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer"])
+def test_bounds_hold_where_rounding_of_kernel_values_is_most_of_the_objective(multi_class, method):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((14, 30)) * np.where(np.arange(30) == 0, 1e8, 1.0)
+    y = np.arange(14) % 3
+    K = X @ X.T
+    np.copyto(K, K.T, where=np.tri(14, dtype=bool))
+    model = SampledCutSVC(
+        kernel="precomputed", method=method, multi_class=multi_class, C=0.1, tol=0.0, max_iter=100
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(K, y)
+    exact = np.vectorize(Fraction, otypes=[object])
+    results = model.result_ if isinstance(model.result_, list) else [model.result_]
+    for k, result in enumerate(results):
+        beta = exact(result.w.reshape(14, -1))
+        scores = exact(K) @ beta
+        if multi_class == "ovr":
+            losses = np.maximum(0, 1 - np.where(y == k, 1, -1) * scores[:, 0])
+        else:
+            apart = 1 + scores - scores[np.arange(14), y][:, None]
+            apart[np.arange(14), y] = 0
+            losses = apart.max(axis=1)
+        objective = float(np.sum(beta * scores) / 2 + Fraction(0.1) * losses.sum())
+        certificate = result.certificate
+        assert certificate.kind == "exact"
+        assert 0.0 <= certificate.dual <= objective <= certificate.primal
+        assert certificate.primal <= objective * (1 + 1e-9)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import product as product_of
+
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
@@ -42,7 +45,7 @@ def product(K: np.ndarray, a: Expansion, b: Expansion) -> float:
 
 
 def fill(K: np.ndarray, expansions: list[Expansion], capacity: int) -> CutSpan:
-    span = CutSpan(capacity, 1e-13)
+    span = CutSpan(capacity, 1e-13, PrecomputedMatrix(K))
     for k, e in enumerate(expansions):
         products = np.array([product(K, e, other) for other in expansions[:k]])
         span.add(e, products, product(K, e, e))
@@ -74,7 +77,7 @@ def test_a_smaller_span_keeps_its_points(K):
     span = fill(K, expansions, 12)
     kept = np.array([1, 4, 5, 9])
     lines = span.coordinates(kept)
-    small = span.kept(lines, [expansions[k] for k in kept], 20)
+    small = span.kept(kept, 20)
     w = rng.standard_normal(4) @ lines
     moved = small.moved(lines, w)
     assert len(moved) == 20
@@ -83,11 +86,46 @@ def test_a_smaller_span_keeps_its_points(K):
 
 
 def test_lengths_that_no_kernel_has_are_noticed(K):
-    span = CutSpan(4, 1e-13)
+    span = CutSpan(4, 1e-13, PrecomputedMatrix(K))
     e = Expansion(np.array([0]), np.ones(1))
     span.add(e, np.zeros(0), 1.0)
     span.add(e, np.array([2.0]), 1.0)  # |<a, b>| > |a||b|
     assert span.negative
+
+
+def exact_excess(K: np.ndarray, span: CutSpan) -> np.ndarray:
+    """<g_j, g_k> − <L_j, L_k> of all vectors of a span, in fractions."""
+    functions = [dense(e) for e in span.expansions]
+    lines = span.coordinates(np.arange(len(span)))
+    out = np.empty((len(span), len(span)))
+    for j, k in np.ndindex(out.shape):
+        total = Fraction(0)
+        for a, b in zip(functions[j].T, functions[k].T, strict=True):
+            for i, m in product_of(np.flatnonzero(a), np.flatnonzero(b)):
+                total += Fraction(a[i]) * Fraction(b[m]) * Fraction(K[i, m])
+        for a, b in zip(lines[j], lines[k], strict=True):
+            total -= Fraction(a) * Fraction(b)
+        out[j, k] = total
+    return out
+
+
+@pytest.mark.parametrize("outputs", [None, 2])
+@pytest.mark.parametrize("scale", [1.0, 1e8])
+def test_errors_bound_what_rounding_did_to_products(outputs, scale):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((ROWS, 3)) * [1.0, 1.0, scale]
+    K = X @ X.T  # of rank 3: all but a few vectors depend on others
+    np.copyto(K, K.T, where=np.tri(ROWS, dtype=bool))
+    span = fill(K, some_expansions(rng, 7, outputs), 8)
+    excess = exact_excess(K, span)
+    errors = span.errors[:7, :7]
+    assert np.all(excess <= errors)
+    assert np.any(excess > 0.0)
+    sizes = np.abs(np.array([dense(e) for e in span.expansions])).sum(axis=2) @ np.sqrt(np.diag(K))
+    assert np.all(errors <= 1e-13 * np.outer(sizes, sizes))
+    kept = np.array([0, 2, 3, 6])
+    small = span.kept(kept, 8, span.coordinates(np.array([5]))[0])
+    assert np.all(exact_excess(K, small)[:4, :4] <= small.errors[:4, :4])
 
 
 @pytest.mark.parametrize("outputs", [None, 3])

@@ -225,6 +225,7 @@ class Bundle:
         lost = (self._count + MANY) * UNIT * C * float(self._lengths[: self._count] @ beta)
         lost = lost * (np.sqrt(squared_norm) + lost)
         lost += (self._count + MANY) * UNIT * (abs(height) + squared_norm)
+        lost += 0.5 * self._space.error(C * beta[1:])
         dual = height - 0.5 * squared_norm - float(lost)
         if not self._from_gram and self._factored >= 0:
             # The solver's own point is more precise than the one of the rounded weights,
@@ -240,6 +241,11 @@ class Bundle:
             for j in range(1, self._count)
             if self._beta[j] > 0.0
         ]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Shares of the cuts in the last solution, in their order."""
+        return self._beta[1 : self._count]
 
     @property
     def offsets(self) -> np.ndarray:

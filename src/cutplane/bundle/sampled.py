@@ -15,14 +15,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ..loops.bounded import MANY
+from ..loops.bounded import ROUNDING as UNIT
 from ..oracles import Cut, Point
 from ..oracles.constant import ConstantOracle
-from ..oracles.sampled import Level, WholeOracle
+from ..oracles.sampled import Level, SurfaceOracle, WholeOracle
 from ..oracles.span import CutSpan
 from ..result import Certificate, Iteration, SolveResult, Status
 from .loop import BundleSolver
 from .reduced import Bundle
-from .solver import Best, Observer, StopRule
+from .solver import ROUNDING_PART, Best, Observer, StopRule
 from .space import CoordinateSpace
 from .step import CutPosition
 
@@ -60,7 +62,9 @@ class SampledSolver(BundleSolver):
         observer: Observer | None = None,
     ) -> None:
         super().__init__(oracle, C, stop, position, observer)
-        self.space: CoordinateSpace = CoordinateSpace(oracle.dimension, oracle.executor)
+        self.space: CoordinateSpace = CoordinateSpace(
+            oracle.dimension, oracle.executor, lambda: oracle.span.errors if oracle.exact else None
+        )
         self.bundle = Bundle(self.space, IDLE_SOLUTIONS)
 
     def _keep(self, point: Point) -> None:
@@ -105,6 +109,23 @@ class SampledSolver(BundleSolver):
         self.space.numbers = np.arange(count)
         vectors = span.coordinates(self.space.numbers)
         self.bundle.replace(vectors, self.oracle.offsets(self.bundle.offsets))
+
+    def _support(self) -> None:
+        """Where products of cuts are too rough, the last bound anew from all their rows at once."""
+        oracle, weights = self.oracle, self.C * self.bundle.weights
+        if not (isinstance(oracle, SurfaceOracle) and oracle.exact):
+            return
+        if self.space.error(weights) <= ROUNDING_PART * self.best.primal:
+            return
+        with self.watch.phase("certificate"):
+            cuts = [oracle.span.expansions[k] for k in self.space.numbers]
+            height = float(weights @ self.bundle.offsets)
+            squared = oracle.proved_square(cuts, weights)
+            # The zero cut may get some of the weight: a part of all weights is as feasible.
+            part = min(1.0, height / squared) if squared > 0.0 else 1.0
+            height, squared = part * height, part * part * squared
+            rounding = (len(weights) + MANY) * UNIT * (abs(height) + squared)
+            self._raise(height - 0.5 * squared - rounding)
 
     def _prove_best(self) -> None:
         assert isinstance(self.best, SpanBest)

@@ -7,12 +7,14 @@ the Gram matrix), combinations, and inner products.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..exec import Executor
 from ..loops import vectors
+from ..loops.bounded import MANY, ROUNDING
 
 SLAB_ROWS = 16
 CHUNK_COLUMNS = 1 << 13
@@ -129,6 +131,13 @@ class VectorSpace:
         """<u, v>."""
         return float(np.einsum("i,i->", u.reshape(-1), v.reshape(-1)))
 
+    def error(self, coef: np.ndarray) -> float:
+        """By how much |Σ_j coef[j]·vector_j|² may be below the square that it stands for.
+
+        No coefficient is negative.
+        """
+        return 0.0
+
     @property
     def dimension(self) -> int:
         """Length of the vectors."""
@@ -150,11 +159,30 @@ class CoordinateSpace(VectorSpace):
     ----------
     numbers : ndarray of int64
         Which of the vectors there each kept one is.
+
+    Parameters
+    ----------
+    dimension, executor
+        As for all vectors.
+    errors : callable
+        Gives a matrix: by how much products of the vectors there may be above those of their
+        coordinates. None if nobody wants to know.
     """
 
-    def __init__(self, dimension: int, executor: Executor) -> None:
+    def __init__(
+        self, dimension: int, executor: Executor, errors: Callable[[], np.ndarray | None]
+    ) -> None:
         super().__init__(dimension, executor)
         self.numbers = np.zeros(0, np.int64)
+        self._errors = errors
+
+    def error(self, coef: np.ndarray) -> float:
+        every = self._errors()
+        if every is None:
+            return 0.0
+        errors = every[np.ix_(self.numbers, self.numbers)]
+        rounding = 2.0 * (len(coef) + MANY) * ROUNDING * float(coef @ np.abs(errors) @ coef)
+        return max(0.0, float(coef @ errors @ coef)) + rounding
 
     def keep(self, positions: np.ndarray) -> None:
         super().keep(positions)

@@ -117,6 +117,8 @@ def fit_parts(
     tasks, attributes
         As for ``solve``.
     """
+    if settings.method == CONSTANT and settings.sample_size >= model.count:
+        settings = dataclasses.replace(settings, method="exact")  # there is something to prove
     rows, width = X.shape
     with (
         single_threaded_blas(),

@@ -61,6 +61,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         number of rows, the objective is known exactly and the lower bound estimated. ``constant``:
         samples of all rows; neither the time nor what is known depends on their number. ``exact``:
         no sampling, a number of kernel values quadratic in that of the rows, an exact certificate.
+        ``constant`` with samples of as many rows as there are is ``exact``.
     sample_size : int, default=400
         Rows of a sample.
     degree, gamma, coef0
@@ -294,7 +295,9 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         for (risk, targets), label, seed in zip(risks, labels, own, strict=True):
             rng = np.random.default_rng(seed)
             oracle: Any
-            if self.method == "constant":
+            # A sample of all rows is all rows: then there is something to prove.
+            sampled = self.method == "constant" and size < np.count_nonzero(targets.weights)
+            if sampled:
                 population = RowPopulation(matrix, targets, risk)
                 oracle = ConstantOracle(population, executor, rng, size=size)
             else:
@@ -304,15 +307,13 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
                     risk,
                     executor,
                     rng,
-                    size=None if self.method == "exact" else size,
+                    size=size if self.method == "linear" else None,
                     centred=self.solver == "ocas",
                 )
             oracle.definite = bool(kernel.definite)
             facts = (label, oracle, _expansion(oracle, matrix.columns), kind, targets.total)
             problems.append(
-                ConstantProblem(*facts, int(self.passes))
-                if self.method == "constant"
-                else SpanProblem(*facts)
+                ConstantProblem(*facts, int(self.passes)) if sampled else SpanProblem(*facts)
             )
         return problems
 

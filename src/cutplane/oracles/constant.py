@@ -20,8 +20,8 @@ from ..kernels import KernelMatrix
 from ..risks import Risk, Targets
 from .point import Cut, Line, Point
 from .row_surface import RowSurface
-from .sampled import SpanOracle, Values, product
-from .span import CutSpan, Expansion
+from .sampled import SpanOracle, product
+from .span import CutSpan, Expansion, Values
 from .surface import Surface
 
 
@@ -147,9 +147,8 @@ class ConstantOracle(SpanOracle):
             Of the vectors that are left.
         """
         old = self.span
-        coordinates = old.coordinates(vectors)
-        self.span = old.kept(coordinates, [old.expansions[k] for k in vectors], capacity)
-        return coordinates
+        self.span = old.kept(vectors, capacity)
+        return old.coordinates(vectors)
 
 
 class MatrixSample:

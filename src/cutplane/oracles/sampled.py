@@ -28,17 +28,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from ..exec import Executor
-from ..kernels import KernelMatrix
-from ..loops.bounded import MANY, ROUNDING
+from ..kernels import SUM_ROWS, KernelMatrix
+from ..loops.bounded import MANY, ROUNDING, precise_dense_scores
 from ..risks import Risk, Targets
 from .point import Cut, Line, Point, Proof, squared_norm
 from .row_surface import RowSurface
-from .span import CutSpan, Expansion, ScoreTable
+from .span import CutSpan, Expansion, ScoreTable, Values, combined
 from .surface import Surface
 
 CAPACITY = 128
@@ -62,20 +61,6 @@ class Level:
 
     scores: np.ndarray
     height: float
-
-
-class Values(Protocol):
-    """What the oracles here need to know of any kernel values."""
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Of the values."""
-        ...
-
-    @property
-    def columns(self) -> int:
-        """Rows that expansions are made of."""
-        ...
 
 
 class SpanOracle(ABC):
@@ -108,7 +93,7 @@ class SpanOracle(ABC):
         self._values = matrix
         self.executor = executor
         self.rng = rng
-        self.span = CutSpan(CAPACITY, DEPENDENT[matrix.dtype])
+        self.span = CutSpan(CAPACITY, DEPENDENT[matrix.dtype], matrix)
         self.kernel_values = 0
         self.exact = True
 
@@ -127,7 +112,7 @@ class SpanOracle(ABC):
         return w
 
     def slack(self, primal: float, C: float) -> float:
-        """None."""
+        """None: ``CutSpan.errors`` has been taken off the bounds, as far as it matters to each."""
         return 0.0
 
     def offsets(self, offsets: np.ndarray) -> np.ndarray:
@@ -235,10 +220,9 @@ class WholeOracle(SpanOracle):
         """
         old = self.span
         coordinates = np.vstack([old.coordinates(vectors), point.w])
-        kept = [old.expansions[k] for k in vectors]
         offsets = self._offsets
         self._offsets = {n: offsets[k] for n, k in enumerate(vectors) if k in offsets}
-        self.span = old.kept(coordinates, [*kept, old.expand(point.w)], capacity)
+        self.span = old.kept(vectors, capacity, point.w)
         return coordinates
 
 
@@ -293,30 +277,89 @@ class SurfaceOracle(WholeOracle):
 
         Those are as many as for one exact cut. With samples they would be as many as for all cuts
         together, and the lower bound is an estimate anyway. Scores are taken to be off by as much
-        as rounding can make them (see ``dual.verify``).
+        as rounding can make them (see ``dual.verify``); closer bounds are found where that comes
+        to more than ``tolerance``.
         """
         if not self.exact:
             return super().prove(w, into, tolerance)
         expansion = self.span.expand(w)
         into.w = w
-        into.scores[...] = 0.0
-        if len(expansion.rows):
-            into.scores[...] = self.scores_of(expansion)
+        if not len(expansion.rows):
+            into.scores[...] = 0.0
+            self.surface.settle(into)
+            return Proof(self.surface.upper(into, None, np.zeros_like(into.scores)), 0.0)
+        scores, errors = self._bounded(expansion)
+        into.scores[...] = scores
         self.surface.settle(into)
-        errors = self._errors(expansion)
-        own, sizes = into.scores[expansion.rows], np.abs(expansion.coef)
+        risk = self.surface.upper(into, None, errors)
+        if not risk - into.risk <= tolerance:
+            scores, errors = self._closer(expansion)
+            into.scores[...] = scores
+            self.surface.settle(into)
+            risk = self.surface.upper(into, None, errors)
+        return Proof(risk, self._square(expansion, scores, errors))
+
+    def proved_square(self, expansions: list[Expansion], weights: np.ndarray) -> float:
+        """At least |Σ_k weights[k]·expansion_k|², from kernel values of its own.
+
+        The coefficients c of the sum are off by δ, |δ| ≤ u·(count + 2)·Σ_k |weights[k]·coef_k|, so
+        the square may be above cᵀKc by 2|δ|ᵀ|Kc| + |δᵀKδ|.
+        """
+        expansion = combined(expansions, weights)
+        if not len(expansion.rows):
+            return 0.0
+        scores, errors = self._closer(expansion)
+        every = combined([Expansion(e.rows, np.abs(e.coef)) for e in expansions], np.abs(weights))
+        delta = (len(weights) + MANY) * ROUNDING * every.coef
+        root = np.sqrt(np.abs(self.matrix.diagonal[every.rows]))
+        own = np.abs(scores[every.rows]) + errors[every.rows]
+        lost = 2.0 * product(delta, own) + float(np.sum((root @ delta) ** 2))
+        return (self._square(expansion, scores, errors) + lost) * (1.0 + MANY * ROUNDING)
+
+    def _square(self, expansion: Expansion, scores: np.ndarray, errors: np.ndarray) -> float:
+        """At least the square of an expansion whose scores are so far off."""
+        own, sizes = scores[expansion.rows], np.abs(expansion.coef)
         squared = max(0.0, product(expansion.coef, own)) + product(sizes, errors[expansion.rows])
         squared += (sizes.size + MANY) * ROUNDING * product(sizes, np.abs(own))
-        return Proof(self.surface.upper(into, None, errors), squared * (1.0 + MANY * ROUNDING))
+        return squared * (1.0 + MANY * ROUNDING)
 
-    def _errors(self, expansion: Expansion) -> np.ndarray:
-        """How far scores of an expansion may be off; those of free rows are numbers of its own."""
-        matrix, count = self.matrix, len(expansion.rows)
-        root = np.sqrt(np.abs(matrix.diagonal))
+    def _bounded(self, expansion: Expansion) -> tuple[np.ndarray, np.ndarray]:
+        """Scores of an expansion, and how far each may be off."""
+        units = len(expansion.rows) + 8.0 + self.matrix.amplification
+        return self.scores_of(expansion), ROUNDING * units * self._largest_sums(expansion)
+
+    def _largest_sums(self, expansion: Expansion) -> np.ndarray:
+        """At least Σ_l |coef_l|·|K_il|; of free rows, whose scores are numbers of the model, 0."""
+        root = np.sqrt(np.abs(self.matrix.diagonal))
         root[self._free :] = 0.0
-        sizes = root[expansion.rows] @ np.abs(expansion.coef)
-        errors: np.ndarray = np.multiply.outer(root, sizes)
-        return ROUNDING * (count + 8.0 + matrix.amplification) * errors
+        out: np.ndarray = np.multiply.outer(root, root[expansion.rows] @ np.abs(expansion.coef))
+        return out
+
+    def _closer(self, expansion: Expansion) -> tuple[np.ndarray, np.ndarray]:
+        """The same with closer bounds.
+
+        Stored values are summed in twice the digits. Of others |K| is summed once more, so that
+        errors of the sum are relative to that, and those of the values if they are relative.
+        """
+        matrix, rows, sizes = self.matrix, expansion.rows, np.abs(expansion.coef)
+        self.kernel_values += matrix.values_of(rows)
+        if matrix.values is not None and matrix.dtype == np.float64:
+            shape = (matrix.columns, *sizes.shape[1:])
+            coef = expansion.coef.reshape(len(rows), -1)
+            outs = np.zeros((3, matrix.columns, coef.shape[1]))
+            values = np.ascontiguousarray(matrix.values[rows].T)
+            precise_dense_scores(values, coef, np.zeros(coef.shape[1]), *outs)
+            high, low, errors = (out.reshape(shape) for out in outs)
+            return high, errors + np.abs(low)
+        scores, known = np.zeros((2, matrix.columns, *sizes.shape[1:]))
+        for first in range(0, len(rows), SUM_ROWS):
+            piece = slice(first, first + SUM_ROWS)
+            values = matrix.rows(rows[piece]).T
+            scores += values @ expansion.coef[piece]
+            known += np.abs(values) @ sizes[piece]
+        off = matrix.amplification * (known if matrix.relative else self._largest_sums(expansion))
+        known[self._free :] = 0.0
+        return scores, ROUNDING * ((len(rows) + 8.0) * known + off)
 
     def cut(
         self, start: Point, end: Point | None = None, k: float = 0.0, level: Level | None = None

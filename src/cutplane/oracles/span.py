@@ -12,15 +12,40 @@ the cuts, and u = L⁻ᵀv leads back to expansions and scores.
 
 A span grows by one coordinate per cut. ``kept`` makes a new one of some of its vectors, for
 dropped cuts to be forgotten.
+
+What rounding does to the lower bound
+-------------------------------------
+The bound of weights β ≥ 0 of the cuts is C·bᵀβ − ½C²·|Σ_j β_j g_j|². It is computed with L_j in the
+place of g_j, so it is too high by no more than
+
+    ½C²·Σ_jk β_j·β_k·E_jk,    E_jk ≥ <g_j, g_k> − <L_j, L_k>,
+
+whatever the numbers L_j are. ``errors`` holds such an E. With u the unit of rounding it is the sum
+of three parts:
+
+1. What the product p_jk that was computed may be off. Kernel values are off by a·u·√K_ii·√K_ll
+   (a is ``KernelMatrix.amplification``), and |K_ii'| ≤ √K_ii·√K_i'i' as the kernel is positive
+   semidefinite. The product sums up n_j terms of g_j times sums of n_k terms of g_k. With
+   s_j = Σ_l |coef_l|·√K_ll the error is at most u·(n_j + n_k + a + r)·s_j·s_k, where r counts the
+   other roundings on the way: one in the precision of the values, where scores are kept, and few
+   in double precision. With several outputs s_j·s_k is a sum over the outputs.
+2. p_jk − <L_j, L_k>: rounding of the factor, and all of what is left of a vector that was taken
+   to depend on others. It is computed from the numbers, with its sign.
+3. What rounding does to the second part: at most u·(coordinates + 2)·(|L_j|·|L_k| + |p_jk|).
+
+A new span of the same vectors takes <L_j, L_k> of the old one for p_jk; the old E stands for the
+first part then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
+from ..loops.bounded import FEW, ROUNDING
 from ..loops.triangular import solve_lower, solve_upper
 from ..loops.vectors import add_dots, combine_strips
 
@@ -40,6 +65,30 @@ class Expansion:
 
     rows: np.ndarray
     coef: np.ndarray
+
+
+class Values(Protocol):
+    """What spans and their oracles need to know of any kernel values."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the values."""
+        ...
+
+    @property
+    def columns(self) -> int:
+        """Rows that expansions are made of."""
+        ...
+
+    @property
+    def diagonal(self) -> np.ndarray:
+        """k(x, x) of these rows."""
+        ...
+
+    @property
+    def amplification(self) -> float:
+        """Values are off by at most so many units of rounding of √k(x, x)·√k(z, z)."""
+        ...
 
 
 def combined(expansions: Sequence[Expansion], factors: np.ndarray) -> Expansion:
@@ -66,6 +115,8 @@ class CutSpan:
     capacity : int
         Length of the coordinate vectors: most vectors that it can hold.
     expansions : list of Expansion
+    errors : ndarray, shape (capacity, capacity)
+        By how much products of vectors may be above those of their coordinates.
     negative : bool
         Whether a squared length was negative beyond rounding: no kernel has such lengths.
 
@@ -75,13 +126,18 @@ class CutSpan:
     dependent : float
         Squared distance from the others' span, relative to its square, of a vector that
         depends on them as far as the precision of the products tells.
+    values : Values
+        That products are computed from.
     """
 
-    def __init__(self, capacity: int, dependent: float) -> None:
+    def __init__(self, capacity: int, dependent: float, values: Values) -> None:
         self.capacity = capacity
         self.dependent = dependent
         self.expansions: list[Expansion] = []
+        self.errors = np.zeros((capacity, capacity))
         self.negative = False
+        self._values = values
+        self._sizes: list[np.ndarray] = []  # Σ |coef|·√k(x, x) of every vector, by outputs
         self._coordinates = np.zeros((capacity, capacity))
         self._independent: list[int] = []
         self._factor = np.zeros((capacity, capacity))
@@ -109,8 +165,19 @@ class CutSpan:
         -------
         coordinates : ndarray, shape (capacity,)
         """
-        rank = len(self._independent)
-        line = self._coordinates[len(self)]
+        values = self._values
+        root = np.sqrt(np.abs(values.diagonal[expansion.rows]))
+        self._sizes.append(np.atleast_1d(root @ np.abs(expansion.coef)))
+        terms = np.array([e.coef.size for e in self.expansions] + [expansion.coef.size])
+        coarse = float(np.finfo(values.dtype).eps / np.finfo(np.float64).eps)
+        units = terms + terms[-1] + values.amplification + coarse + FEW
+        errors = ROUNDING * units * (np.array(self._sizes) @ self._sizes[-1])
+        return self._place(expansion, np.append(products, squared), errors)
+
+    def _place(self, expansion: Expansion, products: np.ndarray, errors: np.ndarray) -> np.ndarray:
+        """Find coordinates from products with all vectors, itself last, which are so far off."""
+        count, rank, squared = len(self), len(self._independent), float(products[-1])
+        line = self._coordinates[count]
         line[:rank] = products[self._independent]
         solve_lower(self._factor, rank, line)
         within = float(np.einsum("i,i->", line[:rank], line[:rank]))
@@ -119,8 +186,13 @@ class CutSpan:
         if squared - within > self.dependent * size:
             line[rank] = np.sqrt(squared - within)
             self._factor[rank] = line
-            self._independent.append(len(self))
+            self._independent.append(count)
         self.expansions.append(expansion)
+        placed = self._coordinates[: count + 1, : rank + 1]
+        errors = errors + (products - placed @ placed[-1])
+        lengths = np.sqrt(np.einsum("ij,ij->i", placed, placed))
+        errors += ROUNDING * (rank + FEW) * (lengths * lengths[-1] + np.abs(products))
+        self.errors[count, : count + 1] = self.errors[: count + 1, count] = errors
         return line.copy()
 
     def projected(self, products: np.ndarray) -> np.ndarray:
@@ -148,14 +220,18 @@ class CutSpan:
         """The expansion of a point."""
         return combined(self.expansions, self.factors(w))
 
-    def kept(
-        self, coordinates: np.ndarray, expansions: Sequence[Expansion], capacity: int
-    ) -> CutSpan:
-        """The span of these vectors of this one, given by their coordinates here."""
-        other = CutSpan(capacity, self.dependent)
-        for k, (line, expansion) in enumerate(zip(coordinates, expansions, strict=True)):
-            products = np.einsum("ij,j->i", coordinates[:k], line)
-            other.add(expansion, products, float(np.einsum("i,i->", line, line)))
+    def kept(self, vectors: np.ndarray, capacity: int, *points: np.ndarray) -> CutSpan:
+        """The span of some vectors of this one, and of points of it, which are no cuts."""
+        other = CutSpan(capacity, self.dependent, self._values)
+        other.negative = self.negative
+        other._sizes = [self._sizes[k] for k in vectors] + [0.0 * self._sizes[0]] * len(points)
+        coordinates = np.vstack([self.coordinates(vectors), *points])
+        expansions = [self.expansions[k] for k in vectors] + [self.expand(w) for w in points]
+        old = np.zeros((len(expansions), len(expansions)))
+        old[: len(vectors), : len(vectors)] = self.errors[np.ix_(vectors, vectors)]
+        for k, expansion in enumerate(expansions):
+            products = np.einsum("ij,j->i", coordinates[: k + 1], coordinates[k])
+            other._place(expansion, products, old[k, : k + 1])
         return other
 
     def moved(self, coordinates: np.ndarray, w: np.ndarray) -> np.ndarray:
