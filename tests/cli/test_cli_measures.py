@@ -119,6 +119,26 @@ def test_numbers(rng):
     assert constant["r2"] is None and constant["mae"] == 2 / 3
 
 
+def test_quantiles(rng):
+    truth, quantiles = rng.normal(size=ROWS), (0.9, 0.1, 0.5)
+    columns = np.array([0.8, -1.1, 0.1]) + 0.3 * truth[:, None]
+    judged = judge(Task.VALUES, truth, Answers(scores=columns), quantiles=quantiles)
+    over = columns - truth[:, None]
+    pinball = np.maximum(-np.array(quantiles) * over, (1.0 - np.array(quantiles)) * over).mean(0)
+    facts, found = judged.facts(), judged.measures()
+    assert list(facts["pinball_by_quantile"]) == ["0.9", "0.1", "0.5"]
+    assert list(facts["pinball_by_quantile"].values()) == pytest.approx(pinball, rel=1e-12)
+    assert list(facts["coverage_by_quantile"].values()) == pytest.approx((over >= 0).mean(0))
+    assert found["pinball"] == pytest.approx(pinball.mean(), rel=1e-12)
+    assert found["coverage"] == np.mean((over[:, 0] >= 0) & (over[:, 1] <= 0))
+    assert found["mae"] == pytest.approx(np.abs(over[:, 2]).mean())  # of the median
+    two = judge(Task.VALUES, truth, Answers(scores=columns[:, :2]), quantiles=quantiles[:2])
+    assert set(two.measures()) == {"pinball", "coverage"}
+    one = judge(Task.VALUES, truth, Answers(scores=columns[:, 0]), quantiles=(0.9,))
+    assert set(one.measures()) == {"mae", "rmse", "r2", "pinball"}
+    assert one.measures()["pinball"] == pytest.approx(pinball[0], rel=1e-12)
+
+
 def test_grades_and_rankings(rng):
     truth, scores = rng.integers(0, 3, ROWS), rng.normal(size=ROWS).round(1)
     qid = rng.integers(0, 6, ROWS)
@@ -187,4 +207,4 @@ def test_what_a_path_chooses_by():
         Task.SEQUENCES: "token_accuracy",
     }
     smaller = {name for name, measure in MEASURES.items() if measure.smaller_is_better}
-    assert smaller == {"mae", "rmse", "swapped_pairs", "error_rate"}
+    assert smaller == {"mae", "rmse", "swapped_pairs", "error_rate", "pinball"}

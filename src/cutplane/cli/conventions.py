@@ -56,6 +56,13 @@ def _kernel(model: Any, table: Table) -> dict[str, float]:
     }
 
 
+def _regression(model: Any, table: Table) -> dict[str, float]:
+    return {
+        "scikit-learn, liblinear, SVM-light": model.C,
+        "mean loss": model.C * _rows(model, table),
+    }
+
+
 def _measure(model: Any, table: Table) -> dict[str, float]:
     mean = model.C * _rows(model, table)
     found = {"mean loss": mean, "SVM-perf": mean / 100.0}
@@ -88,6 +95,7 @@ def _chain(model: Any, table: Table) -> dict[str, float]:
 
 _CONVENTIONS = {
     "LinearSVC": _sum,
+    "LinearSVR": _regression,
     "SVC": _kernel,
     "SampledCutSVC": _kernel,
     "SVR": _kernel,

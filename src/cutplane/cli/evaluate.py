@@ -138,7 +138,15 @@ def judge_model(
         k = DEFAULT_K[model.measure] if model.k is None else model.k
     truth = table.y if task is Task.VALUES else whole_labels(table.y)
     classes = getattr(model, "classes_", None)
-    return judge(task, truth, answers, qid=table.qid, classes=classes, k=k)
+    quantiles = quantiles_of(model.get_params(deep=False))
+    return judge(task, truth, answers, qid=table.qid, classes=classes, k=k, quantiles=quantiles)
+
+
+def quantiles_of(parameters: dict[str, Any]) -> tuple[float, ...]:
+    """The quantiles that a model with such parameters predicts, if it predicts any."""
+    if parameters.get("loss") != "quantile":
+        return ()
+    return tuple(np.atleast_1d(parameters["quantile"]).tolist())
 
 
 def _judge_file(args: argparse.Namespace, task: Task, table: Table) -> Judged:
@@ -200,6 +208,12 @@ def _facts(judged: Judged) -> dict[str, str]:
                 text += f" ({others['queries']:,} queries)"
         if MEASURES[name].title:
             facts[MEASURES[name].title] = text
+    for name, title in (("pinball_by_quantile", "pinball of"), ("coverage_by_quantile", "below")):
+        if len(others.get(name, ())) > (name == "pinball_by_quantile"):
+            facts[title] = ", ".join(
+                f"{quantile}: {format_measure(name.partition('_')[0], value)}"
+                for quantile, value in others[name].items()
+            )
     if "f1_by_class" in others:
         facts["F1 by class"] = ", ".join(
             f"{label} {format_measure('f1', f1)}" for label, f1 in others["f1_by_class"].items()

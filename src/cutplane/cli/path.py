@@ -90,7 +90,7 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         "--select",
         metavar="MEASURE",
         help="The measure that decides, such as accuracy, f1, roc_auc, ndcg@10, swapped_pairs or "
-        "mae. (default: that of --measure, or the first that evaluate shows)",
+        "mae. (default: that of --measure, pinball for quantiles, or the first that evaluate shows)",
     )
     parser.add_argument(
         "--plot", metavar="FILE", help="Draw the measure over C: .png, .pdf or .svg."
@@ -145,7 +145,8 @@ def _criterion(args: argparse.Namespace, kind: Kind) -> str:
         raise UsageError(f"{kind.estimator} has no C, and so no path")
     names = names_of(kind.task)
     if args.select is None:  # what the model is trained for, if evaluate has it
-        trained_for = parameters_given(args).get("measure")
+        given = parameters_given(args)
+        trained_for = "pinball" if given.get("loss") == "quantile" else given.get("measure")
         return trained_for if trained_for in names else names[0]
     if args.select not in names:
         raise UsageError(

@@ -54,6 +54,7 @@ examples:
   cutplane train --ranking --C 100 train.svm model    queries by qid:
   cutplane train --ordinal train.svm model            grades, ratings
   cutplane train --kernel rbf --gamma 0.05 train.svm model
+  cutplane train --regression --quantile 0.1,0.5,0.9 train.svm model
   cutplane train --chain train.svm model              tags of tokens, sentences by qid:
   cutplane train --time-limit 600 --checkpoint state train.svm model
   cutplane train --checkpoint state --resume train.svm model
@@ -403,7 +404,7 @@ def note_queries(table: Table, kind: Kind) -> None:
 def plain_parameters(model: Any) -> dict[str, Any]:
     """The parameters of a model in JSON's types."""
     return {
-        name: value if isinstance(value, str | int | float | bool | None) else str(value)
+        name: value if isinstance(value, str | int | float | bool | list | None) else str(value)
         for name, value in model.get_params(deep=False).items()
         if name not in ("callback", "verbose", "warm_start", "checkpoint", "executor")
     }
