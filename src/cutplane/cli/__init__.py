@@ -18,14 +18,14 @@ from pathlib import Path
 
 from .. import __version__, _interrupts
 from ..exec.cluster import ClusterError
-from . import completion, convert, demo, evaluate, info, path, predict, train
+from . import completion, convert, demo, evaluate, export, info, known, path, predict, train
 from .errors import ExitCode, UsageError
 from .outputs import silence, standard_streams
 from .parser import Parser, dashes
 
 __all__ = ["main"]
 
-COMMANDS = (train, predict, evaluate, path, info, convert, demo, completion)
+COMMANDS = (train, predict, evaluate, path, info, convert, export, demo, completion, known)
 
 logger = logging.getLogger("cutplane")
 

@@ -19,8 +19,8 @@ from .inputs import (
     read_table,
     whole_labels,
 )
-from .kinds import Task
-from .measures import MEASURES, Judged, format_measure, judge
+from .kinds import Kind, Task
+from .measures import MEASURES, Judged, format_measure, judge, names_of
 from .parser import add_common, finite_number, rows_or_share
 from .predict import (
     FORMS,
@@ -140,6 +140,15 @@ def judge_model(
     classes = getattr(model, "classes_", None)
     quantiles = quantiles_of(model.get_params(deep=False))
     return judge(task, truth, answers, qid=table.qid, classes=classes, k=k, quantiles=quantiles)
+
+
+def measure_for(kind: Kind, parameters: dict[str, Any]) -> str:
+    """The measure by which models are chosen: what they are trained for, if there is one."""
+    names = names_of(kind.task)
+    trained_for = parameters.get("measure")
+    if parameters.get("loss") == "quantile":
+        trained_for = "pinball"
+    return trained_for if trained_for in names else names[0]
 
 
 def quantiles_of(parameters: dict[str, Any]) -> tuple[float, ...]:
