@@ -85,7 +85,7 @@ class Weights:
     def __init__(self, model: Any) -> None:
         name = type(model).__name__
         if not hasattr(model, "coef_") or not hasattr(model, "intercept_"):
-            raise CommandError(f"{name} has no weights by feature; export it as onnx or svmlight")
+            raise CommandError(f"csv and json are for linear scores, and a {name} is none")
         coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_
         self.estimator = name
         self.coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
