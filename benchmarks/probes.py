@@ -107,7 +107,7 @@ def dataset(arguments: argparse.Namespace) -> dict[str, object]:
     import numpy as np
 
     from cutplane import LinearSVC, open_dataset
-    from cutplane.data.mapped import MappedBlocks
+    from cutplane.data.dataset.read import MappedBlocks
 
     from . import measure
     from .files import disk

@@ -23,6 +23,8 @@ import cutplane
 
 PACKAGE = str(Path(cutplane.__file__).parent)
 ROWS, FEATURES = 3000, 20
+# Frames of their own before Python 3.12, but no functions.
+COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,13 @@ def walk_of(call: Callable[[], Any]) -> Walk:
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
         nonlocal depth, deepest
-        if not frame.f_code.co_filename.startswith(PACKAGE):
+        code = frame.f_code
+        if not code.co_filename.startswith(PACKAGE) or code.co_name in COMPREHENSIONS:
             return
         if event == "call":
             depth += 1
             deepest = max(deepest, depth)
-            seen.add(frame.f_code)
+            seen.add(code)
         elif event == "return":
             depth -= 1
 

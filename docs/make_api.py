@@ -54,6 +54,7 @@ NAMES = (
     "DaskCluster",
     "ClusterError",
     "RowFiles",
+    "Rows",
     "convert_dataset",
     "Dataset",
     "save_model",

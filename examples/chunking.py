@@ -96,6 +96,6 @@ if len(sys.argv) == 3:
     Path("tags.txt").write_text("".join(f"{k} {tag}\n" for k, tag in enumerate(tags, 1)))
     print("written", *(f"{name}.svm" for name in parts), "tags.txt")
 else:
-    tagger = ChainTagger(C=100.0).fit(matrices[0], labels[0], lengths=lengths[0])
+    tagger = ChainTagger(C=0.01).fit(matrices[0], labels[0], lengths=lengths[0])
     print(tagger.certificate_)
     print(f"test accuracy {tagger.score(matrices[1], labels[1], lengths=lengths[1]):.3f}")

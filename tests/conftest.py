@@ -23,7 +23,7 @@ from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor
 from cutplane.losses import LOSSES
 from cutplane.oracles import RowOracle
-from cutplane.risks import CrammerSingerRisk, LossRisk, Risk, Targets
+from cutplane.risks import CrammerSingerRisk, LossRisk, MultinomialRisk, Risk, Targets
 
 CLASSES = 4
 
@@ -42,6 +42,10 @@ def _crammer_singer_losses(scores: np.ndarray, labels: np.ndarray) -> np.ndarray
     wrong = np.ones_like(scores)
     wrong[rows, labels] = 0.0
     return (wrong + scores - scores[rows, labels][:, None]).max(axis=1)
+
+
+def _multinomial_losses(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    return np.logaddexp.reduce(scores - scores[np.arange(len(labels)), labels][:, None], axis=1)
 
 
 def _simplex_minus_label(rng: np.random.Generator, labels: np.ndarray) -> np.ndarray:
@@ -172,6 +176,13 @@ RISKS = [
         "crammer_singer",
         lambda: CrammerSingerRisk(CLASSES),
         _crammer_singer_losses,
+        _simplex_minus_label,
+        CLASSES,
+    ),
+    RiskCase(
+        "multinomial",
+        lambda: MultinomialRisk(CLASSES),
+        _multinomial_losses,
         _simplex_minus_label,
         CLASSES,
     ),

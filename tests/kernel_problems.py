@@ -41,10 +41,7 @@ class Matching(Problem):
         return float(np.mean(np.asarray(y) != z))
 
     def best(self, x, score, bonus):
-        if isinstance(score, np.ndarray):
-            table, own = x @ score[:-1], score[-1]
-        else:
-            table, own = score.parts.reshape(x.shape[:2]), score.w[0]
+        table, own = score.parts.reshape(x.shape[:2]), score.w[0]
         return linear_sum_assignment(table + own * np.eye(len(x)) + bonus, maximize=True)[1]
 
     def most_violated(self, x, y, score):
@@ -54,24 +51,6 @@ class Matching(Problem):
 
     def predict(self, x, score):
         return self.best(x, score, 0.0)
-
-
-class PairMatching(Problem):
-    """The same, by a kernel between matchings; inference looks at all of them."""
-
-    def pair_kernel(self, x, y, x2, y2):
-        own, other = x[np.arange(len(y)), y], x2[np.arange(len(y2)), y2]
-        same = np.sum(np.asarray(y) == np.arange(len(y))) * np.sum(y2 == np.arange(len(y2)))
-        apart = np.sum((own[:, None] - other) ** 2, axis=2)
-        return np.exp(-GAMMA * apart).sum() + same
-
-    loss = Matching.loss
-
-    def most_violated(self, x, y, score):
-        return max(permutations(x), key=lambda z: self.loss(y, z) + score(z))
-
-    def predict(self, x, score):
-        return max(permutations(x), key=score)
 
 
 def matchings(seed=0, sizes=(1, 2, 3, 3, 2, 3, 2, 2)):

@@ -17,14 +17,14 @@ def labellings(length: int, labels: int) -> list[np.ndarray]:
 
 
 def chain_score(scores: np.ndarray, chain: Sequence[np.ndarray], z: np.ndarray) -> float:
-    """``chain`` has transitions, begin and finish, after those of second order if there are any."""
+    """``chain`` has second order, perhaps empty, transitions, begin and finish."""
     if len(z) == 0:
         return 0.0
-    *second, transitions, begin, finish = chain
+    second, transitions, begin, finish = chain
     total = begin[z[0]] + finish[z[-1]] + sum(scores[t, k] for t, k in enumerate(z))
     total += sum(transitions[j, k] for j, k in itertools.pairwise(z))
-    if second:
-        total += sum(second[0][j, i, k] for i, j, k in zip(z, z[1:], z[2:], strict=False))
+    if second.size:
+        total += sum(second[j, i, k] for i, j, k in zip(z, z[1:], z[2:], strict=False))
     return float(total)
 
 
@@ -40,13 +40,13 @@ def chain_feature(shape: ChainShape, x: np.ndarray, z: Sequence[int]) -> np.ndar
         np.zeros((shape.labels, shape.labels)),
         np.zeros(shape.labels),
         np.zeros(shape.labels),
-        np.zeros((shape.labels,) * 3) if shape.order == 2 else None,
+        np.zeros((shape.labels if shape.order == 2 else 0,) * 3),
     )
     for t, k in enumerate(z):
         parts.emissions[:, k] += x[t]
         if t:
             parts.transitions[z[t - 1], k] += 1.0
-        if t > 1 and parts.second is not None:
+        if t > 1 and shape.order == 2:
             parts.second[z[t - 1], z[t - 2], k] += 1.0
     if len(z):
         parts.begin[z[0]] += 1.0
@@ -86,11 +86,12 @@ class Enumerated:
         return np.array([np.max(d + r @ w) for r, d in zip(self.rows, self.losses, strict=True)])
 
     def objective(self, w: np.ndarray, C: float) -> float:
-        return 0.5 * float(w @ w) + C * float(np.mean(self.risks(w)))
+        return 0.5 * float(w @ w) + C * float(np.sum(self.risks(w)))
 
     def optimum(self, C: float) -> float:
         """By a general solver on (w, ξ) with every constraint, which starts at a feasible point."""
         examples, dimension = len(self.rows), self.rows[0].shape[1]
+        C = C * examples  # of the mean
         A = np.vstack(
             [
                 np.hstack([-r, np.tile(np.eye(examples)[i], (len(r), 1))])

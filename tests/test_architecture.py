@@ -25,17 +25,19 @@ ALLOWED: dict[str, set[str]] = {
     "losses": set(),
     "loops": {"_jit", "losses"},
     "exec": set(),
-    "data": {"loops"},
+    "_blas": set(),
+    "_checks": set(),
+    "data": {"_checks", "loops"},
     "risks": {"loops", "losses", "exec"},
-    "kernels": {"loops", "data"},
-    "lowrank": {"kernels", "loops", "data"},
-    "oracles": {"data", "exec", "kernels", "loops", "risks"},
+    "kernels": {"_blas", "loops"},
+    "oracles": {"_blas", "data", "exec", "kernels", "loops", "risks"},
     "bundle": {"exec", "loops", "oracles", "result"},
-    "dual": {"data", "exec", "kernels", "loops", "result", "risks", "oracles"},
+    "dual": {"_blas", "data", "exec", "kernels", "loops", "result", "risks", "oracles"},
     "descent": {"bundle", "data", "exec", "loops", "losses", "oracles", "result", "risks"},
-    "solvers": {"bundle", "data", "exec", "loops", "losses", "oracles", "result", "risks"},
+    "solvers": {"_blas", "bundle", "data", "exec", "loops", "losses", "oracles", "result", "risks"},
     "stochastic": {"bundle", "data", "exec", "loops", "oracles", "result", "risks"},
     "structured": {"data", "exec", "kernels", "loops", "oracles", "result", "risks"},
+    "cluster": {"_checks", "data", "exec", "loops", "oracles", "risks", "structured"},
     "store": {"__version__", "data", "result"},
     "models": {"_checks", "data", "dual", "estimators", "result", "store", "structured"},
 }
@@ -46,7 +48,7 @@ OUTSIDE: dict[str, set[str]] = {
     "losses": {"numba"},
     "result": {"numpy"},
     "loops": {"numpy", "numba"},
-    "exec": {"joblib", "dask", "distributed"},
+    "exec": {"joblib"},
     "risks": {"numpy"},
     "oracles": {"numpy"},
     "bundle": {"numpy"},
@@ -65,7 +67,11 @@ LAZY = {
     "onnx",
     "argcomplete",
 }
-LAZY_WHERE_ALLOWED = {"rich": {"report", "cli"}, "matplotlib": {"report", "cli"}}
+LAZY_WHERE_ALLOWED = {
+    "rich": {"report", "cli"},
+    "matplotlib": {"report", "cli"},
+    "distributed": {"cluster"},  # in one file, which the others import where they use it
+}
 
 # The only places that print.
 PRINTING = {"report", "cli", "__main__"}
@@ -211,9 +217,16 @@ def test_nothing_is_unpickled():
 
 
 def test_dask_is_imported_where_workers_are_spoken_to():
-    files = {e.file for e in IMPORTS if e.target.split(".")[0] in {"dask", "distributed"}}
-    assert all(part_of(file) == "exec" for file in files)
-    assert {file.stem for file in files} <= {"cluster", "messages", "station"}
+    entries = [e for e in IMPORTS if e.target.split(".")[0] in {"dask", "distributed"}]
+    assert {part_of(entry.file) for entry in entries} == {"cluster"}
+    assert {entry.file.stem for entry in entries if entry.top_level} == {"session"}
+    here = [e for e in IMPORTS if e.target.endswith("cluster.session") and e.top_level]
+    assert here == []
+
+
+def test_mathematics_knows_no_cluster():
+    knowing = {"__init__", "cluster", "cli", "estimators"}
+    assert breaches(lambda e: e.own == "cluster" and part_of(e.file) not in knowing) == []
 
 
 def test_one_numba_decorator():

@@ -10,8 +10,7 @@ import scipy.sparse
 from sklearn.metrics import pairwise
 
 from cutplane import kernels
-from cutplane.data.blas import single_threaded_blas
-from cutplane.data.points import DensePoints, SparsePoints, points_of
+from cutplane._blas import single_threaded_blas
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.kernels import (
     CallableMatrix,
@@ -23,6 +22,7 @@ from cutplane.kernels import (
     prediction_points,
     training_points,
 )
+from cutplane.kernels.points import DensePoints, SparsePoints, points_of
 
 FORMULAS = {
     "linear": lambda A, B, k: pairwise.linear_kernel(A, B),

@@ -18,9 +18,20 @@ ARGUMENTS = st.one_of(st.floats(-30.0, 30.0), st.sampled_from([-1.0, 0.0, 1.0, 2
 SHARES = st.floats(0.0, 1.0)
 
 
-@pytest.fixture(scope="module", params=LOSSES)
+# Every loss as it is if nothing is said, and some with other parameters.
+CASES = [
+    *(make() for make in LOSSES.values()),
+    losses.HuberisedHinge(0.01),
+    losses.EpsilonInsensitive(0.0),
+    losses.SquaredEpsilonInsensitive(2.0),
+    losses.Quantile(0.1),
+    losses.Huber(1e-3),
+]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=repr)
 def loss(request):
-    return LOSSES[request.param]()
+    return request.param
 
 
 def in_domain(loss, share):

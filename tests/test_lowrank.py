@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from cutplane import CholeskyFeatures, LinearSVC, SampledCutSVC
 from cutplane.kernels import PrecomputedMatrix
-from cutplane.lowrank import pivoted_cholesky, projected
+from cutplane.kernels.lowrank import pivoted_cholesky, projected
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((80, 3))

@@ -109,7 +109,7 @@ def _fit(report: Report, train: Sequences, test: Sequences, case: Case) -> dict[
     from cutplane import ChainTagger
 
     tagger = ChainTagger(
-        C=case.C_per_word * len(train.lengths),
+        C=case.C_per_word,
         time_limit=report.settings.tight_seconds,
         **case.parameters,
     )

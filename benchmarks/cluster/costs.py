@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from cutplane.cluster.orders import Hold, Means, Order
+
 _EMPTY_ROUNDS, _FULL_ROUNDS = 100, 8
 
 
@@ -96,7 +98,7 @@ def predict(work: Workload, known: Constants) -> dict[str, float]:
 
 def answer_arrays(rows: int, blocks: int, workers: int) -> float:
     """Sums that a worker sends back on average, with equal workers: as the package shares parts."""
-    from cutplane.data.parts import SumPlan, part_edges, share_parts
+    from cutplane.data.sums import SumPlan, part_edges, share_parts
 
     edges = part_edges(blocks, rows)
     runs = share_parts(np.diff(edges).tolist(), [1] * workers)
@@ -106,29 +108,42 @@ def answer_arrays(rows: int, blocks: int, workers: int) -> float:
 # -- what a message costs -------------------------------------------------------------
 
 
-class Echo:
-    """Stands in for the rows of a worker: takes and gives arrays."""
+@dataclass(frozen=True)
+class HoldNothing(Hold):
+    """Stands in for the rows of a worker."""
 
-    def play(self, orders: Sequence[tuple[Any, ...]]) -> tuple[list[Any], float]:
-        begin = time.perf_counter()
-        answers = [getattr(self, method)(*arguments) for method, *arguments in orders]
-        return answers, time.perf_counter() - begin
+    def make(self, means: Means) -> None:
+        return None
 
-    def take(self, array: Any) -> int:
-        return len(array)
 
-    def give(self, size: int) -> np.ndarray:
-        return np.zeros(size)
+@dataclass(frozen=True)
+class Take(Order):
+    """Takes an array."""
+
+    array: np.ndarray
+
+    def run(self, state: None) -> int:
+        return len(self.array)
+
+
+@dataclass(frozen=True)
+class Give(Order):
+    """Gives an array."""
+
+    size: int
+
+    def run(self, state: None) -> np.ndarray:
+        return np.zeros(self.size)
 
 
 def probe(client: Any, workers: int, size: int = 1 << 20) -> dict[str, float]:
     """Seconds of an empty round, and of the processor here; bytes per second down and up."""
-    from cutplane.exec.cluster import Crew
-    from cutplane.exec.orders import Order, Recipe
+    from cutplane.cluster.workers import Workers
 
     array = np.zeros(size)
-    with Crew(client) as crew:
-        crew.hire([Recipe(Echo, ()) for _ in range(workers)], crew.workers()[:workers])
+    with Workers(client) as crew:
+        crew.check(crew.available())
+        crew.start(crew.available()[:workers], HoldNothing())
 
         def seconds(order: Order, times: int) -> tuple[float, float]:
             crew.round([order])
@@ -140,9 +155,9 @@ def probe(client: Any, workers: int, size: int = 1 << 20) -> dict[str, float]:
             # Of the faster ones, because others may be at work.
             return float(np.quantile(runs, 0.25)), (time.process_time() - cpu) / times
 
-        empty, cpu = seconds(Order("give", (0,)), _EMPTY_ROUNDS)
-        down, _ = seconds(Order("take", (array,)), _FULL_ROUNDS)
-        up, _ = seconds(Order("give", (size,)), _FULL_ROUNDS)
+        empty, cpu = seconds(Give(0), _EMPTY_ROUNDS)
+        down, _ = seconds(Take(array), _FULL_ROUNDS)
+        up, _ = seconds(Give(size), _FULL_ROUNDS)
     content = float(workers * array.nbytes)
     # A link that is faster than the noise of an empty round is not resolved.
     return {
@@ -169,7 +184,7 @@ def work_constants(runs: Sequence[dict[str, Any]]) -> tuple[float, float]:
 
 def add_constant(features: int = 1 << 20, arrays: int = 8) -> float:
     """Seconds per feature to add one more array to a sum."""
-    from cutplane.data.parts import add_nodes
+    from cutplane.data.sums import add_nodes
 
     nodes = {(k, k + 1): np.ones(features) for k in range(arrays)}
     runs = []

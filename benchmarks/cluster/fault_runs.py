@@ -3,7 +3,7 @@
     python -m benchmarks.cluster.fault_runs NAME --times 20 --seconds 60
 
 prints one line of JSON per run and ends itself if a run hangs. A fault is laid on a worker: the
-n-th call of a method there ends or stops a process, which hits the same moment of every fit.
+n-th run of an order there ends or stops a process, which hits the same moment of every fit.
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ def generated_problem(rows: int = ROWS) -> Iterator[Problem]:
     estimators = {
         "hinge": LinearSVC(solver="ocas", tol=1e-2),
         "logistic": LinearSVC(solver="ocas", loss="logistic", tol=1e-2),
+        "squared_hinge": LinearSVC(solver="ocas", loss="squared_hinge", tol=1e-2),
     }
     with tempfile.TemporaryDirectory(prefix="cutplane-faults-") as folder:
         path = write_dataset(Path(folder) / "rows.cut", [(X, y)]).path
@@ -134,19 +135,25 @@ def generated_problem(rows: int = ROWS) -> Iterator[Problem]:
 # -- laying faults --------------------------------------------------------------------
 
 
-def _lay(method: str, call: int, victims: dict[int, int]) -> None:
-    """On a worker: send signals to processes in the n-th call of a method of the holder."""
-    from cutplane.data.shares import FolderShare
-    from cutplane.oracles.holder import RowsHolder
+def _lay(name: str, call: int, victims: dict[int, int]) -> None:
+    """On a worker: send signals to processes in the n-th run of an order.
 
-    owner = FolderShare if method == "open" else RowsHolder
-    usual = getattr(owner, method) if method in vars(owner) else None
+    Or when rows are read, or in the middle of what workers send one another.
+    """
+    from cutplane.cluster import rows
+    from cutplane.cluster.session import Session
+    from cutplane.data.partitions import FolderShare
+
+    special: dict[str, tuple[Any, str]] = {"open": (FolderShare, "open")}
+    special["exchange"] = (Session, "_send")  # orders handed on, and sums
+    owner, method = special.get(name) or (getattr(rows, name), "run")
+    usual = getattr(owner, method)
     calls = 0
 
     def faulty(self: Any, *arguments: Any) -> Any:
         nonlocal calls
         calls += 1
-        answer = (usual or self.__getattr__(method))(*([self] if usual else []), *arguments)
+        answer = usual(self, *arguments)
         if calls == call:
             # The work is done and the answer is not sent: all of it is lost.
             own = victims.pop(os.getpid(), None)
@@ -160,30 +167,30 @@ def _lay(method: str, call: int, victims: dict[int, int]) -> None:
 
 
 def lay(
-    cluster: ProcessCluster, worker: str, method: str, call: int, victims: dict[int, int]
+    cluster: ProcessCluster, worker: str, name: str, call: int, victims: dict[int, int]
 ) -> None:
-    """Send these signals when a method is called the n-th time on a worker."""
+    """Send these signals when an order is run the n-th time on a worker."""
     address = cluster.addresses()[worker]
-    cluster.client.run(_lay, method, call, victims, workers=[address])
+    cluster.client.run(_lay, name, call, victims, workers=[address])
 
 
 @contextlib.contextmanager
 def crews_of_fits() -> Iterator[list[Any]]:
-    """The crew of every fit inside, with what its rounds cost."""
-    from cutplane.exec.cluster import Crew
+    """The workers of every fit inside, with what their rounds cost."""
+    from cutplane.cluster.workers import Workers
 
     kept: list[Any] = []
-    usual = Crew.__post_init__
+    usual = Workers.__post_init__
 
     def keeping(self: Any) -> None:
         usual(self)
         kept.append(self)
 
-    Crew.__post_init__ = keeping  # type: ignore[method-assign]
+    Workers.__post_init__ = keeping  # type: ignore[method-assign]
     try:
         yield kept
     finally:
-        Crew.__post_init__ = usual  # type: ignore[method-assign]
+        Workers.__post_init__ = usual  # type: ignore[method-assign]
 
 
 # -- faults that a fit survives -------------------------------------------------------
@@ -229,7 +236,7 @@ def killed_loading(cluster: ProcessCluster, problem: Problem, number: int) -> Re
 def killed_in_a_cut(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
     """A worker is killed when it has summed up its rows for a cut."""
     name, pid = _one_of(cluster, number)
-    lay(cluster, name, "gradients", 2 + number % 4, {pid: signal.SIGKILL})
+    lay(cluster, name, "Gradients", 2 + number % 4, {pid: signal.SIGKILL})
     return _survive(cluster, problem, "cut")
 
 
@@ -237,8 +244,8 @@ def killed_in_the_line_search(cluster: ProcessCluster, problem: Problem, number:
     """A worker is killed in the middle of a line search; half of the runs with a smooth loss."""
     name, pid = _one_of(cluster, number)
     smooth = number % 2
-    method, kind = "line_slopes", "logistic" if smooth else "hinge"
-    lay(cluster, name, method, 3, {pid: signal.SIGKILL})
+    kind = "logistic" if smooth else "hinge"
+    lay(cluster, name, "LineSlopes", 3, {pid: signal.SIGKILL})
     return _survive(cluster, problem, "line search", kind)
 
 
@@ -258,9 +265,9 @@ def killed_at_any_moment(cluster: ProcessCluster, problem: Problem, number: int)
 def killed_one_after_the_other(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
     """The second worker is killed when it also has the rows of the first, and a new one comes."""
     (first, pid), (second, other) = list(cluster.pids().items())[:2]
-    lay(cluster, first, "gradients", 2, {pid: signal.SIGKILL})
+    lay(cluster, first, "Gradients", 2, {pid: signal.SIGKILL})
     # It makes gradients for both shares from then on.
-    lay(cluster, second, "gradients", 6, {other: signal.SIGKILL})
+    lay(cluster, second, "Gradients", 6, {other: signal.SIGKILL})
     with _later(cluster.add_worker, lambda: other not in cluster.pids().values()):
         return _survive(cluster, problem, "both, one after the other", least_losses=2)
 
@@ -269,7 +276,7 @@ def replaced(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
     """All workers are killed, and a new one comes a while later, within the timeout."""
     pids = cluster.pids()
     victims = dict.fromkeys(pids.values(), int(signal.SIGKILL))
-    lay(cluster, next(iter(pids)), "gradients", 3, victims)
+    lay(cluster, next(iter(pids)), "Gradients", 3, victims)
     with _later(cluster.add_worker, lambda: not cluster.pids()):
         return _survive(cluster, problem, "replaced")
 
@@ -277,7 +284,7 @@ def replaced(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
 def stopped(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
     """A worker stands still for a few seconds: slow, not lost, and named while others wait."""
     name, pid = _one_of(cluster, number)
-    lay(cluster, name, "gradients", 3, {pid: signal.SIGSTOP})
+    lay(cluster, name, "Gradients", 3, {pid: signal.SIGSTOP})
     notes = []
     with crews_of_fits() as crews:
 
@@ -300,7 +307,7 @@ def stopped(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
 @contextlib.contextmanager
 def _struck(cluster: ProcessCluster, victims: dict[int, int]) -> Iterator[list[float]]:
     """Lay a fault on a cut that ends processes; when the first of them was gone."""
-    lay(cluster, next(iter(cluster.pids())), "gradients", 4, victims)
+    lay(cluster, next(iter(cluster.pids())), "Gradients", 4, victims)
     watched = next(iter(victims))
     moment: list[float] = []
     with _later(lambda: moment.append(time.perf_counter()), lambda: not _exists(watched), 0.0):

@@ -23,7 +23,7 @@ from typing import Any
 
 EVERY = 10  # rounds between two lines
 # Orders with the labels of all rows, or the rows: once in a fit, and not counted.
-BEGINNING = ("load", "begin", "begin_rows")
+BEGINNING = {"HoldRows", "HoldPartitions", "BeginProblem", "BeginRows"}
 
 
 @dataclass
@@ -33,11 +33,11 @@ class Account:
     Attributes
     ----------
     timings : Timings or None
-        The crew's own.
+        The workers' own.
     kinds : Counter
         How many rounds asked for what, the names of the orders joined.
     sent, received : int
-        Bytes of messages and answers, all workers together, before compression, without the
+        Bytes between the client and all workers together, before compression, without the
         labels in the beginning; counted only if wanted, because that takes time.
     """
 
@@ -66,24 +66,27 @@ class Account:
 
 
 def _size(message: Any) -> int:
-    from distributed.protocol import dumps
+    from distributed.protocol import dumps, to_serialize
 
-    return sum(memoryview(frame).nbytes for frame in dumps(message))
+    return sum(memoryview(frame).nbytes for frame in dumps(to_serialize(message)))
 
 
 @contextlib.contextmanager
 def accounting(count_bytes: bool = False, lines: bool = False) -> Iterator[Account]:
     """Keep account of the one fit inside."""
-    from cutplane.exec.cluster import Crew
-    from cutplane.exec.messages import Messages
+    from cutplane.cluster.workers import DirectConnection, Workers
 
     account = Account()
-    usual = {name: getattr(Crew, name) for name in ("round", "hire")}
-    usual_send = Messages.send
+    usual = {name: getattr(Workers, name) for name in ("round", "start")}
+    usual_ask = DirectConnection.ask
+    counted = False
 
     def keeping(self: Any, orders: Sequence[Any]) -> Any:
+        nonlocal counted
         account.timings = self.timings
-        account.kinds["+".join(order.method for order in orders)] += 1
+        names = [type(getattr(order, "orders", [order])[0]).__name__ for order in orders]
+        counted = count_bytes and not BEGINNING & set(names)
+        account.kinds["+".join(names)] += 1
         begin = time.perf_counter()
         answers = usual["round"](self, orders)
         account.seconds.append(time.perf_counter() - begin)
@@ -91,31 +94,26 @@ def accounting(count_bytes: bool = False, lines: bool = False) -> Iterator[Accou
             print(f"round {self.timings.rounds}", flush=True)
         return answers
 
-    def hiring(self: Any, *arguments: Any) -> None:
+    def starting(self: Any, *arguments: Any) -> None:
         begin = time.perf_counter()
-        usual["hire"](self, *arguments)
+        usual["start"](self, *arguments)
         account.load_seconds = time.perf_counter() - begin
 
-    def counting(self: Any, members: Sequence[Any], orders: Sequence[Any]) -> Any:
-        answers = usual_send(self, members, orders)
-        if any(order.method in BEGINNING for order in orders):
-            return answers
-        from distributed.protocol import to_serialize
+    async def asking(self: Any, message: Any, *arguments: Any) -> Any:
+        answer = await usual_ask(self, message, *arguments)
+        if counted:
+            account.sent += _size(message)
+            account.received += _size(answer)
+        return answer
 
-        for member, answer in zip(members, answers, strict=True):
-            account.sent += _size(to_serialize([order.for_one(member.number) for order in orders]))
-            account.received += _size(to_serialize(answer))
-        return answers
-
-    Crew.round, Crew.hire = keeping, hiring  # type: ignore[method-assign]
-    if count_bytes:
-        Messages.send = counting  # type: ignore[method-assign]
+    Workers.round, Workers.start = keeping, starting  # type: ignore[method-assign]
+    DirectConnection.ask = asking  # type: ignore[method-assign]
     try:
         yield account
     finally:
-        Messages.send = usual_send  # type: ignore[method-assign]
+        DirectConnection.ask = usual_ask  # type: ignore[method-assign]
         for name, method in usual.items():
-            setattr(Crew, name, method)
+            setattr(Workers, name, method)
 
 
 def measured(

@@ -14,6 +14,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -43,23 +44,45 @@ def _end_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
-def _schedule(host: str, pipe: Any) -> None:
+def certificates(folder: Path) -> Any:
+    """A certificate of our own for TLS, made by openssl, as everybody's; Dask's settings for it."""
+    from distributed.security import Security
+
+    key, certificate = str(folder / "key.pem"), str(folder / "certificate.pem")
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    words += ["-subj", "/CN=cutplane", "-keyout", key, "-out", certificate]
+    subprocess.run(words, check=True, capture_output=True)
+    roles = {f"tls_{role}_{kind}": path for role in ("client", "scheduler", "worker")
+             for kind, path in (("key", key), ("cert", certificate))}  # fmt: skip
+    return Security(tls_ca_file=certificate, require_encryption=True, **roles)
+
+
+def _schedule(host: str, pipe: Any, security: Any) -> None:
     async def run() -> None:
         from distributed import Scheduler
 
-        async with Scheduler(host=host, port=0, dashboard_address=":0") as scheduler:
+        protocol = "tcp" if security is None else "tls"
+        async with Scheduler(
+            host=host, port=0, dashboard_address=":0", protocol=protocol, security=security
+        ) as scheduler:
             pipe.send(scheduler.address)
             await scheduler.finished()
 
     _in_own_folder(run)
 
 
-def _work(scheduler: str, host: str, name: str, threads: int) -> None:
+def _work(scheduler: str, host: str, name: str, threads: int, security: Any) -> None:
     async def run() -> None:
         from distributed import Worker
 
         worker = Worker(
-            scheduler, host=host, name=name, nthreads=threads, memory_limit=0, dashboard=False
+            scheduler,
+            host=host,
+            name=name,
+            nthreads=threads,
+            memory_limit=0,
+            dashboard=False,
+            security=security,
         )
         async with worker:
             await worker.finished()
@@ -76,6 +99,8 @@ class ProcessCluster:
         How many to begin with.
     threads : int
         Of each.
+    tls : bool
+        Whether connections are encrypted.
 
     Attributes
     ----------
@@ -84,8 +109,8 @@ class ProcessCluster:
     client : distributed.Client
     """
 
-    def __init__(self, workers: int = 2, threads: int = 1) -> None:
-        self._count, self._threads = workers, threads
+    def __init__(self, workers: int = 2, threads: int = 1, tls: bool = False) -> None:
+        self._count, self._threads, self._tls = workers, threads, tls
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["distributed", "cutplane.estimators.linear_svc"])
         self._workers: dict[str, BaseProcess] = {}
@@ -94,9 +119,11 @@ class ProcessCluster:
     def __enter__(self) -> ProcessCluster:
         from distributed import Client
 
+        self._folder = tempfile.TemporaryDirectory(prefix="cutplane-tls-")
+        self._security = certificates(Path(self._folder.name)) if self._tls else None
         receive, send = self._context.Pipe(duplex=False)
         self._scheduler = self._context.Process(
-            target=_schedule, args=("127.0.0.1", send), daemon=True
+            target=_schedule, args=("127.0.0.1", send, self._security), daemon=True
         )
         self._scheduler.start()
         try:
@@ -105,7 +132,7 @@ class ProcessCluster:
             self.address: str = receive.recv()
             for _ in range(self._count):
                 self.add_worker()
-            self.client = Client(self.address, set_as_default=False)
+            self.client = Client(self.address, set_as_default=False, security=self._security)
             self.client.wait_for_workers(self._count, timeout=START_SECONDS)
         except BaseException:
             self._end()
@@ -122,6 +149,7 @@ class ProcessCluster:
             if process.is_alive() and process.pid is not None:
                 os.kill(process.pid, signal.SIGKILL)
             process.join(10)
+        self._folder.cleanup()
 
     # -- who is there ---------------------------------------------------------
 
@@ -139,7 +167,9 @@ class ProcessCluster:
         self._made += 1
         name = f"worker-{self._made:03d}"
         process = self._context.Process(
-            target=_work, args=(self.address, "127.0.0.1", name, self._threads), daemon=True
+            target=_work,
+            args=(self.address, "127.0.0.1", name, self._threads, self._security),
+            daemon=True,
         )
         process.start()
         self._workers[name] = process

@@ -147,9 +147,26 @@ def _model(cases: list[Content]) -> str:
     return "\n\n".join([*texts, markdown(columns, rows)])
 
 
+def _rounds(cases: list[Content]) -> str:
+    names = ("empty", "0.7 MB", "8 MB")
+    rows = [
+        [
+            case["protocol"],
+            case["workers"],
+            *(_ms(case[name]["seconds"]) for name in names),
+            f"{case['8 MB']['sent_bytes'] / 1e6:.1f}",
+            f"{case['8 MB']['received_bytes'] / 1e6:.1f}",
+        ]
+        for case in cases
+    ]
+    columns = ["protocol", "workers", "ms of a round: empty", "0.7 MB there and back", "8 MB"]
+    return markdown([*columns, "MB that the client sends", "gets"], rows)
+
+
 TABLES: Tables = {
     "speed": ("Two workers against two threads", _speed),
     "faults": ("Faults in the middle of a fit", _faults),
     "delay": ("A network with a delay", _delay),
     "model": ("The cost model", _model),
+    "rounds": ("What a round costs", _rounds),
 }

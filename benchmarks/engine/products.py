@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from cutplane._blas import single_threaded_blas
 from cutplane.data import as_blocks
-from cutplane.data.blas import single_threaded_blas
 from cutplane.data.blocks import Block, CSRBlock
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.oracles.products import RowProducts

@@ -40,7 +40,7 @@ def _case(report: Report, problem: KernelProblem, label: str) -> None:
             model.fit(X, y)
             point[kind] = {
                 "seconds": time.perf_counter() - begin,
-                "n_iter": int(model.n_iter_[0]),
+                "n_iter": model.n_iter_,
                 "primal": model.certificate_.primal,
                 "dual": model.certificate_.dual,
             }

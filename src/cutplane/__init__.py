@@ -11,10 +11,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .cluster.workers import ClusterError
     from .data.convert import convert_dataset
-    from .data.dataset import Dataset, open_dataset
-    from .data.dataset_write import write_dataset
-    from .data.row_files import RowFiles
+    from .data.dataset import Dataset, open_dataset, write_dataset
+    from .data.partitions import RowFiles
+    from .data.rows import Rows
     from .data.svmlight import dump_svmlight, iter_svmlight, load_svmlight
     from .estimators import (
         SVC,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
         StructuredSVM,
         linear_svc_path,
     )
-    from .exec.cluster import ClusterError
     from .models import load_model, save_model
     from .report import plot_convergence, plot_path
     from .result import Certificate, Iteration, SolveResult, Status
@@ -60,9 +60,10 @@ _WHERE = {
     "SVR": ".estimators",
     "ChainTagger": ".estimators",
     "Checkpoint": ".estimators",
-    "ClusterError": ".exec.cluster",
+    "ClusterError": ".cluster.workers",
     "DaskCluster": ".estimators",
-    "RowFiles": ".data.row_files",
+    "RowFiles": ".data.partitions",
+    "Rows": ".data.rows",
     "StructuredSVM": ".estimators",
     "Certificate": ".result",
     "Iteration": ".result",
@@ -71,7 +72,7 @@ _WHERE = {
     "Dataset": ".data.dataset",
     "convert_dataset": ".data.convert",
     "open_dataset": ".data.dataset",
-    "write_dataset": ".data.dataset_write",
+    "write_dataset": ".data.dataset",
     "dump_svmlight": ".data.svmlight",
     "iter_svmlight": ".data.svmlight",
     "load_svmlight": ".data.svmlight",
@@ -101,6 +102,7 @@ __all__ = [
     "OrdinalSVC",
     "RankSVM",
     "RowFiles",
+    "Rows",
     "SampledCutSVC",
     "SolveResult",
     "Status",

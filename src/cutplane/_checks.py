@@ -1,4 +1,4 @@
-"""Checks of parameters and input that the estimators share.
+"""Checks of parameters and columns, shared by estimators, readers and writers.
 
 Every message names the parameter, what it got and what it takes.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,10 +31,12 @@ def check_number(
     return float(value)
 
 
-def check_integer(name: str, value: Any, *, at_least: int) -> int:
+def check_integer(name: str, value: Any, *, at_least: int, at_most: int | None = None) -> int:
     """An integer in range."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
-        raise ValueError(f"{name} must be an integer ≥ {at_least}, got {value!r}")
+    ok = isinstance(value, Integral) and not isinstance(value, bool)
+    if not ok or value < at_least or (at_most is not None and value > at_most):
+        bound = f"≥ {at_least}" if at_most is None else f"from {at_least} to {at_most}"
+        raise ValueError(f"{name} must be an integer {bound}, got {value!r}")
     return int(value)
 
 
@@ -56,6 +58,15 @@ def check_flag(name: str, value: Any) -> bool:
     if isinstance(value, (bool, np.bool_, Integral)) and value in (0, 1):
         return bool(value)
     raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
+def check_flag_or_auto(name: str, value: Any) -> bool | Literal["auto"]:
+    """True, False or 'auto'."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, str) and value == "auto":
+        return "auto"
+    raise ValueError(f"{name} must be True, False or 'auto', got {value!r}")
 
 
 def check_n_jobs(n_jobs: Any) -> int | None:
@@ -87,24 +98,63 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
     return weights
 
 
+def check_column(
+    name: str, values: Any, rows: int, *, at_least: float = -math.inf, where: str = ""
+) -> np.ndarray:
+    """One finite number per row; ``where`` opens the messages."""
+    column = np.asarray(values)
+    _check_length(name, column, rows, where)
+    if column.dtype.kind not in "biuf":
+        raise ValueError(f"{where}{name} must hold numbers, got type {column.dtype}")
+    good = np.isfinite(column) & (column >= at_least)
+    if not good.all():
+        row = int(good.argmin())
+        bound = "" if at_least == -math.inf else f" ≥ {at_least:g}"
+        raise ValueError(
+            f"{where}{name} must hold finite numbers{bound}, got {column[row]} in row {row}"
+        )
+    return column
+
+
+def check_queries(qid: Any, rows: int, *, where: str = "") -> np.ndarray:
+    """One query per row, an integer ≥ 0 of any type; ``where`` opens the messages."""
+    column = np.asarray(qid)
+    _check_length("qid", column, rows, where)
+    good = np.zeros(rows, dtype=bool)
+    if column.dtype.kind in "iuf":
+        good = (column >= 0) & (column == np.floor(column)) & np.isfinite(column)
+    if not good.all():
+        row = int(good.argmin())
+        raise ValueError(
+            f"{where}qid must hold integers ≥ 0, got {plain(column[row])!r} in row {row}"
+        )
+    return column
+
+
+def int64_queries(qid: Any, rows: int, *, where: str = "") -> np.ndarray:
+    """The same as int64, for files."""
+    column = check_queries(qid, rows, where=where)
+    largest = 2**53 if column.dtype.kind == "f" else np.iinfo(np.int64).max
+    if rows and column.max() > largest:
+        raise ValueError(
+            f"{where}qid holds {plain(column.max())!r}, beyond the largest integer of type "
+            f"{column.dtype} that a file keeps; renumber the queries"
+        )
+    return column.astype(np.int64)
+
+
+def _check_length(name: str, column: np.ndarray, rows: int, where: str) -> None:
+    if column.shape != (rows,):
+        raise ValueError(
+            f"{where}{name} must hold one number per row, {rows}; got shape {column.shape}"
+        )
+
+
 def query_codes(qid: Any, rows: int) -> np.ndarray:
     """Queries as 0, 1, … in the order of their numbers; without qid all rows are one query."""
     if qid is None:
         return np.zeros(rows, dtype=np.int64)
-    column = np.asarray(qid)
-    if column.ndim != 1 or len(column) != rows:
-        raise ValueError(f"qid must hold one number per row, {rows}; got shape {column.shape}")
-    whole = np.issubdtype(column.dtype, np.integer)
-    if np.issubdtype(column.dtype, np.floating):
-        whole = bool(np.all(column == np.floor(column)) and np.all(np.isfinite(column)))
-    if not whole or np.any(column < 0):
-        bad = next((i for i, q in enumerate(column.tolist()) if not _is_query(q)), 0)
-        raise ValueError(f"qid must hold integers ≥ 0, got {column[bad]!r} in row {bad}")
-    return np.unique(column, return_inverse=True)[1]
-
-
-def _is_query(value: Any) -> bool:
-    return isinstance(value, int | float) and value >= 0 and value == value // 1
+    return np.unique(check_queries(qid, rows), return_inverse=True)[1]
 
 
 def class_factors(

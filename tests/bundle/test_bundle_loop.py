@@ -17,7 +17,7 @@ from cutplane.result import Status
 STEPS = {"CPA": None, "OCAS": FixedPosition(0.1), "adaptive": AdaptivePosition()}
 TWO_STEPS = ["CPA", "OCAS"]
 # Risks that other solvers have.
-OTHERS = ("hinge", "squared_hinge", "logistic", "crammer_singer")
+OTHERS = ("hinge", "squared_hinge", "logistic", "crammer_singer", "multinomial")
 
 
 def solve(problem, C, step="OCAS", relative=1e-7, observer=None, oracle=None, run=None, **rules):
@@ -73,7 +73,7 @@ def other_solver(problem, C):
     settings = {"C": C, "tol": 1e-12, "max_iter": 100_000, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if name == "logistic":
+        if name in ("logistic", "multinomial"):
             model = LogisticRegression(solver="newton-cholesky", fit_intercept=free, **settings)
         elif name == "hinge" and free:
             model = SVC(kernel="linear", C=C, tol=1e-10)

@@ -10,7 +10,8 @@ from cutplane.bundle.cached import MOST_CHEAP_CUTS, CachedBundleSolver
 from cutplane.exec import SerialExecutor
 from cutplane.oracles.structured import StructuredOracle
 from cutplane.structured import MulticlassProblem
-from cutplane.structured.examples import ProblemExamples
+from cutplane.structured.examples import Examples
+from cutplane.structured.linear import LinearExamples
 
 STOP = StopRule(relative=1e-6)
 
@@ -21,7 +22,7 @@ def oracle():
     y = np.arange(90) % 3
     X = rng.normal(size=(90, 4)) + 0.8 * np.eye(4)[y]
     problem = MulticlassProblem().prepare(X, y)
-    model = ProblemExamples(problem, X, y, 12, rescaling="margin", cache_size=5)
+    model = LinearExamples(Examples(problem, X, y), cache_size=5)
     return StructuredOracle(model, SerialExecutor())
 
 
@@ -29,13 +30,13 @@ def oracle():
 @pytest.mark.parametrize("C", [1.0, 100.0])
 def test_the_same_optimum_in_fewer_passes(oracle, position, C):
     plain = BundleSolver(oracle, C, STOP, position).run()
-    passes = oracle.surface.passes
+    passes = oracle.passes
     cached = CachedBundleSolver(oracle, C, STOP, position, None, oracle.cheap_cut).run()
     assert cached.certificate.primal == pytest.approx(plain.certificate.primal, rel=2e-6)
     assert cached.certificate.dual <= plain.certificate.primal
     assert plain.certificate.dual <= cached.certificate.primal
     assert cached.n_iter < plain.n_iter
-    assert oracle.surface.passes - passes < passes
+    assert oracle.passes - passes < passes
 
 
 def test_without_cheap_cuts_it_is_the_loop(oracle):

@@ -8,19 +8,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cutplane.cli.fitting import describe_certificate
 from sklearn.exceptions import ConvergenceWarning
 
 from cutplane import LinearSVC, load_model, save_model
 from cutplane.bundle import AdaptivePosition, BundleSolver, FixedPosition, StopRule
 from cutplane.bundle import solver as base
-from cutplane.cli.fitting import describe_certificate
 from cutplane.data import as_blocks
 from cutplane.dual import DualCertificate
 from cutplane.dual.records import certificate_of
 from cutplane.exec import SerialExecutor
 from cutplane.oracles import LinearOracle, WholeSurface
 from cutplane.result import Status
-from cutplane.risks import F1Risk, PairRisk
+from cutplane.risks import PairRisk, TableRisk
 from cutplane.solvers import AutoSolver, CoordinateSolver, NewtonSolver, choose
 from cutplane.stochastic import SGD, StochasticSolver
 
@@ -257,7 +257,7 @@ def test_risks_of_all_scores_are_proved(risk):
     X = generator.normal(size=(40, 4))
     X = np.column_stack([X, 1e7 * X[:, 0] + 1.0, 1e7 * X[:, 0]])
     labels = np.where(X[:, 0] + generator.normal(size=40) > 0, 1.0, -1.0)
-    made = PairRisk(labels) if risk == "roc" else F1Risk(labels)
+    made = PairRisk(labels) if risk == "roc" else TableRisk(labels, "f1")
     surface = WholeSurface(made, SerialExecutor())
     C = 1e6
     oracle = LinearOracle(as_blocks(X), surface)

@@ -40,8 +40,10 @@ class Rows:
 
     definite, indefinite = True, False
 
-    def __init__(self, X: np.ndarray) -> None:
+    def __init__(self, X: np.ndarray, sizes: np.ndarray | None = None) -> None:
         self.values = np.asarray(X).astype(LONG)
+        # Of the numbers that are added up where values are differences of larger ones.
+        self.sizes = np.abs(self.values) if sizes is None else sizes
         self.terms = self.values.shape[1] + 8.0  # roundings behind a score
 
     def __len__(self) -> int:
@@ -70,8 +72,11 @@ class Kernel:
     precision.
     """
 
-    def __init__(self, values: np.ndarray, work: float = 0.0) -> None:
+    def __init__(
+        self, values: np.ndarray, work: float = 0.0, sizes: np.ndarray | None = None
+    ) -> None:
         self.values = np.asarray(values).astype(LONG)
+        self.sizes = np.abs(self.values) if sizes is None else sizes
         self.work = work
         self.terms = self.values.shape[1] + 8.0 + work
         # A common factor changes nothing here, and keeps huge kernels in range.
@@ -141,7 +146,7 @@ class Objective:
     def functions(self, point: Point) -> tuple[np.ndarray, np.ndarray]:
         """t, and the sum of the absolute values of what it is made of."""
         w, b = point.w.astype(LONG), point.b.astype(LONG)
-        t, size = self.space.values @ w, np.abs(self.space.values) @ np.abs(w)
+        t, size = self.space.values @ w, self.space.sizes @ np.abs(w)
         t, size = self.combined(t), self.combined(size, absolute=True)
         if self.B is not None:
             B = self.B.astype(LONG)
@@ -330,15 +335,23 @@ def measure(
     )
 
 
-def structured(examples: list[tuple[np.ndarray, np.ndarray]], C: float) -> Objective:
-    """(C/N) Σ_i max_z [Δ_i(z) + <w, δΨ_i(z)>]; an example is (all δΨ, all Δ)."""
+def structured(
+    examples: list[tuple[np.ndarray, np.ndarray]],
+    C: float,
+    magnitudes: list[np.ndarray] | None = None,
+) -> Objective:
+    """C Σ_i max_z [Δ_i(z) + <w, δΨ_i(z)>]; an example is (all δΨ, all Δ).
+
+    ``magnitudes`` are |Ψ(z)| + |Ψ(y)|, of which scores are differences.
+    """
     sizes = [len(losses) for _, losses in examples]
+    magnitude = None if magnitudes is None else np.vstack(magnitudes)
     return Objective(
-        Rows(np.vstack([features for features, _ in examples])),
+        Rows(np.vstack([features for features, _ in examples]), magnitude),
         d=np.concatenate([losses for _, losses in examples]),
-        cost=np.full(len(examples), LONG(C) / len(examples)),
+        cost=np.full(len(examples), LONG(C)),
         group=np.repeat(np.arange(len(examples)), sizes),
-        unit=C,
+        unit=C * len(examples),
     )
 
 

@@ -487,11 +487,17 @@ def _svc_problems(case: Case) -> list[tuple[int, int]]:
 
 def _svc_objectives(case: Case, C: float | None = None) -> list[Objective]:
     space, found = _space(case), []
+    sizes = np.abs(space.values)
+    if case.parameters["kernel"] == "linear":  # whose rows are moved by the mean of all of them
+        X = case.rows.astype(np.float64)
+        norms = np.linalg.norm(X - X.mean(axis=0), axis=1)
+        sizes = np.maximum(sizes, np.outer(norms, norms))
     for positive, negative in _svc_problems(case):
         taken = (case.y == positive) | (case.y == negative) | (negative < 0)
         y = np.where(case.y == positive, 1.0, -1.0)
         cost = case.parameters["C"] * case.weights * taken
-        own = objectives.Kernel(space.values * np.outer(taken, taken), space.work)
+        both = np.outer(taken, taken)
+        own = objectives.Kernel(space.values * both, space.work, sizes * both)
         found.append(objectives.signed_rows(own, y, cost, "hinge", np.inf))
     return found
 
@@ -713,16 +719,16 @@ class Choice:
     def loss(self, y: int, z: int) -> float:
         return abs(y - z) / 2.0
 
-    def most_violated(self, x: np.ndarray, y: int, w: np.ndarray) -> int:
+    def most_violated(self, x: np.ndarray, y: int, score: Any) -> int:
         losses = np.abs(np.arange(len(x)) - y) / 2.0
-        return int(np.argmax(losses + x @ w))
+        return int(np.argmax(losses + x @ score.w))
 
-    def most_violated_slack(self, x: np.ndarray, y: int, w: np.ndarray) -> int:
+    def most_violated_slack(self, x: np.ndarray, y: int, score: Any) -> int:
         losses = np.abs(np.arange(len(x)) - y) / 2.0
-        return int(np.argmax(losses * (1.0 + (x - x[y]) @ w)))
+        return int(np.argmax(losses * (1.0 + (x - x[y]) @ score.w)))
 
-    def predict(self, x: np.ndarray, w: np.ndarray) -> int:
-        return int(np.argmax(x @ w))
+    def predict(self, x: np.ndarray, score: Any) -> int:
+        return int(np.argmax(x @ score.w))
 
 
 def _draw_structured(rng: Generator) -> dict[str, Any]:
@@ -743,14 +749,14 @@ def _draw_structured(rng: Generator) -> dict[str, Any]:
 
 
 def _structured_objectives(case: Case, C: float | None = None) -> list[Objective]:
-    examples = []
+    examples, magnitudes = [], []
     for x, y in zip(case.X, case.y, strict=True):
         losses = np.abs(np.arange(len(x)) - y) / 2.0
+        scale = losses[:, None] if case.parameters["rescaling"] == "slack" else 1.0
         features = x.astype(objectives.LONG) - x[y].astype(objectives.LONG)
-        if case.parameters["rescaling"] == "slack":
-            features = losses[:, None] * features
-        examples.append((features, losses))
-    return [objectives.structured(examples, case.parameters["C"])]
+        examples.append((scale * features, losses))
+        magnitudes.append(scale * (np.abs(x) + np.abs(x[y])))
+    return [objectives.structured(examples, case.parameters["C"], magnitudes)]
 
 
 def _draw_kernel_structured(rng: Generator) -> dict[str, Any]:
@@ -767,7 +773,7 @@ def _draw_kernel_structured(rng: Generator) -> dict[str, Any]:
 
 
 def _kernel_structured_objectives(case: Case, C: float | None = None) -> list[Objective]:
-    cost = np.full(len(case.y), objectives.LONG(case.parameters["C"]) / len(case.y))
+    cost = np.full(len(case.y), objectives.LONG(case.parameters["C"]))
     return [objectives.crammer_singer(_space(case), case.y, 3, cost, None)]
 
 

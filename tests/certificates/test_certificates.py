@@ -32,6 +32,7 @@ ONCE_WRONG = [
     "linear_svc_path-27",
     "ChainTagger-49",
     "StructuredSVM-42",
+    "StructuredSVM-211",
     "KernelChainTagger-53",
     "KernelChainTagger-57",
     "KernelChainTagger-79",
@@ -40,6 +41,10 @@ ONCE_WRONG = [
     "MeasureSVC-398",
     "SVC-409",
     "SVC-410",
+    "SVC-620",
+    "SVC-673",
+    "SVR-588",
+    "SVR-673",
     "SVC-3015",
 ]
 DEFAULT = [f"{kind}-{number}" for kind in QUICK for number in range(EACH)] + ONCE_WRONG

@@ -31,6 +31,9 @@ VALUES = {
     "k": ("0.25", 0.25),
     "gamma": ("0.125", 0.125),
     "nu": ("0.25", 0.25),
+    "beta": ("2.5", 2.5),
+    "max_fpr": ("0.05", 0.05),
+    "confidence": ("0.9", 0.9),
     "C": ("3", 3.0),
     "tol": ("3", 3.0),
     "epsilon": ("3", 3.0),
@@ -97,6 +100,8 @@ def test_values_arrive(kind, name):
         words = [f"--{'' if expected else 'no-'}{entry.flags[-1][2:]}"]
     else:
         text, expected = VALUES.get(name, ("3", 3))
+        if (kind.estimator, name) == ("RankSVM", "k"):
+            text, expected = "3", 3  # positions, not a share of rows
         if entry.choices:
             text, expected = str(entry.choices[-1]), entry.choices[-1]
         words = [entry.flags[0], text]

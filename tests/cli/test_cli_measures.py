@@ -15,6 +15,7 @@ from cutplane.cli.measures import MEASURES, format_measure, judge, names_of
 from cutplane.cli.predict import Answers
 
 ROWS = 60
+BOTH = {"g_mean", "balanced_error"}  # need rows of both classes
 
 
 @pytest.fixture
@@ -29,7 +30,15 @@ def defined(part, total):
 def binary_formulas(truth, guess):
     """From the four counts."""
     tp, fp, fn = (truth & guess).sum(), (~truth & guess).sum(), (truth & ~guess).sum()
+    tn = (~truth & ~guess).sum()
+    both = [defined(tp, tp + fn), defined(tn, tn + fp)]
+    root = math.sqrt(float((tp + fp) * (tp + fn)) * float((tn + fp) * (tn + fn)))
     return {
+        "fbeta": defined(5 * tp, 5 * tp + 4 * fn + fp),
+        "jaccard": defined(tp, tp + fp + fn),
+        "g_mean": None if None in both else math.sqrt(both[0] * both[1]),
+        "balanced_error": None if None in both else 1.0 - (both[0] + both[1]) / 2.0,
+        "matthews": (tp * tn - fp * fn) / root if root else 0.0,
         "precision": defined(tp, tp + fp),
         "recall": defined(tp, tp + fn),
         "f1": defined(2 * tp, 2 * tp + fp + fn),
@@ -47,7 +56,7 @@ def test_two_classes(rng, labels, form):
         "labels": Answers(labels=predicted),
         "both": Answers(predicted, scores),
     }[form]
-    judged = judge(Task.CLASSES, truth, answers, k=10)
+    judged = judge(Task.CLASSES, truth, answers, k=10, max_fpr=0.2, beta=2.0)
     found = judged.measures()
     right = int((predicted == truth).sum())
     wanted = {"accuracy": right / ROWS, "error_rate": (ROWS - right) / ROWS}
@@ -60,20 +69,24 @@ def test_two_classes(rng, labels, form):
         ]
         wanted["roc_auc"] = float(np.mean(pairs))
         wanted["average_precision"] = sklearn.metrics.average_precision_score(positive, scores)
+        wanted["partial_roc_auc"] = sklearn.metrics.roc_auc_score(positive, scores, max_fpr=0.2)
+        others = np.sort(scores[~positive])[::-1]  # at most a fifth of these may be as high
+        least = others[int(0.2 * len(others))]
+        wanted["recall_at_fpr"] = float(np.mean(scores[positive] > least))
         assert set(found) - set(wanted) == {"prbep", "precision_at_k", "recall_at_k"}
     else:
         assert set(found) == set(wanted)
     for name, value in wanted.items():
-        assert found[name] == pytest.approx(value, rel=1e-15), name
+        assert found[name] == pytest.approx(value, rel=1e-14), name
     assert judged.facts() == {"positive": str(classes[1])}
 
 
 @pytest.mark.parametrize(
     ("truth", "guess", "undefined"),
     [
-        ([0, 0, 0], [0, 0, 0], {"precision", "recall", "f1"}),
-        ([1, 1, 1], [0, 0, 0], {"precision"}),
-        ([0, 0, 0], [1, 0, 0], {"recall"}),
+        ([0, 0, 0], [0, 0, 0], {"precision", "recall", "f1", "jaccard"} | BOTH),
+        ([1, 1, 1], [0, 0, 0], {"precision"} | BOTH),
+        ([0, 0, 0], [1, 0, 0], {"recall"} | BOTH),
     ],
 )
 def test_what_the_rows_do_not_define(truth, guess, undefined):
@@ -207,4 +220,4 @@ def test_what_a_path_chooses_by():
         Task.SEQUENCES: "token_accuracy",
     }
     smaller = {name for name, measure in MEASURES.items() if measure.smaller_is_better}
-    assert smaller == {"mae", "rmse", "swapped_pairs", "error_rate", "pinball"}
+    assert smaller == {"mae", "rmse", "swapped_pairs", "error_rate", "balanced_error", "pinball"}

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from cutplane.data.parts import SumPlan, add_nodes, part_edges, share_parts
+from cutplane.data.sums import SumPlan, add_nodes, part_edges, share_parts
 
 
 def sums_of(edges, runs):

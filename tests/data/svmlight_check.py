@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from svmlight_reference import Content, parse
 
-import cutplane.data.svmlight as svmlight
+import cutplane.data.svmlight.read as svmlight
 
 SIZES = (1, 2, 3, 5, 7, 11, 16, 64, 1 << 20)
 

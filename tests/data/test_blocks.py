@@ -10,7 +10,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutplane.data import as_blocks, sparse_layout
+from cutplane.data import as_blocks, blocks
 from cutplane.exec import ThreadExecutor
 
 FLOATS = [np.float32, np.float64]
@@ -204,7 +204,7 @@ def test_wide_indices_are_narrowed(features, expected, outputs):
     ],
 )
 def test_compact_indices(features, room, compact, expected, monkeypatch):
-    monkeypatch.setattr("cutplane.data.sparse_layout.COMPACT_BYTES", room)
+    monkeypatch.setattr("cutplane.data.blocks.COMPACT_BYTES", room)
     X = scipy.sparse.random_array((30, features), density=9 / features, format="csr", rng=0)
     X.indices = X.indices.astype(np.int32)
     X.indices[0] = features - 1
@@ -215,7 +215,7 @@ def test_compact_indices(features, room, compact, expected, monkeypatch):
 
 
 def test_large_copies_of_many_features_are_not_made(monkeypatch):
-    monkeypatch.setattr(sparse_layout, "FEW_PASSES_BYTES", 10)
+    monkeypatch.setattr(blocks, "FEW_PASSES_BYTES", 10)
     for features, expected in ((4096, np.uint16), (4097, np.uint32)):
         X = scipy.sparse.random(30, features, 0.01, "csr", rng=np.random.default_rng(0))
         X.indices = X.indices.astype(np.int32)
@@ -223,7 +223,7 @@ def test_large_copies_of_many_features_are_not_made(monkeypatch):
 
 
 def test_copies_shared_among_threads(monkeypatch):
-    monkeypatch.setattr(sparse_layout, "SHARED_COPY", 7)
+    monkeypatch.setattr(blocks, "SHARED_COPY", 7)
     X = scipy.sparse.random(40, 300, 0.1, "csr", rng=np.random.default_rng(0))
     with ThreadExecutor(3) as executor:
         shared = as_blocks(X, runner=executor)
@@ -257,8 +257,8 @@ def test_rows_of_equal_values_are_found(lengths, changed, one_value, shared):
     rows = [X.data[a:b] for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
     expected = X.nnz > 0 and all(len(set(row.tolist())) <= 1 for row in rows)
     with pytest.MonkeyPatch.context() as patch, ThreadExecutor(2) as threads:
-        patch.setattr(sparse_layout, "SHARED_COPY", 16)
-        patch.setattr(sparse_layout, "ROWS_AT_FIRST", 3)
+        patch.setattr(blocks, "SHARED_COPY", 16)
+        patch.setattr(blocks, "ROWS_AT_FIRST", 3)
         matrix = as_blocks(X, runner=threads if shared else None)
     assert matrix.whole.equal == expected
     assert all(block.equal == expected for block in matrix.blocks)

@@ -16,7 +16,6 @@ import pytest
 import scipy.sparse as sp
 
 from cutplane import convert_dataset, dump_svmlight, load_svmlight, open_dataset
-from cutplane.data import convert
 
 TEXT = "+1 qid:1 1:0.5 3:2.25 # a\n-1 qid:1 2:1 3:-4 cost:0.5\n+1 qid:2 1:1e-3\n"
 
@@ -24,8 +23,7 @@ TEXT = "+1 qid:1 1:0.5 3:2.25 # a\n-1 qid:1 2:1 3:-4 cost:0.5\n+1 qid:2 1:1e-3\n
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Chunks of a few lines."""
-    iterate = convert.iter_svmlight
-    monkeypatch.setattr(convert, "iter_svmlight", lambda f, **o: iterate(f, bytes=200, **o))
+    monkeypatch.setattr("cutplane.data.svmlight.read.CHUNK", 200)
 
 
 def text_of(rows=60, features=9, seed=0, **options):

@@ -19,12 +19,12 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-import cutplane.data.mapped
-from cutplane import LinearSVC, open_dataset, write_dataset
+import cutplane.data.dataset.read
+from cutplane import LinearSVC, Rows, open_dataset, write_dataset
 from cutplane.data import as_blocks
-from cutplane.data.array_file import header, new_digest
-from cutplane.data.manifest import _digest_of
-from cutplane.data.shares import FolderShare
+from cutplane.data.dataset.arrays import header, new_digest
+from cutplane.data.dataset.manifest import _digest_of
+from cutplane.data.partitions import FolderShare
 from cutplane.exec import SerialExecutor
 
 
@@ -60,7 +60,7 @@ def test_integers_in_few_bits_give_the_same_model(tmp_path: Path, sparse, dtype)
     rows = sp.csr_matrix(X) if sparse else X
     small = write_dataset(tmp_path / "small.cut", in_chunks(rows, y), dtype=dtype)
     plain = write_dataset(tmp_path / "plain.cut", in_chunks(rows, y), dtype=np.float32)
-    values = small.n_numbers
+    values = small.n_stored
     assert small.dtype == dtype
     assert plain.nbytes - small.nbytes == values * (4 - np.dtype(dtype).itemsize)
     assert same(small.rows(3, 60), plain.rows(3, 60))
@@ -97,14 +97,37 @@ def test_rows_and_columns_come_back(tmp_path: Path, sparse, dtype):
         assert same(data.rows(30, 55), X[30:55])
         assert data.shape == X.shape and len(data) == data.n_rows == 90
         assert data.dtype == dtype and data.sparse == sparse
-        assert data.n_numbers == (X.nnz if sparse else X.size)
+        assert data.n_stored == (X.nnz if sparse else X.size)
         for got, given in ((data.y, y), (data.qid, qid), (data.cost, cost)):
             assert same(got, given)
         assert data.label_counts == {0: 30, 1: 30, 2: 30}
         parts = list(data.chunks(rows=25))
-        assert [part[0].shape[0] for part in parts] == [25, 25, 25, 15]
-        assert np.array_equal(np.concatenate([part[2] for part in parts]), qid)
+        assert [len(part.y) for part in parts] == [25, 25, 25, 15]
+        assert np.array_equal(np.concatenate([part.qid for part in parts]), qid)
     assert sorted(os.listdir(tmp_path)) == ["a.cut"]
+
+
+def test_chunks_are_records_that_unpack(tmp_path: Path):
+    X, y = some_rows(), np.arange(90) % 3
+    qid, cost = np.arange(90) // 4, np.linspace(0.0, 2.0, 90)
+    names = tuple(f"f{j}" for j in range(X.shape[1]))
+    data = write_dataset(tmp_path / "a.cut", [Rows(X, y, cost, qid, names)])
+    (chunk,) = data.chunks()
+    assert isinstance(chunk, Rows) and chunk.names == names == data.feature_names
+    for got, given in zip(chunk, (X, y, qid, cost), strict=True):
+        assert same(got, given)
+    # A copy is the same to the last bit, names included.
+    assert write_dataset(tmp_path / "b.cut", data.chunks(rows=17)).digest() == data.digest()
+    part = chunk.part(10, 12)
+    assert same(part.X, X[10:12]) and part.y.tolist() == y[10:12].tolist()
+    assert part.weight.tolist() == cost[10:12].tolist() and part.names == names
+    assert Rows(X).part(0, 5).y is None
+
+
+@pytest.mark.parametrize("largest", [np.uint64(2**63), 2.0**60])
+def test_queries_beyond_what_files_keep(tmp_path: Path, largest):
+    with pytest.raises(ValueError, match=r"chunk 0: qid holds .* renumber the queries"):
+        write_dataset(tmp_path / "a.cut", [(np.ones((1, 2)), [1], np.array([largest]))])
 
 
 def test_arrays_can_be_read_by_numpy_alone(tmp_path: Path):
@@ -267,7 +290,7 @@ def test_blocks_are_those_of_memory(tmp_path: Path, monkeypatch, sparse, limit):
     """The same bounds and the same scores, while pages are asked for and dropped."""
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS", 500)
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS_PER_WEIGHT", 1)
-    monkeypatch.setattr(cutplane.data.mapped, "WINDOW", 10_000)
+    monkeypatch.setattr(cutplane.data.dataset.read, "WINDOW", 10_000)
     X = some_rows(3000, 9, sparse=sparse)
     write_dataset(tmp_path / "a.cut", in_chunks(X, size=700))
     data = open_dataset(tmp_path / "a.cut", memory_limit=limit)
@@ -324,17 +347,17 @@ def test_where_rows_begin_is_each_threads_own(tmp_path: Path, monkeypatch):
 def test_pages_are_asked_for_once_and_dropped_beyond_the_limit(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS", 1000)
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS_PER_WEIGHT", 1)
-    monkeypatch.setattr(cutplane.data.mapped, "WINDOW", 50_000)
-    monkeypatch.setattr(cutplane.data.mapped, "STRADDLE", 3000)
+    monkeypatch.setattr(cutplane.data.dataset.read, "WINDOW", 50_000)
+    monkeypatch.setattr(cutplane.data.dataset.read, "STRADDLE", 3000)
     size = 20_000 * 9 * 8
     write_dataset(tmp_path / "a.cut", [some_rows(20_000, 9)])
     data = open_dataset(tmp_path / "a.cut", memory_limit=size // 4)
     asked, dropped = [], []
     monkeypatch.setattr(
-        cutplane.data.mapped.MappedArray, "will_need", lambda _, a, b: asked.append((a, b))
+        cutplane.data.dataset.read.MappedArray, "will_need", lambda _, a, b: asked.append((a, b))
     )
     monkeypatch.setattr(
-        cutplane.data.mapped.MappedArray, "drop", lambda _, a, b: dropped.append((a, b))
+        cutplane.data.dataset.read.MappedArray, "drop", lambda _, a, b: dropped.append((a, b))
     )
     data.blocks().scores(np.ones(9), np.empty(20_000), SerialExecutor())
     assert asked[0][0] == 0 and asked[-1][1] == size

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutplane.data import BlockSum, as_blocks, block_sum
-from cutplane.data.blocks import BlockedMatrix, MemoryBlocks
-from cutplane.data.parts import (
+from cutplane.data import BlockSum, as_blocks
+from cutplane.data import sums as sums_module
+from cutplane.data.blocks import BlockedMatrix, BlockSource
+from cutplane.data.sums import (
     PARTS,
     ROWS_PER_PART,
     SumPlan,
@@ -36,7 +37,7 @@ def blocks_of(first, last, shape):
     """A matrix of one row per block; what is summed comes from elsewhere."""
     matrix = as_blocks(np.zeros((last - first, 1)), block_numbers=1)
     bounds = np.arange(last - first + 1)
-    source = MemoryBlocks([matrix.whole for _ in range(last - first)])
+    source = BlockSource([matrix.whole for _ in range(last - first)])
     return BlockedMatrix(source, bounds, (last - first, shape[0]), last - first)
 
 
@@ -58,8 +59,8 @@ def test_the_same_bits_whoever_holds_the_parts(threads, count, parts, holders, r
     expected = by_hand(arrays, edges, 0, len(edges) - 1)
     nodes = {}
     with pytest.MonkeyPatch.context() as patch, ThreadExecutor(threads) as executor:
-        patch.setattr(block_sum, "PARTIAL_NUMBERS", 3 * room)
-        patch.setattr(block_sum, "LEAST_PARTIALS", 1)
+        patch.setattr(sums_module, "PARTIAL_NUMBERS", 3 * room)
+        patch.setattr(sums_module, "LEAST_PARTIALS", 1)
         shares = share_parts(np.diff(edges), powers)
         assert shares[0][0] == 0 and shares[-1][1] == len(edges) - 1
         for first, last in shares:
@@ -91,7 +92,7 @@ def test_parts_depend_on_blocks_and_rows():
 def test_threads_add_in_the_same_order():
     """Wide enough for several tasks of columns."""
     rng = np.random.default_rng(0)
-    shape = (3 * block_sum.SUM_COLUMNS + 5,)
+    shape = (3 * sums_module.SUM_COLUMNS + 5,)
     arrays = rng.normal(size=(7, *shape))
     total = BlockSum(blocks_of(0, 7, shape), shape)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cutplane.data import rbf_sums
-from cutplane.data.points import DensePoints
-from cutplane.data.rbf_sums import RbfTerms, origin_of, sum_points
 from cutplane.exec import SerialExecutor, ThreadExecutor
+from cutplane.kernels import rbf_sums
+from cutplane.kernels.points import DensePoints
+from cutplane.kernels.rbf_sums import RbfTerms, origin_of, sum_points
 from cutplane.loops import kernel_sums
 
 # Features, non-zeros of a row, gamma: differences, packed rows in one pass or several, products.

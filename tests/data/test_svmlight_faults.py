@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import cutplane.data.svmlight as svmlight
+import cutplane.data.svmlight.read as svmlight
 from cutplane.data.svmlight import iter_svmlight, load_svmlight
 
 

@@ -21,7 +21,7 @@ from sklearn.datasets import load_svmlight_file
 from svmlight_check import SIZES, attempt, check, same
 from svmlight_reference import random_rows
 
-import cutplane.data.svmlight as svmlight
+import cutplane.data.svmlight.read as svmlight
 from cutplane.data.svmlight import dump_svmlight, iter_svmlight, load_svmlight
 
 TEXT = b"1 qid:1 1:0.5 3:2 # a\n-1 qid:2 2:-1.25 cost:3 # b c\n\n# x\n2 qid:2 1:1 4:1e-3\n"
@@ -403,10 +403,10 @@ def test_a_written_file_is_read_by_scikit_learn(tmp_path):
 
 def test_the_calling_thread_compiles(monkeypatch, tmp_path):
     """Ctrl-C cannot stop another thread that compiles: nothing is handed out before."""
-    from cutplane.data import svmlight_pieces
+    from cutplane.data.svmlight import parse as pieces
 
     threads = []
-    parse = svmlight_pieces.Piece.parse
+    parse = pieces.Piece.parse
 
     def noted(self, *arguments):
         threads.append(threading.current_thread())
@@ -419,9 +419,9 @@ def test_the_calling_thread_compiles(monkeypatch, tmp_path):
             read_rows(*arguments)
             NotCompiled.signatures = ("one",)
 
-    read_rows = svmlight_pieces.loops.read_rows
-    monkeypatch.setattr(svmlight_pieces.Piece, "parse", noted)
-    monkeypatch.setattr(svmlight_pieces.loops, "read_rows", NotCompiled())
+    read_rows = pieces.loops.read_rows
+    monkeypatch.setattr(pieces.Piece, "parse", noted)
+    monkeypatch.setattr(pieces.loops, "read_rows", NotCompiled())
     path = tmp_path / "many.svm"
     path.write_text("1 1:0.25 7:1.5\n" * 400_000)
     X, _ = load_svmlight(path, n_jobs=2)

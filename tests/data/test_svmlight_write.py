@@ -96,7 +96,7 @@ def test_a_failure_leaves_the_old_file(suffix, tmp_path, monkeypatch):
         def fail(*args, error=error):
             raise error
 
-        monkeypatch.setattr("cutplane.data.svmlight_write._texts", fail)
+        monkeypatch.setattr("cutplane.data.svmlight.write._texts", fail)
         with pytest.raises(type(error)):
             dump_svmlight(np.eye(2), [1, 2], path)
         assert path.read_bytes() == b"old" and os.listdir(tmp_path) == [path.name]
@@ -119,20 +119,23 @@ def test_read_only_folder(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"X": [[1, np.nan], [0, 1]]}, r"X\[0, 1\] is nan; it must be finite"),
-        ({"X": scipy.sparse.csr_array([[1, 2], [np.inf, 1]])}, r"X\[1, 0\] is inf"),
+        ({"X": [[1, np.nan], [0, 1]]}, "X must hold finite numbers, got nan in row 0, column 1"),
+        (
+            {"X": scipy.sparse.csr_array([[1, 2], [np.inf, 1]])},
+            "X must hold finite numbers, got inf in row 1, column 0",
+        ),
         ({"X": np.eye(2) * 1j}, "X must hold real numbers"),
         ({"X": np.array([["a", "b"], ["c", "d"]])}, "X must hold real numbers"),
         ({"X": np.ones(2)}, "X must have two dimensions"),
         ({"X": np.ones((0, 2)), "y": []}, "X has no rows"),
-        ({"y": [1, np.nan]}, "y of row 1 is nan; it must be finite"),
-        ({"y": [1]}, r"y must have shape \(2,\)"),
+        ({"y": [1, np.nan]}, "y must hold finite numbers, got nan in row 1"),
+        ({"y": [1]}, r"y must hold one number per row, 2; got shape \(1,\)"),
         ({"y": ["a", "b"]}, "y must hold numbers"),
-        ({"qid": [1, -1]}, "qid of row 1 is -1"),
-        ({"qid": [1.5, 1]}, "qid of row 0 is 1.5"),
-        ({"qid": [1]}, r"qid must have shape \(2,\)"),
-        ({"cost": [1, -0.5]}, "cost of row 1 is negative"),
-        ({"cost": [np.inf, 1]}, "cost of row 0 is inf"),
+        ({"qid": [1, -1]}, "qid must hold integers ≥ 0, got -1 in row 1"),
+        ({"qid": [1.5, 1]}, r"qid must hold integers ≥ 0, got 1\.5 in row 0"),
+        ({"qid": [1]}, r"qid must hold one number per row, 2; got shape \(1,\)"),
+        ({"cost": [1, -0.5]}, r"cost must hold finite numbers ≥ 0, got -0\.5 in row 1"),
+        ({"cost": [np.inf, 1]}, "cost must hold finite numbers ≥ 0, got inf in row 0"),
         ({"comment": "a\0b"}, "comment holds a NUL byte"),
     ],
 )

@@ -89,23 +89,23 @@ def test_nothing_to_do():
 
 def test_once_after_many_steps_for_each_variable():
     pace = Pace(100, 3, None)
-    pace.steps = 100 * SLOW - 1
+    pace.add(100 * SLOW - 1)
     assert not pace.slow()
-    pace.steps += 1
+    pace.add(1)
     assert pace.slow() and not pace.slow()
 
 
 def test_not_before_pairs_have_cost_as_much():
     pace = Pace(1000, 1000, None)
-    pace.steps = 1000 * SLOW
+    pace.add(1000 * SLOW)
     assert not pace.slow()
-    pace.steps = 10_000_000
+    pace.add(1, least_work=10_000_000)
     assert pace.slow()
 
 
 def test_afterwards_the_gap_must_fall():
     pace = Pace(100, 3, None)
-    pace.steps = 100 * SLOW
+    pace.add(100 * SLOW)
     assert pace.slow()
     pace.tried()
     pace.steps *= AFTERWARDS
@@ -118,7 +118,7 @@ def test_afterwards_the_gap_must_fall():
 
 def test_a_limit_of_iterations_is_kept():
     pace = Pace(100, 3, 50)
-    pace.steps = 10**9
+    pace.add(10**9)
     assert pace.slow()
     pace.tried()
     assert not any(pace.hopeless(1.0) for _ in range(5))

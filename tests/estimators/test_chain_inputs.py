@@ -31,7 +31,7 @@ def data():
 def test_label_names_are_kept(data):
     X, Y = data
     names = np.array(["noun", "verb", "other"])
-    model = ChainTagger(100.0).fit(X, [list(names[y]) for y in Y])
+    model = ChainTagger(10.0).fit(X, [list(names[y]) for y in Y])
     assert model.classes_.tolist() == ["noun", "other", "verb"]
     predicted = model.predict(X)
     assert all(set(labels) <= set(names) for labels in predicted)
@@ -45,9 +45,9 @@ def test_label_names_are_kept(data):
 
 def test_tags_with_gaps(data):
     X, Y = data
-    plain = ChainTagger(10.0).fit(X, Y)
+    plain = ChainTagger(1.0).fit(X, Y)
     gaps = np.array([-7, 3, 1000])
-    model = ChainTagger(10.0).fit(X, [gaps[y] for y in Y])
+    model = ChainTagger(1.0).fit(X, [gaps[y] for y in Y])
     np.testing.assert_array_equal(model.coef_, plain.coef_)
     for labels, expected in zip(model.predict(X), plain.predict(X), strict=True):
         np.testing.assert_array_equal(labels, gaps[expected])
@@ -56,19 +56,19 @@ def test_tags_with_gaps(data):
 def test_one_matrix_with_lengths_is_the_same(data):
     X, Y = data
     lengths = [len(y) for y in Y]
-    lists = ChainTagger(10.0).fit(X, Y)
-    stacked = ChainTagger(10.0).fit(np.concatenate(X), np.concatenate(Y), lengths=lengths)
-    mixed = ChainTagger(10.0).fit(np.concatenate(X), Y, lengths=lengths)
-    sparse = ChainTagger(10.0, tol=1e-6).fit([scipy.sparse.csr_array(x) for x in X], Y)
+    lists = ChainTagger(1.0).fit(X, Y)
+    stacked = ChainTagger(1.0).fit(np.concatenate(X), np.concatenate(Y), lengths=lengths)
+    mixed = ChainTagger(1.0).fit(np.concatenate(X), Y, lengths=lengths)
+    sparse = ChainTagger(1.0, tol=1e-6).fit([scipy.sparse.csr_array(x) for x in X], Y)
     np.testing.assert_array_equal(stacked.coef_, lists.coef_)
     np.testing.assert_array_equal(mixed.coef_, lists.coef_)
-    dense = ChainTagger(10.0, tol=1e-6).fit(X, Y)
+    dense = ChainTagger(1.0, tol=1e-6).fit(X, Y)
     assert sparse.certificate_.primal == pytest.approx(dense.certificate_.primal, rel=2e-6)
     flat = stacked.predict(np.concatenate(X), lengths=lengths)
     np.testing.assert_array_equal(flat, np.concatenate(lists.predict(X)))
     qid = np.repeat(np.arange(len(Y)), lengths)
     found = sequences_from(np.concatenate(X), np.concatenate(Y), qid)
-    again = ChainTagger(8 / 9 * 10.0).fit(found.X, found.y, lengths=found.lengths)
+    again = ChainTagger(1.0).fit(found.X, found.y, lengths=found.lengths)
     assert again.certificate_.primal == pytest.approx(lists.certificate_.primal, rel=2e-2)
 
 
@@ -82,7 +82,7 @@ def test_files_of_svm_hmm(tmp_path):
     X, y, qid = load_svmlight(path, query_id=True)
     found = sequences_from(X, y, qid)
     assert found.lengths.tolist() == [3, 2, 1]
-    model = ChainTagger(30.0).fit(found.X, found.y, lengths=found.lengths)
+    model = ChainTagger(3.0).fit(found.X, found.y, lengths=found.lengths)
     assert model.classes_.tolist() == [3, 7, 9]
     assert model.predict(found.X, lengths=found.lengths).tolist() == y.tolist()
 
@@ -92,14 +92,14 @@ def test_input_is_not_changed(data):
     copies = [x.copy() for x in X]
     for x in X:
         x.flags.writeable = False
-    ChainTagger(10.0).fit(X, Y)
+    ChainTagger(1.0).fit(X, Y)
     for x, copy in zip(X, copies, strict=True):
         np.testing.assert_array_equal(x, copy)
 
 
 def test_labels_not_seen_in_training_are_wrong(data):
     X, Y = data
-    model = ChainTagger(10.0).fit(X, Y)
+    model = ChainTagger(1.0).fit(X, Y)
     assert model.score(X, [np.full(len(y), 99) for y in Y]) == 0.0
 
 
@@ -151,7 +151,7 @@ def test_bad_parameters(data, parameter, value):
 
 def test_prediction_with_another_width(data):
     X, Y = data
-    model = ChainTagger(10.0).fit(X, Y)
+    model = ChainTagger(1.0).fit(X, Y)
     with pytest.raises(ValueError, match="sequence 0 of X has 5 features, expected 2"):
         model.predict([np.zeros((1, 5))])
     with pytest.raises(ValueError, match="fitted with 2"):
@@ -169,7 +169,7 @@ def test_not_fitted(data):
 
 def test_all_zero_features(data):
     X, Y = data
-    model = ChainTagger(10.0, tol=1e-6).fit([np.zeros_like(x) for x in X], Y)
+    model = ChainTagger(1.0, tol=1e-6).fit([np.zeros_like(x) for x in X], Y)
     np.testing.assert_array_equal(model.coef_, 0.0)
     assert model.certificate_.relative_gap <= 1e-6
 
@@ -201,7 +201,7 @@ def test_a_callback_can_stop_it(data):
         seen.append(iteration)
         return len(seen) == 3
 
-    model = ChainTagger(1000.0, tol=1e-9, callback=callback).fit(*data)
+    model = ChainTagger(100.0, tol=1e-9, callback=callback).fit(*data)
     assert model.results_[0].status is Status.STOPPED
     assert model.n_iter_ == 3
     assert seen[0].problem == "chain"
@@ -213,7 +213,7 @@ def test_ctrl_c_keeps_the_best_model(data):
             raise KeyboardInterrupt
 
     with pytest.warns(UserWarning, match="interrupted"):
-        model = ChainTagger(1000.0, tol=1e-9, callback=callback).fit(*data)
+        model = ChainTagger(100.0, tol=1e-9, callback=callback).fit(*data)
     assert model.results_[0].status is Status.INTERRUPTED
     assert model.certificate_.gap < np.inf
     assert len(model.predict(data[0])) == len(data[0])

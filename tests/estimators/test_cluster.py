@@ -28,8 +28,8 @@ from cutplane import (
 )
 from cutplane.bundle import loop
 from cutplane.cli import main
-from cutplane.exec import cluster as crews
-from cutplane.oracles import remote
+from cutplane.cluster import rows, workers
+from cutplane.cluster.session import Session
 
 distributed = pytest.importorskip("distributed")
 
@@ -122,17 +122,17 @@ def test_a_lost_worker_with_rows_from_memory_and_a_risk_of_all_scores(own, data)
 def test_the_log_of_a_risk_of_all_scores_is_bounded(monkeypatch, own, data):
     """Coefficients of all rows, 8 bytes each, are kept up to a limit; then the sums they led to."""
     limit = 3 * 8 * len(data)
-    monkeypatch.setattr(remote, "LOG_BYTES", limit)
+    monkeypatch.setattr(rows, "LOG_BYTES", limit)
     cluster, client = own
-    sizes, usual = [], crews.Crew.round
+    sizes, usual = [], workers.Workers.round
 
     def measured(self, orders):
         answers = usual(self, orders)
-        shares = [order.shares for order in self.log if order.method == "gradients"]
-        sizes.append(sum(array.nbytes for share in shares for array in share))
+        orders = [order for each in self.log for order in getattr(each, "orders", ())]
+        sizes.append(sum(o.coef.nbytes for o in orders if isinstance(o, rows.Gradients)))
         return answers
 
-    monkeypatch.setattr(crews.Crew, "round", measured)
+    monkeypatch.setattr(workers.Workers, "round", measured)
     here = MeasureSVC("roc_auc", C=1e4, n_jobs=1).fit(data)
     assert here.n_iter_ > 14
     # One worker is lost just after the log was cut short, and one a while later.
@@ -367,7 +367,7 @@ def test_a_folder_that_workers_cannot_read(client, folder, tmp_path):
 
 
 def test_other_versions_on_workers(client, data, monkeypatch):
-    monkeypatch.setattr(crews, "_facts", _facts_of_another_numpy)
+    monkeypatch.setattr(workers, "_facts", _facts_of_another_numpy)
     with pytest.raises(ClusterError, match=r"worker inproc\S+ has numpy 0.1 instead of \S+"):
         LinearSVC(executor=client).fit(data)
 
@@ -378,7 +378,7 @@ def _facts_of_another_numpy():
 
 
 def test_missing_packages_on_workers(client, data, monkeypatch):
-    monkeypatch.setattr(crews, "_facts", _no_facts)
+    monkeypatch.setattr(workers, "_facts", _no_facts)
     with pytest.raises(ClusterError, match=r"worker inproc\S+ cannot be used: ModuleNotFoundError"):
         LinearSVC(executor=client).fit(data)
 
@@ -399,18 +399,17 @@ def test_fewer_rows_than_workers(client):
 
 def test_a_slow_worker_is_named(client, data, monkeypatch):
     """In the note that ends the line of progress, while it is waited for and afterwards."""
-    from cutplane.oracles.holder import RowsHolder
     from cutplane.report.line import Line
 
-    monkeypatch.setattr(crews, "SLOW", 0.05)
-    play = RowsHolder.play
+    monkeypatch.setattr(workers, "SLOW", 0.05)
+    usual = Session.do
 
     def slowly(self, orders):
-        if str(distributed.get_worker().name) == "1":
+        if str(self._worker.name) == "1":
             time.sleep(0.03)
-        return play(self, orders)
+        return usual(self, orders)
 
-    monkeypatch.setattr(RowsHolder, "play", slowly)
+    monkeypatch.setattr(Session, "do", slowly)
     shown = []
 
     class Watched(Line):
@@ -429,7 +428,7 @@ def test_a_slow_worker_is_named(client, data, monkeypatch):
 
 
 def test_workers_that_stand_still_when_asked_for_versions(client, data, monkeypatch):
-    monkeypatch.setattr(crews, "_facts", _slow_facts)
+    monkeypatch.setattr(workers, "_facts", _slow_facts)
     with pytest.raises(ClusterError, match=r"did not tell their versions within 0.3 s"):
         LinearSVC(executor=DaskCluster(client, timeout=0.3)).fit(data)
 

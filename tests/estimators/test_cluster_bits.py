@@ -109,14 +109,14 @@ def with_solver(case, **settings):
 @pytest.mark.parametrize("where", ["threads", "memory-mapped", "dask", "dask, from memory"])
 def test_the_same_bits_wherever_it_runs(where, serial, folders, request):
     """All cases in one test, so that tests in parallel do not start a cluster each."""
-    executor = {"threads": 2, "memory-mapped": 1}.get(where)
-    if executor is None:
-        executor = request.getfixturevalue("client")
+    runs = {"threads": {"n_jobs": 2}, "memory-mapped": {"n_jobs": 1}}.get(where)
+    if runs is None:
+        runs = {"executor": request.getfixturevalue("client")}
     cases = ("hinge", "ordinal") if where == "dask, from memory" else CASES
     for case in cases:
         dataset = open_dataset(folders[3 if case in THREE else 2])
         data = (dataset,) if where in ("memory-mapped", "dask") else (dataset.rows(), dataset.y)
-        found = outcome(with_solver(case, executor=executor), *data)
+        found = outcome(with_solver(case, **runs), *data)
         assert found == serial(case), f"{case} differs"
 
 

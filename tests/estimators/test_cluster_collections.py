@@ -130,10 +130,10 @@ def test_bits_do_not_depend_on_who_holds_the_partitions(client, data, monkeypatc
     X, y = data
     rows = da.from_array(X, chunks=(700, 12))
     model = fit(client, rows, y)
-    from cutplane.exec import cluster as crews
+    from cutplane.cluster.workers import Workers
 
-    workers = crews.Crew.workers
-    monkeypatch.setattr(crews.Crew, "workers", lambda crew: workers(crew)[:1])
+    available = Workers.available
+    monkeypatch.setattr(Workers, "available", lambda self: available(self)[:1])
     alone = fit(client, rows, y)
     assert alone.certificate_ == model.certificate_
     np.testing.assert_array_equal(alone.coef_, model.coef_)

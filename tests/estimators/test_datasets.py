@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import cutplane.data.blocks
-import cutplane.data.mapped
-import cutplane.exec.executors
+import cutplane.data.dataset.read
+import cutplane.exec
 from cutplane import (
     LinearSVC,
     LinearSVCCV,
@@ -29,9 +29,9 @@ def small_blocks(monkeypatch):
     """Many blocks, windows and partial sums on few rows."""
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS", 400)
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS_PER_WEIGHT", 1)
-    monkeypatch.setattr(cutplane.data.block_sum, "PARTIAL_NUMBERS", 1)
-    monkeypatch.setattr(cutplane.data.mapped, "WINDOW", 8000)
-    monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1)
+    monkeypatch.setattr(cutplane.data.sums, "PARTIAL_NUMBERS", 1)
+    monkeypatch.setattr(cutplane.data.dataset.read, "WINDOW", 8000)
+    monkeypatch.setattr(cutplane.exec, "NUMBERS_PER_THREAD", 1)
 
 
 def problem(sparse: bool, dtype=np.float32):

@@ -24,7 +24,7 @@ def chains():
 
 
 def tagger(**parameters) -> ChainTagger:
-    return ChainTagger(30.0, kernel="rbf", gamma=GAMMA, tol=1e-4).set_params(**parameters)
+    return ChainTagger(4.0, kernel="rbf", gamma=GAMMA, tol=1e-4).set_params(**parameters)
 
 
 def rbf(A, B):
@@ -120,7 +120,7 @@ def test_a_fit_forgets_the_last_one(data):
     model.set_params(kernel=None, order=1).fit(X, Y)
     for name in ("support_", "support_vectors_", "dual_coef_", "n_basis_", "second_transitions_"):
         assert not hasattr(model, name)
-    fresh = ChainTagger(30.0, tol=1e-4, boundaries=True).fit(X, Y)
+    fresh = ChainTagger(4.0, tol=1e-4, boundaries=True).fit(X, Y)
     np.testing.assert_array_equal(model.coef_, fresh.coef_)
     model.set_params(kernel="rbf", warm_start=True).fit(X, Y)
     model.fit(X, Y)
@@ -146,7 +146,7 @@ def test_callbacks_and_ctrl_c_keep_the_best_model(data):
         seen.append(iteration)
         return len(seen) == 3
 
-    model = tagger(C=1000.0, tol=1e-9, callback=stop).fit(*data)
+    model = tagger(C=100.0, tol=1e-9, callback=stop).fit(*data)
     assert model.results_[0].status is Status.STOPPED
     assert (model.n_iter_, seen[0].problem) == (3, "chain")
 
@@ -155,7 +155,7 @@ def test_callbacks_and_ctrl_c_keep_the_best_model(data):
             raise KeyboardInterrupt
 
     with pytest.warns(UserWarning, match="interrupted"):
-        model = tagger(C=1000.0, tol=1e-9, callback=interrupt).fit(*data)
+        model = tagger(C=100.0, tol=1e-9, callback=interrupt).fit(*data)
     assert model.results_[0].status is Status.INTERRUPTED
     assert model.certificate_.gap < np.inf
     assert len(model.predict(data[0])) == len(data[0])

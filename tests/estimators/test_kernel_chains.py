@@ -8,7 +8,7 @@ import scipy.sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
 import cutplane.estimators._parts_fit as parts_fit
-import cutplane.exec.executors
+import cutplane.exec
 from cutplane import ChainTagger, SampledCutSVC
 from kernel_chain_reference import (
     SHAPES,
@@ -38,9 +38,9 @@ def test_the_optimum_of_the_enumerated_problem(solver, loss, order, boundaries):
 @pytest.mark.parametrize("solver", ["ocas", "cpa"])
 def test_the_linear_kernel_is_the_linear_chain(solver):
     X, Y = random_chains(4, lengths=(3, 2, 0, 4, 1, 5, 2, 2))
-    plain = ChainTagger(20.0, tol=1e-6, boundaries=True).fit(X, Y)
+    plain = ChainTagger(4.0, tol=1e-6, boundaries=True).fit(X, Y)
     model = ChainTagger(
-        20.0, kernel="linear", tol=1e-6, boundaries=True, solver=solver, method="exact"
+        4.0, kernel="linear", tol=1e-6, boundaries=True, solver=solver, method="exact"
     ).fit(X, Y)
     assert model.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-6)
     assert model.certificate_.dual <= plain.certificate_.primal * (1 + 1e-10)
@@ -58,7 +58,7 @@ def test_sequences_of_one_token_are_multiclass(iris):
         C=0.5, gamma=0.3, method="exact", multi_class="crammer_singer", stopping="relative",
         tol=1e-5,
     ).fit(X, y)  # fmt: skip
-    model = ChainTagger(0.5 * len(y), kernel="rbf", gamma=0.3, tol=1e-5)
+    model = ChainTagger(0.5, kernel="rbf", gamma=0.3, tol=1e-5)
     model.fit(X, y, lengths=np.ones(len(y), int))
     assert model.certificate_.primal == pytest.approx(reference.certificate_.primal, rel=2e-5)
     np.testing.assert_array_equal(model.transitions_, 0.0)
@@ -71,7 +71,7 @@ def test_sequences_of_one_token_are_multiclass(iris):
 
 
 def tagger(**parameters) -> ChainTagger:
-    return ChainTagger(60.0, kernel="rbf", gamma=1.0, tol=1e-3, random_state=0).set_params(
+    return ChainTagger(1.0, kernel="rbf", gamma=1.0, tol=1e-3, random_state=0).set_params(
         **parameters
     )
 
@@ -111,7 +111,7 @@ def test_sampled_cuts_come_close(square, solver):
 def test_a_kernel_sees_what_lines_do_not(square):
     X, y, lengths = square
     X_test, y_test, lengths_test = corners(1, 200)
-    linear = ChainTagger(60.0).fit(X, y, lengths=lengths)
+    linear = ChainTagger(1.0).fit(X, y, lengths=lengths)
     model = tagger().fit(X, y, lengths=lengths)
     alone = SampledCutSVC(gamma=1.0, method="exact").fit(X, y).score(X_test, y_test)
     assert linear.score(X_test, y_test, lengths=lengths_test) < 0.75
@@ -135,8 +135,8 @@ def test_values_that_are_not_stored(square, method, monkeypatch):
 
 @pytest.mark.parametrize("stored", [True, False], ids=["stored", "computed"])
 def test_the_same_bits_for_any_number_of_threads(square, stored, monkeypatch):
-    monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1)
-    monkeypatch.setattr(cutplane.structured.chain_chunks, "CHUNK_WORK", 300)
+    monkeypatch.setattr(cutplane.exec, "NUMBERS_PER_THREAD", 1)
+    monkeypatch.setattr(cutplane.structured.chain, "CHUNK_WORK", 300)
     monkeypatch.setattr(cutplane.oracles.stored, "STORED_COLUMNS", 50)
     monkeypatch.setattr(cutplane.kernels, "SUM_COLUMNS", 50)
     if not stored:
@@ -176,7 +176,7 @@ def test_fewer_tokens_are_the_best_that_their_span_has(square):
     basis = small.support_vectors_
     factor = np.linalg.cholesky(rbf_kernel(basis, gamma=1.0))
     features = np.linalg.solve(factor, rbf_kernel(basis, X, gamma=1.0)).T
-    best = ChainTagger(60.0, tol=1e-4).fit(features, y, lengths=lengths)
+    best = ChainTagger(1.0, tol=1e-4).fit(features, y, lengths=lengths)
     assert best.certificate_.dual <= small.certificate_.primal <= best.certificate_.primal * 1.001
 
 

@@ -82,7 +82,7 @@ def test_every_solver_reaches_the_optimum(loss, bias, C):
         own += 0.125 * model.intercept_[0] ** 2 if bias == "regularised" else 0.0
         assert found.primal == pytest.approx(own, rel=1e-9)
         if solver != "dcd" or C <= 1.0:
-            assert model.result_.status is Status.CONVERGED
+            assert model.results_[0].status is Status.CONVERGED
             assert found.primal == pytest.approx(best, rel=2e-5)
 
 
@@ -122,7 +122,7 @@ def test_several_quantiles_are_those_of_one_each():
     levels = [0.9, 0.1, 0.5]
     model = LinearSVR(loss="quantile", quantile=levels, tol=1e-6).fit(X, y, weights)
     assert model.coef_.shape == (3, 5) and model.intercept_.shape == (3,)
-    assert len(model.certificate_) == len(model.result_) == 3
+    assert len(model.certificates_) == len(model.results_) == 3
     found = model.predict(X)
     assert found.shape == (300, 3)
     for k, level in enumerate(levels):
@@ -223,7 +223,7 @@ def test_perfect_fits_converge(loss, solver):
     settings = {"loss": loss, "solver": solver, **LOSSES[loss]}
     for y in (np.zeros(120), np.full(120, 0.1), np.full(120, 12345.678)):
         model = LinearSVR(**settings).fit(X, y)
-        assert model.result_.status is Status.CONVERGED
+        assert model.results_[0].status is Status.CONVERGED
         assert model.certificate_.primal <= 1e-9
         np.testing.assert_allclose(model.predict(X), y, atol=0.301)
 

@@ -39,13 +39,13 @@ def test_the_optimum_of_the_enumerated_problem(pairwise, rescaling):
         X, Y, lambda x: every_subset(3), lambda x, z: feature(x, z, pairwise),
         lambda y, z: np.sum(y != z), rescaling=rescaling,
     )  # fmt: skip
-    model = StructuredSVM(MultilabelProblem(pairwise), C=10.0, rescaling=rescaling, tol=1e-7)
+    model = StructuredSVM(MultilabelProblem(pairwise), C=1.0, rescaling=rescaling, tol=1e-7)
     model.fit(X, Y)
-    optimum = every.optimum(10.0)
+    optimum = every.optimum(1.0)
     assert model.certificate_.kind == "exact"
     assert model.certificate_.dual <= optimum * (1 + 1e-8)
     assert optimum <= model.certificate_.primal * (1 + 1e-8)
-    assert every.objective(model.coef_, 10.0) == pytest.approx(model.certificate_.primal, rel=1e-9)
+    assert every.objective(model.coef_, 1.0) == pytest.approx(model.certificate_.primal, rel=1e-9)
     best = [
         max(every_subset(3), key=lambda z, x=x: model.coef_ @ feature(x, z, pairwise)) for x in X
     ]
@@ -56,8 +56,8 @@ def test_the_optimum_of_the_enumerated_problem(pairwise, rescaling):
 @pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array, list], ids=str)
 def test_without_pairs_every_label_is_alone(layout):
     X, Y = data(60, 4)
-    model = StructuredSVM(MultilabelProblem(pairwise=False), C=30.0, tol=1e-6).fit(layout(X), Y)
-    # A label's part in the loss is the hinge of its score, and C is divided by the rows.
+    model = StructuredSVM(MultilabelProblem(pairwise=False), C=0.5, tol=1e-6).fit(layout(X), Y)
+    # A label's part in the loss is the hinge of its score.
     alone = [
         LinearSVC(C=0.5, loss="hinge", fit_intercept=False, tol=1e-6).fit(X, y)
         for y in np.ascontiguousarray(Y.T)
@@ -70,13 +70,13 @@ def test_without_pairs_every_label_is_alone(layout):
 
 def test_ten_labels_in_threads_and_files(tmp_path):
     X, Y = data(150, 10)
-    model = StructuredSVM(MultilabelProblem(), C=100.0, n_jobs=2).fit(X, Y)
-    again = StructuredSVM(MultilabelProblem(), C=100.0, n_jobs=1).fit(list(X), list(Y))
+    model = StructuredSVM(MultilabelProblem(), C=0.5, n_jobs=2).fit(X, Y)
+    again = StructuredSVM(MultilabelProblem(), C=0.5, n_jobs=1).fit(list(X), list(Y))
     np.testing.assert_array_equal(model.coef_, again.coef_)
     save_model(model, tmp_path / "m")
     np.testing.assert_array_equal(load_model(tmp_path / "m").predict(X), model.predict(X))
-    pairs = StructuredSVM(MultilabelProblem(), C=100.0).fit(*data(300)).score(*data(300, seed=0))
-    alone = StructuredSVM(MultilabelProblem(False), C=100.0).fit(*data(300)).score(*data(300))
+    pairs = StructuredSVM(MultilabelProblem(), C=0.5).fit(*data(300)).score(*data(300, seed=0))
+    alone = StructuredSVM(MultilabelProblem(False), C=0.5).fit(*data(300)).score(*data(300))
     assert pairs > alone  # "one of the two" is a matter of pairs
 
 

@@ -247,7 +247,9 @@ def test_numbers_near_the_ends_of_the_range():
         cases = [(s * X, 1.0) for s in (1e-300, 1e-150, 1e20, 1e150, 1e300)]
         cases += [(X, C) for C in (1e-300, 1e100, 1e300)]
         measures = ("roc_auc", "f1", "precision_at_k", "recall_at_k", "prbep", "error_rate")
+        measures += ("g_mean", "nkld", "partial_roc_auc", "average_precision")
         models = [MeasureSVC(measure) for measure in measures] + [OrdinalSVC(), RankSVM()]
+        models += [RankSVM(objective="ndcg"), RankSVM(objective="ndcg", k=3)]
         for X, C in cases:
             for model in models:
                 model.set_params(C=C, max_iter=30)

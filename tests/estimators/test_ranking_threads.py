@@ -14,7 +14,7 @@ from ranking_reference import CASES, FEW_CASES, MEASURE_CASES, RANK_CASES, case_
 from svc_reference import run_script
 
 import cutplane.data.blocks
-import cutplane.exec.executors
+import cutplane.exec
 import cutplane.oracles.surface
 import cutplane.risks.order
 import cutplane.risks.pair_counter
@@ -28,7 +28,7 @@ def small_pieces(monkeypatch):
     """Divide even small data into many pieces of work, and use threads for them."""
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS", 1000)
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS_PER_WEIGHT", 1)
-    monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1)
+    monkeypatch.setattr(cutplane.exec, "NUMBERS_PER_THREAD", 1)
     monkeypatch.setattr(cutplane.oracles.surface, "CHUNK_NUMBERS", 100)
     monkeypatch.setattr(cutplane.oracles.surface, "WORTH_THREADS", 1)
     monkeypatch.setattr(cutplane.risks.order, "_FEW", 50)
@@ -43,13 +43,13 @@ def small_pieces(monkeypatch):
 def pools(monkeypatch):
     """Sizes of the pools that fits have made, so that a test knows threads were at work."""
     sizes = []
-    original = cutplane.exec.executors.ThreadExecutor.__init__
+    original = cutplane.exec.ThreadExecutor.__init__
 
     def counted(executor, threads):
         sizes.append(threads)
         original(executor, threads)
 
-    monkeypatch.setattr(cutplane.exec.executors.ThreadExecutor, "__init__", counted)
+    monkeypatch.setattr(cutplane.exec.ThreadExecutor, "__init__", counted)
     return sizes
 
 
@@ -106,7 +106,7 @@ def test_pieces_change_nothing_but_rounding(small_pieces, case):
 @pytest.mark.parametrize("case", FEW_CASES[1:], ids=case_name)
 def test_the_same_bits_on_large_data(case, pools, monkeypatch):
     """With the package's own sizes of pieces, and threads where they do not pay yet."""
-    monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1 << 17)
+    monkeypatch.setattr(cutplane.exec, "NUMBERS_PER_THREAD", 1 << 17)
     data = make_data(60_000, 12, queries=100)
     models = [case.fit(data, C=10.0, n_jobs=jobs, max_iter=15, tol=1e-2) for jobs in JOBS]
     assert {2, 3} <= set(pools)

@@ -18,11 +18,11 @@ class Fine(Problem):
     def loss(self, y, z):
         return float(y != z)
 
-    def most_violated(self, x, y, w):
-        return max(range(3), key=lambda z: self.loss(y, z) + w @ self.joint_feature(x, z))
+    def most_violated(self, x, y, score):
+        return max(range(3), key=lambda z: self.loss(y, z) + score(z))
 
-    def predict(self, x, w):
-        return max(range(3), key=lambda z: w @ self.joint_feature(x, z))
+    def predict(self, x, score):
+        return max(range(3), key=score)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def data():
 
 
 def test_the_plain_problem_is_fine(data):
-    model = StructuredSVM(Fine(), 10.0, tol=1e-5).fit(*data)
+    model = StructuredSVM(Fine(), 0.7, tol=1e-5).fit(*data)
     assert model.certificate_.kind == "exact"
     assert model.certificate_.relative_gap <= 1e-5
 
@@ -68,7 +68,7 @@ def test_a_class_is_no_problem(data):
 def test_problems_need_not_inherit(data):
     methods = {name: value for name, value in vars(Fine).items() if not name.startswith("__")}
     free = type("Free", (), methods)
-    assert StructuredSVM(free(), 10.0).fit(*data).certificate_.kind == "exact"
+    assert StructuredSVM(free(), 0.7).fit(*data).certificate_.kind == "exact"
 
 
 # -- what is inconsistent -------------------------------------------------------------
@@ -84,8 +84,8 @@ def with_method(**methods):
         (
             with_method(
                 joint_feature=lambda self, x, y: np.ones(2 + int(x[0] > 1.0)),
-                most_violated=lambda self, x, y, w: y,
-                predict=lambda self, x, w: 0,
+                most_violated=lambda self, x, y, score: y,
+                predict=lambda self, x, score: 0,
             ),
             "same length",
         ),
@@ -98,20 +98,16 @@ def with_method(**methods):
         (with_method(loss=lambda self, y, z: None), "loss must"),
         (
             with_method(
-                most_violated=lambda self, x, y, w: min(
-                    range(3), key=lambda z: w @ self.joint_feature(x, z)
-                ),
+                most_violated=lambda self, x, y, score: min(range(3), key=score),
                 loss=lambda self, y, z: 0.0,
             ),
             "less violated",
         ),
         (
-            with_method(
-                predict=lambda self, x, w: min(range(3), key=lambda z: w @ self.joint_feature(x, z))
-            ),
+            with_method(predict=lambda self, x, score: min(range(3), key=score)),
             "predict gave an output",
         ),
-        (with_method(most_violated_batch=lambda self, X, Y, w: [0]), "gave 1 answers for"),
+        (with_method(most_violated_batch=lambda self, X, Y, scores: [0]), "gave 1 answers for"),
     ],
 )
 def test_contradictions_are_named(data, problem, message):
@@ -142,8 +138,8 @@ def test_bad_parameters(data, parameter, value):
 
 
 def test_w_cannot_be_changed(data):
-    def most_violated(self, x, y, w):
-        w[0] = 1.0
+    def most_violated(self, x, y, score):
+        score.w[0] = 1.0
 
     with pytest.raises(ValueError, match="read-only"):
         StructuredSVM(with_method(most_violated=most_violated)).fit(*data)
@@ -165,10 +161,10 @@ class Raising(Fine):
     def __init__(self, error):
         self.error = error
 
-    def most_violated(self, x, y, w):
-        if x[0] == 77.0 and np.any(w):
+    def most_violated(self, x, y, score):
+        if x[0] == 77.0 and np.any(score.w):
             raise self.error()
-        return super().most_violated(x, y, w)
+        return super().most_violated(x, y, score)
 
 
 @pytest.mark.parametrize("jobs", [None, 2])
@@ -194,15 +190,15 @@ def test_an_exception_that_cannot_be_pickled(data):
 class Lazy(Fine):
     """Always answers with the truth, which is never the most violated output."""
 
-    def most_violated(self, x, y, w):
+    def most_violated(self, x, y, score):
         return y
 
 
 class Forgetful(Fine):
     """Finds the maximum for small w only."""
 
-    def most_violated(self, x, y, w):
-        return super().most_violated(x, y, w) if np.linalg.norm(w) < 0.5 else y
+    def most_violated(self, x, y, score):
+        return super().most_violated(x, y, score) if np.linalg.norm(score.w) < 0.5 else y
 
 
 @pytest.mark.parametrize("problem", [Lazy(), Forgetful()], ids=["lazy", "forgetful"])
@@ -210,7 +206,7 @@ class Forgetful(Fine):
 @pytest.mark.parametrize("cache_size", [0, 5])
 def test_missed_maxima_withhold_the_certificate(data, problem, solver, cache_size):
     with pytest.warns(UserWarning, match="not exact.*withheld"):
-        model = StructuredSVM(problem, 10.0, solver=solver, cache_size=cache_size).fit(*data)
+        model = StructuredSVM(problem, 0.7, solver=solver, cache_size=cache_size).fit(*data)
     assert model.certificate_.kind == model.results_[0].certificate.kind == "withheld"
     assert model.certificate_.gap == np.inf
 
@@ -219,5 +215,5 @@ def test_inference_that_says_so_is_estimated(data):
     class Honest(Lazy):
         exact = False
 
-    model = StructuredSVM(Honest(), 10.0).fit(*data)
+    model = StructuredSVM(Honest(), 0.7).fit(*data)
     assert model.certificate_.kind == "estimated"

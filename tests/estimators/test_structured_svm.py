@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 from cutplane import LinearSVC, Status
 from cutplane.estimators.structured_svm import StructuredSVM
-from cutplane.structured import BinaryProblem, MulticlassProblem, Problem
+from cutplane.structured import BinaryProblem, MulticlassProblem, Problem, Score
 from structured_reference import Enumerated
 
 # -- labels ---------------------------------------------------------------------------
@@ -34,7 +34,7 @@ def test_multiclass_is_crammer_singer(iris, solver, cache_size, C):
         C=C, multi_class="crammer_singer", fit_intercept=False, tol=1e-6, max_iter=9999
     ).fit(X, y)
     model = StructuredSVM(
-        MulticlassProblem(), C=C * len(y), solver=solver, cache_size=cache_size, tol=1e-6
+        MulticlassProblem(), C=C, solver=solver, cache_size=cache_size, tol=1e-6
     ).fit(X, y)
     assert model.certificate_.kind == "exact"
     assert model.certificate_.primal == pytest.approx(reference.certificate_.primal, rel=3e-6)
@@ -47,7 +47,7 @@ def test_multiclass_is_crammer_singer(iris, solver, cache_size, C):
 def test_binary_is_the_hinge(noisy, layout):
     X, y = noisy
     reference = LinearSVC(C=0.1, loss="hinge", fit_intercept=False, tol=1e-6).fit(X, y)
-    model = StructuredSVM(BinaryProblem(), C=0.1 * len(y), tol=1e-6).fit(layout(X), y)
+    model = StructuredSVM(BinaryProblem(), C=0.1, tol=1e-6).fit(layout(X), y)
     assert model.certificate_.primal == pytest.approx(reference.certificate_.primal, rel=2e-6)
     np.testing.assert_allclose(model.coef_, reference.coef_[0], atol=1e-2)
 
@@ -106,13 +106,13 @@ class Matching(Problem):
     def loss(self, y, z):
         return float(np.mean(np.asarray(y) != z))
 
-    def most_violated(self, x, y, w):
+    def most_violated(self, x, y, score):
         wrong = np.ones(x.shape[:2]) / len(y)
         wrong[np.arange(len(y)), y] = 0.0
-        return linear_sum_assignment(x @ w + wrong, maximize=True)[1]
+        return linear_sum_assignment(x @ score.w + wrong, maximize=True)[1]
 
-    def predict(self, x, w):
-        return linear_sum_assignment(x @ w, maximize=True)[1]
+    def predict(self, x, score):
+        return linear_sum_assignment(x @ score.w, maximize=True)[1]
 
 
 class SparseMatching(Matching):
@@ -125,7 +125,8 @@ def matchings():
     rng = np.random.default_rng(0)
     w = rng.normal(size=4)
     X = [rng.normal(size=(n, n, 4)) for n in (1, 2, 3, 3, 4, 4, 3, 2)]
-    Y = [Matching().predict(x + 0.4 * rng.normal(size=x.shape), w) for x in X]
+    noisy = [x + 0.4 * rng.normal(size=x.shape) for x in X]
+    Y = [Matching().predict(x, Score(Matching(), x, w)) for x in noisy]
     return X, Y
 
 
@@ -153,7 +154,7 @@ def test_matchings_against_the_enumerated_problem(matchings, problem, solver, ca
 def test_the_cache_spares_inference(matchings):
     X, Y = matchings
     iterations = [
-        StructuredSVM(Matching(), 100.0, cache_size=size, tol=1e-6).fit(X, Y).n_iter_
+        StructuredSVM(Matching(), 12.0, cache_size=size, tol=1e-6).fit(X, Y).n_iter_
         for size in (0, 5)
     ]
     assert iterations[1] < iterations[0]
@@ -162,11 +163,9 @@ def test_the_cache_spares_inference(matchings):
 class SlackMatching(Matching):
     """Slack rescaling by trying every matching."""
 
-    def most_violated_slack(self, x, y, w):
-        truth = self.joint_feature(x, y)
-
+    def most_violated_slack(self, x, y, score):
         def violation(z):
-            return self.loss(y, z) * (1.0 + w @ (self.joint_feature(x, z) - truth))
+            return self.loss(y, z) * (1.0 + score(z) - score(y))
 
         return max(permutations(x), key=violation)
 
@@ -176,8 +175,8 @@ def test_slack_rescaling_against_the_enumerated_problem(matchings, solver):
     X, Y = matchings
     problem = SlackMatching()
     every = Enumerated.make(X, Y, permutations, problem.joint_feature, problem.loss, "slack")
-    model = StructuredSVM(problem, 20.0, rescaling="slack", solver=solver, tol=1e-7).fit(X, Y)
-    optimum = every.optimum(20.0)
+    model = StructuredSVM(problem, 2.5, rescaling="slack", solver=solver, tol=1e-7).fit(X, Y)
+    optimum = every.optimum(2.5)
     assert model.certificate_.dual <= optimum * (1 + 1e-8)
     assert optimum <= model.certificate_.primal * (1 + 1e-8)
 
@@ -194,19 +193,19 @@ def test_the_same_bits_in_processes_and_threads(matchings):
         releases_gil = True
 
     models = [
-        StructuredSVM(Matching(), 30.0).fit(X, Y),
-        StructuredSVM(Matching(), 30.0, n_jobs=2).fit(X, Y),
-        StructuredSVM(Threaded(), 30.0, n_jobs=1).fit(X, Y),
-        StructuredSVM(Threaded(), 30.0, n_jobs=3).fit(X, Y),
+        StructuredSVM(Matching(), 4.0).fit(X, Y),
+        StructuredSVM(Matching(), 4.0, n_jobs=2).fit(X, Y),
+        StructuredSVM(Threaded(), 4.0, n_jobs=1).fit(X, Y),
+        StructuredSVM(Threaded(), 4.0, n_jobs=3).fit(X, Y),
     ]
     assert len({bits(model) for model in models}) == 1
 
 
 def test_batches_in_threads(digits, monkeypatch):
     X, y = digits
-    monkeypatch.setattr("cutplane.structured.inference.BATCH", 40)
+    monkeypatch.setattr("cutplane.structured.examples.BATCH", 40)
     models = [
-        StructuredSVM(MulticlassProblem(), 100.0, n_jobs=jobs).fit(X[:200], y[:200])
+        StructuredSVM(MulticlassProblem(), 0.5, n_jobs=jobs).fit(X[:200], y[:200])
         for jobs in (1, 2, 3)
     ]
     assert len({bits(model) for model in models}) == 1
@@ -214,13 +213,13 @@ def test_batches_in_threads(digits, monkeypatch):
 
 def test_warm_starts(matchings):
     X, Y = matchings
-    model = StructuredSVM(Matching(), 30.0, tol=1e-5, warm_start=True).fit(X, Y)
+    model = StructuredSVM(Matching(), 4.0, tol=1e-5, warm_start=True).fit(X, Y)
     first = model.certificate_.primal
     model.fit(X, Y)
     assert model.n_iter_ <= 2
     assert model.certificate_.primal <= first * (1 + 1e-9)
     other = [y[::-1].copy() for y in Y]  # the cuts do not hold for these
-    fresh = StructuredSVM(Matching(), 30.0, tol=1e-5).fit(X, other)
+    fresh = StructuredSVM(Matching(), 4.0, tol=1e-5).fit(X, other)
     model.fit(X, other)
     assert model.certificate_.dual <= fresh.certificate_.primal * (1 + 1e-9)
     assert fresh.certificate_.dual <= model.certificate_.primal * (1 + 1e-9)

@@ -20,7 +20,7 @@ from svc_reference import (
 )
 
 import cutplane.data.blocks
-import cutplane.exec.executors
+import cutplane.exec
 from cutplane import LinearSVC, Status
 
 
@@ -114,7 +114,7 @@ def test_the_same_seed_gives_the_same_bits(iris, solver, loss):
 def test_the_number_of_threads_does_not_matter(monkeypatch, cancer, solver):
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS", 1000)
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS_PER_WEIGHT", 1)
-    monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1)
+    monkeypatch.setattr(cutplane.exec, "NUMBERS_PER_THREAD", 1)
     models = [
         quiet_fit(LinearSVC(solver=solver, n_jobs=jobs, random_state=0), *cancer)
         for jobs in (1, 2, 8)

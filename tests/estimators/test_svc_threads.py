@@ -13,7 +13,7 @@ import scipy.sparse
 from svc_reference import assert_certified, quiet_fit, results, run_script
 
 import cutplane.data.blocks
-import cutplane.exec.executors
+import cutplane.exec
 from cutplane import LinearSVC
 
 VARIANTS = {
@@ -43,7 +43,7 @@ def small_blocks(monkeypatch):
     """Cut even small data into many blocks, and use threads for them."""
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS", 1000)
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS_PER_WEIGHT", 1)
-    monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1)
+    monkeypatch.setattr(cutplane.exec, "NUMBERS_PER_THREAD", 1)
 
 
 class Pools:
@@ -51,13 +51,13 @@ class Pools:
 
     def __init__(self, monkeypatch) -> None:
         self.sizes = []
-        original = cutplane.exec.executors.ThreadExecutor.__init__
+        original = cutplane.exec.ThreadExecutor.__init__
 
         def counted(executor, threads):
             self.sizes.append(threads)
             original(executor, threads)
 
-        monkeypatch.setattr(cutplane.exec.executors.ThreadExecutor, "__init__", counted)
+        monkeypatch.setattr(cutplane.exec.ThreadExecutor, "__init__", counted)
 
 
 def bits(model: LinearSVC) -> tuple:
@@ -119,7 +119,7 @@ def test_the_same_bits_with_many_features(monkeypatch, features):
     """Long vectors are worked on in chunks of columns."""
     X = scipy.sparse.random_array((300, features), density=0.01, rng=0, format="csr")
     y = np.asarray(X.sum(axis=1)).ravel() > np.median(np.asarray(X.sum(axis=1)))
-    monkeypatch.setattr(cutplane.exec.executors, "NUMBERS_PER_THREAD", 1000)
+    monkeypatch.setattr(cutplane.exec, "NUMBERS_PER_THREAD", 1000)
     models = [LinearSVC(n_jobs=jobs).fit(X, y) for jobs in (1, 2, 8)]
     assert len({repr(bits(model)) for model in models}) == 1
 

@@ -12,8 +12,13 @@ import joblib
 import numpy as np
 import pytest
 
-from cutplane.exec import SerialExecutor, ThreadExecutor, available_threads, make_executor
-from cutplane.exec.executors import NUMBERS_PER_THREAD
+from cutplane.exec import (
+    NUMBERS_PER_THREAD,
+    SerialExecutor,
+    ThreadExecutor,
+    available_threads,
+    make_executor,
+)
 
 EXECUTORS = [SerialExecutor] + [lambda n=n: ThreadExecutor(n) for n in (2, 3, 8)]
 IDS = ["serial", "2", "3", "8"]
@@ -280,7 +285,7 @@ def test_inside_a_joblib_worker_the_cores_are_taken(backend):
     [(None, 4, 4), (-1, 4, 4), (-2, 4, 3), (-9, 4, 1), (1, 4, 1), (3, 4, 3), (8, 4, 8)],
 )
 def test_n_jobs(n_jobs, cores, threads, monkeypatch):
-    monkeypatch.setattr("cutplane.exec.executors.available_threads", lambda: cores)
+    monkeypatch.setattr("cutplane.exec.available_threads", lambda: cores)
     with make_executor(n_jobs, LARGE) as executor:
         assert executor.threads == threads
         assert isinstance(executor, SerialExecutor) == (threads == 1)

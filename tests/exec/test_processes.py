@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from cutplane.exec.processes import ProcessPool
+from cutplane.exec import ProcessPool
 
 
 class Counter:

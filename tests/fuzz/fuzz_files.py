@@ -39,8 +39,8 @@ from cutplane import (
     save_model,
     write_dataset,
 )
-from cutplane.data.array_file import header, new_digest
-from cutplane.data.manifest import _digest_of
+from cutplane.data.dataset.arrays import header, new_digest
+from cutplane.data.dataset.manifest import _digest_of
 from cutplane.structured import MulticlassProblem
 
 HANG = 120.0  # seconds
@@ -156,7 +156,7 @@ def use_folder(path: Path, rng: random.Random) -> None:
             assert column is None or len(column) == n
         if data.n_features > 10**6:
             return
-        assert sum(chunk[0].shape[0] for chunk in data.chunks(17)) == n
+        assert sum(chunk.X.shape[0] for chunk in data.chunks(17)) == n
         labels = np.arange(n) % 2 if rng.random() < 0.5 or data.y is None else data.y
         make = rng.choice((LinearSVC, RankSVM)) if labels.dtype.kind in "if" else LinearSVC
         if data.y is not None and len(np.unique(labels)) > 5:

@@ -11,9 +11,10 @@ from cutplane.exec import SerialExecutor
 from cutplane.kernels import PrecomputedMatrix
 from cutplane.oracles import Line
 from cutplane.oracles.constant import ConstantOracle
+from cutplane.oracles.sampled import SurfaceOracle
 from cutplane.structured.chain import ChainShape, LabelledChains
 from cutplane.structured.kernel_chain import KernelChains, KernelChainSurface
-from cutplane.structured.parts import PartsOracle, PartsPopulation
+from cutplane.structured.parts import PartsPopulation, WithUnits
 from structured_reference import chain_loss, chain_score, labellings, random_chains
 
 LENGTHS = (3, 1, 0, 2, 3, 3, 2)
@@ -30,13 +31,14 @@ def make(order=1, boundaries=False, loss="hamming", size=None, centred=True, see
     surface = KernelChainSurface(
         LabelledChains(starts, np.concatenate(Y), shape, loss), SerialExecutor()
     )
-    oracle = PartsOracle(
-        PrecomputedMatrix(K),
+    oracle = SurfaceOracle(
+        WithUnits(PrecomputedMatrix(K), surface.shape[0] - surface.parts),
         surface,
         SerialExecutor(),
         np.random.default_rng(seed),
         size=size,
         centred=centred,
+        free=surface.parts,
     )
     return oracle, K, Y
 

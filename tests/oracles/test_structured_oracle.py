@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-import cutplane.structured.chain_chunks
+import cutplane.structured.chain
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.oracles import Line
 from cutplane.oracles.structured import StructuredOracle
 from cutplane.structured import Problem
 from cutplane.structured.chain import ChainExamples, ChainShape, LabelledChains
-from cutplane.structured.examples import ProblemExamples
+from cutplane.structured.examples import Examples
+from cutplane.structured.linear import LinearExamples
 from structured_reference import (
     chain_feature,
     chain_loss,
@@ -38,13 +39,13 @@ class SlowChain(Problem):
     def loss(self, y, z):
         return chain_loss(self.kind, y, z)
 
-    def most_violated(self, x, y, w):
+    def most_violated(self, x, y, score):
         every = labellings(len(x), self.shape.labels)
-        return max(every, key=lambda z: self.loss(y, z) + chain_feature(self.shape, x, z) @ w)
+        return max(every, key=lambda z: self.loss(y, z) + score(z))
 
-    def predict(self, x, w):
+    def predict(self, x, score):
         every = labellings(len(x), self.shape.labels)
-        return max(every, key=lambda z: chain_feature(self.shape, x, z) @ w)
+        return max(every, key=score)
 
 
 @pytest.fixture(params=["hamming", "zero_one"])
@@ -66,7 +67,7 @@ def case(request, loss):
         model = ChainExamples(matrix, LabelledChains(starts, np.concatenate(Y), shape, loss))
     else:
         problem = SlowChain(shape, loss, sparse="sparse" in request.param)
-        model = ProblemExamples(problem, X, Y, shape.dimension, rescaling="margin", cache_size=3)
+        model = LinearExamples(Examples(problem, X, Y), cache_size=3)
     oracle = StructuredOracle(model, SerialExecutor())
     return oracle, enumerated_chains(X, Y, shape, loss)
 
@@ -121,7 +122,7 @@ def test_descend_finds_the_minimum(case, seed):
     k = oracle.descend(line)
 
     def height(k):
-        return every.objective(one + k * way, C)
+        return every.objective(one + k * way, C / len(every.rows))  # C is of the mean here
 
     grid = np.linspace(0.0, max(3.0, 2.0 * k), 2001)
     assert height(k) <= min(map(height, grid)) + 1e-6
@@ -133,23 +134,21 @@ def test_known_points_cost_no_inference(loss):
     X, Y = random_chains(3, lengths=LENGTHS)
     shape = ChainShape(2, 3, False)
     problem = SlowChain(shape, loss)
-    model = ProblemExamples(problem, X, Y, shape.dimension, rescaling="margin", cache_size=3)
+    model = LinearExamples(Examples(problem, X, Y), cache_size=3)
     oracle = StructuredOracle(model, SerialExecutor())
     one, two = np.random.default_rng(0).normal(size=(2, shape.dimension))
     start, end = at(oracle, one), at(oracle, two)
-    assert oracle.surface.passes == 2
+    assert oracle.passes == 2
     oracle.blend(start, end, 1.0, start)
     oracle.evaluate(two.copy(), start)
     oracle.cut(start)
-    assert oracle.surface.passes == 2
+    assert oracle.passes == 2
 
 
 def test_cheap_cuts_are_the_best_of_known_outputs(loss):
     X, Y = random_chains(3, lengths=LENGTHS)
     shape = ChainShape(2, 3, False)
-    model = ProblemExamples(
-        SlowChain(shape, loss), X, Y, shape.dimension, rescaling="margin", cache_size=3
-    )
+    model = LinearExamples(Examples(SlowChain(shape, loss), X, Y), cache_size=3)
     every = enumerated_chains(X, Y, shape, loss)
     oracle = StructuredOracle(model, SerialExecutor())
     points = np.random.default_rng(0).normal(size=(5, shape.dimension))
@@ -158,9 +157,9 @@ def test_cheap_cuts_are_the_best_of_known_outputs(loss):
     for w in points[:4]:
         cuts.append(oracle.cut(at(oracle, w)))
     new = points[4]
-    passes = oracle.surface.passes
+    passes = oracle.passes
     cut = oracle.cheap_cut(new)
-    assert oracle.surface.passes == passes
+    assert oracle.passes == passes
     height = cut.a @ new + cut.offset
     assert height >= max(c.a @ new + c.offset for c in cuts[1:]) - 1e-12  # the last three passes
     for v in points:
@@ -170,8 +169,8 @@ def test_cheap_cuts_are_the_best_of_known_outputs(loss):
 @pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
 @pytest.mark.parametrize("order", [1, 2])
 def test_the_same_bits_for_any_number_of_threads(loss, layout, order, monkeypatch):
-    monkeypatch.setattr(cutplane.structured.chain_chunks, "CHUNK_WORK", 30)
-    monkeypatch.setattr(cutplane.structured.chain_chunks, "NUMBERS_PER_WEIGHT", 1)
+    monkeypatch.setattr(cutplane.structured.chain, "CHUNK_WORK", 30)
+    monkeypatch.setattr(cutplane.structured.chain, "NUMBERS_PER_WEIGHT", 1)
     lengths = tuple(np.random.default_rng(0).integers(0, 8, 40))
     X, Y = random_chains(1, lengths=lengths)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -11,7 +11,7 @@ import scipy.sparse
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.oracles import Line, LinearOracle, WholeSurface
-from cutplane.risks import F1Risk, PairRisk, TopRisk
+from cutplane.risks import PairRisk, TableRisk, TopRisk
 
 ROWS, FEATURES = 80, 4
 
@@ -73,7 +73,7 @@ class Problem:
                 lambda: PairRisk(signal, queries=queries),
                 functools.partial(pair_value, signal, queries),
             ),
-            "f1": (lambda: F1Risk(labels), functools.partial(f1_value, labels)),
+            "f1": (lambda: TableRisk(labels, "f1"), functools.partial(f1_value, labels)),
             "top": (lambda: TopRisk(labels, 15), functools.partial(top_value, labels, 15)),
         }[kind]
 

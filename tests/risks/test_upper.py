@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import mpmath
@@ -9,12 +10,13 @@ import numpy as np
 import pytest
 
 from cutplane.exec import SerialExecutor
-from cutplane.losses import LOSSES, Logistic, SquaredHinge
+from cutplane.losses import LOSSES, HuberisedHinge, Logistic, SquaredHinge
 from cutplane.risks import (
     CrammerSingerRisk,
-    F1Risk,
     LossRisk,
+    MultinomialRisk,
     PairRisk,
+    TableRisk,
     Targets,
     TopRisk,
 )
@@ -27,15 +29,28 @@ def exact_loss(risk, row: list[Fraction], label) -> mpmath.mpf:
     s = [mpmath.mpf(v.numerator) / v.denominator for v in row]
     if isinstance(risk, CrammerSingerRisk):
         return max((c != label) + v - s[label] for c, v in enumerate(s))
+    if isinstance(risk, MultinomialRisk):
+        return mpmath.log(sum(mpmath.exp(v - s[label]) for v in s))
+    if risk.loss.regression:
+        size = abs(s[0] - mpmath.mpf(float(label)))
+        beyond = max(mpmath.mpf(0), size - mpmath.mpf(0.1))
+        return {
+            "EpsilonInsensitive": beyond,
+            "SquaredEpsilonInsensitive": beyond**2,
+            "Quantile": size / 2,
+            "Huber": size**2 / 2 if size <= 1 else size - mpmath.mpf(0.5),
+        }[type(risk.loss).__name__]
     z = int(label) * s[0]
     if isinstance(risk.loss, Logistic):
         return mpmath.log1p(mpmath.exp(-z))
     loss = max(mpmath.mpf(0), 1 - z)
+    if isinstance(risk.loss, HuberisedHinge):
+        return loss**2 if loss <= 0.5 else loss - mpmath.mpf(0.25)
     return loss**2 if isinstance(risk.loss, SquaredHinge) else loss
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("digits", ["one number", "two numbers"])
 def test_the_worst_scores_within_the_error_are_below(name, scale, digits):
     check_upper(LossRisk(LOSSES[name]()), scale, digits, None)
@@ -43,8 +58,9 @@ def test_the_worst_scores_within_the_error_are_below(name, scale, digits):
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("digits", ["one number", "two numbers"])
-def test_the_worst_scores_of_classes_are_below(scale, digits):
-    check_upper(CrammerSingerRisk(4), scale, digits, 4)
+@pytest.mark.parametrize("risk", [CrammerSingerRisk(4), MultinomialRisk(4)], ids=repr)
+def test_the_worst_scores_of_classes_are_below(risk, scale, digits):
+    check_upper(risk, scale, digits, 4)
 
 
 def check_upper(risk, scale, digits, classes):
@@ -69,6 +85,8 @@ def check_upper(risk, scale, digits, classes):
     for h, small, e, label, weight in zip(high, low, error, labels, weights, strict=True):
         middle = [Fraction(a) + Fraction(b) for a, b in zip(h, small, strict=True)]
         own = [c == label for c in range(classes)] if classes else [label > 0]
+        if classes is None and risk.loss.regression:  # farther from the target
+            own = [middle[0] < label]
         bad = [
             m - Fraction(d) if o else m + Fraction(d)
             for m, d, o in zip(middle, e, own, strict=True)
@@ -91,7 +109,7 @@ def test_risks_of_all_scores_move_no_faster(name, scale):
         "weighted queries": lambda: PairRisk(
             rng.normal(size=rows), queries=queries, weights=weights, weighting="queries"
         ),
-        "f1": lambda: F1Risk(labels),
+        "f1": lambda: TableRisk(labels, "f1"),
         "top": lambda: TopRisk(labels, 7),
     }[name]()
     scores, error = scale * rng.normal(size=rows), 1e-3 * scale
@@ -117,6 +135,21 @@ def test_rows_in_no_violated_pair_do_not_matter():
     assert risk.upper(scores, None, errors, SerialExecutor()) >= exact + 1e-3 / 8  # one pair of 8
 
 
+def exact_root(x: Fraction) -> Fraction:
+    """To forty digits."""
+    return Fraction(math.isqrt(x.numerator * 10**80 // x.denominator), 10**40)
+
+
+EXACT_LOSSES = {
+    "f1": lambda a, b, p, n: 1 - Fraction(2 * a, p + a + b),
+    "fbeta 2.0": lambda a, b, p, n: 1 - Fraction(5 * a, 4 * p + a + b),
+    "jaccard": lambda a, b, p, n: 1 - Fraction(a, p + b),
+    "balanced_error": lambda a, b, p, n: 1 - Fraction(a, 2 * p) - Fraction(n - b, 2 * n),
+    "g_mean": lambda a, b, p, n: 1 - exact_root(Fraction(a * (n - b), p * n)),
+    "absolute_error": lambda a, b, p, n: Fraction(abs(a + b - p), p + n),
+}
+
+
 def exact_risk(risk, s: list[Fraction], labels, weights) -> Fraction:
     """By all pairs, or all tables of predicted rows, in fractions."""
     if isinstance(risk, PairRisk):
@@ -130,8 +163,8 @@ def exact_risk(risk, s: list[Fraction], labels, weights) -> Fraction:
     best = Fraction(0)
     for a in range(p + 1):
         for b in range(len(downs) + 1):
-            if isinstance(risk, F1Risk):
-                rate, loss = Fraction(1, m), 1 - Fraction(2 * a, p + a + b)
+            if isinstance(risk, TableRisk):
+                rate, loss = Fraction(1, m), EXACT_LOSSES[risk.tables.measure.name](a, b, p, m - p)
                 change = rate * (sum(downs[:b]) - sum(ups[a:]))
             else:
                 if a + b != risk.k or a > min(risk.k, p):
@@ -155,7 +188,12 @@ def exact_case(name, rng, rows):
         "weighted pairs": lambda: (PairRisk(levels, weights=weights), levels, weights),
         "a heavy level": lambda: (PairRisk(levels, weights=heavy), levels, heavy),
         "weighted classes": lambda: (PairRisk(labels, weights=weights), labels, weights),
-        "f1": lambda: (F1Risk(labels), labels, ones),
+        "f1": lambda: (TableRisk(labels, "f1"), labels, ones),
+        "f2": lambda: (TableRisk(labels, "fbeta", beta=2.0), labels, ones),
+        "jaccard": lambda: (TableRisk(labels, "jaccard"), labels, ones),
+        "balanced error": lambda: (TableRisk(labels, "balanced_error"), labels, ones),
+        "g-mean": lambda: (TableRisk(labels, "g_mean"), labels, ones),
+        "absolute error": lambda: (TableRisk(labels, "absolute_error"), labels, ones),
         "precision, few": lambda: (TopRisk(labels, 3), labels, ones),
         "precision, many": lambda: (TopRisk(labels, 14), labels, ones),
         "recall, all": lambda: (TopRisk(labels, rows, recall=True), labels, ones),
@@ -172,6 +210,11 @@ def exact_case(name, rng, rows):
         "a heavy level",
         "weighted classes",
         "f1",
+        "f2",
+        "jaccard",
+        "balanced error",
+        "g-mean",
+        "absolute error",
         "precision, few",
         "precision, many",
         "recall, all",

@@ -8,8 +8,8 @@ import scipy.linalg
 
 from cutplane.exec import SerialExecutor
 from cutplane.kernels import Kernel, PrecomputedMatrix, ProductMatrix, training_points
-from cutplane.structured.parts import parts_at
-from cutplane.structured.units import WithUnits
+from cutplane.structured.examples import parts_at
+from cutplane.structured.parts import WithUnits
 
 PARTS, UNITS = 7, 3
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cutplane.loops import viterbi, viterbi2
+from cutplane.loops import viterbi
 from structured_reference import chain_loss, chain_score, labellings
 
 LENGTHS = (3, 1, 0, 4, 2, 1)
-ORDERS = {1: viterbi, 2: viterbi2}
-KERNELS = {"hamming": "most_violated", "zero_one": "most_violated_whole"}
+ORDERS = (1, 2)
+LOSSES = ("hamming", "zero_one")
 
 
 def setting(order: int, labels: int, seed: int, *, whole: bool, scale: float = 1.0):
@@ -22,8 +22,7 @@ def setting(order: int, labels: int, seed: int, *, whole: bool, scale: float = 1
         return np.round(values) if whole else values  # whole numbers tie often
 
     chain = (draw(labels, labels), draw(labels), draw(labels))
-    if order == 2:
-        chain = (draw(labels, labels, labels), *chain)
+    chain = (draw(*(labels if order == 2 else 0,) * 3), *chain)
     return draw(starts[-1], labels), starts, chain, rng.integers(0, labels, starts[-1])
 
 
@@ -34,8 +33,8 @@ def setting(order: int, labels: int, seed: int, *, whole: bool, scale: float = 1
 def test_decode(order, labels, seed, whole):
     scores, starts, chain, _ = setting(order, labels, seed, whole=whole)
     path = np.full(len(scores), -1)
-    buffer = np.empty((4, *(labels,) * order))
-    ORDERS[order].decode(scores, starts, 0, len(LENGTHS), *chain, buffer, path)
+    buffer = np.empty((4, labels if order == 2 else 1, labels))
+    viterbi.decode(scores, starts, 0, len(LENGTHS), *chain, buffer, path)
     for s, length in enumerate(LENGTHS):
         part = scores[starts[s] : starts[s + 1]]
         best = max(chain_score(part, chain, z) for z in labellings(length, labels))
@@ -45,7 +44,7 @@ def test_decode(order, labels, seed, whole):
 
 @pytest.mark.parametrize("whole", [False, True], ids=["real", "ties"])
 @pytest.mark.parametrize("labels", [2, 3, 5])
-@pytest.mark.parametrize("loss", KERNELS)
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("order", ORDERS)
@@ -53,9 +52,18 @@ def test_most_violated(order, loss, labels, seed, whole, scale):
     scores, starts, chain, truth = setting(order, labels, seed, whole=whole, scale=scale)
     weights = np.random.default_rng(1).random(len(LENGTHS))
     path = np.full(len(scores), -1)
-    buffer = np.empty((4, *(labels,) * order))
-    value, losses = getattr(ORDERS[order], KERNELS[loss])(
-        scores, starts, 0, len(LENGTHS), *chain, truth, weights, buffer, path
+    buffer = np.empty((4, labels if order == 2 else 1, labels))
+    value, losses = viterbi.most_violated(
+        scores,
+        starts,
+        0,
+        len(LENGTHS),
+        *chain,
+        truth,
+        weights,
+        loss == "hamming",
+        buffer,
+        path,
     )
     expected = expected_losses = 0.0
     for s, length in enumerate(LENGTHS):
@@ -79,6 +87,7 @@ def test_a_tie_with_the_truth_is_the_truth():
     scores = np.array([[1.0, 0.0]])
     path = np.empty(1, dtype=np.int64)
     zero = np.zeros(2)
-    arguments = (scores, np.array([0, 1]), 0, 1, np.zeros((2, 2)), zero, zero, np.array([0]))
-    assert viterbi.most_violated(*arguments, np.ones(1), np.empty((1, 2)), path) == (0.0, 0.0)
+    chain = (np.zeros((0, 0, 0)), np.zeros((2, 2)), zero, zero)
+    arguments = (scores, np.array([0, 1]), 0, 1, *chain, np.array([0]), np.ones(1), True)
+    assert viterbi.most_violated(*arguments, np.empty((1, 1, 2)), path) == (0.0, 0.0)
     assert path.tolist() == [0]

@@ -195,12 +195,12 @@ class IterativeSolver(ABC):
         try:
             status = self._iterate(start, cuts)
             self.verify()
+            return self._result(status)
         except KeyboardInterrupt:
             if self._best is None:  # not even the first point is known
                 raise
-            status = Status.INTERRUPTED
             self.verify()
-        return self._result(status)
+            return self._result(Status.INTERRUPTED)
 
     def verify(self) -> None:
         """Prove objective and bound, and replace them by what has been proved."""

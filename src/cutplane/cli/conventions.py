@@ -8,6 +8,7 @@ comparable pairs, Q that of queries. A tool minimises 1/2 |w|^2 + c * (its loss)
     SVM-perf                              mean loss in per cent   c = C n / 100
     Pegasos, SGDClassifier                lambda/2 |w|^2 + mean   lambda = 1/(C n)
     SVM-rank                              pairs / queries         c = C n Q / P
+    SVM-hmm                               mean over sequences     c = C S          (S sequences)
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ def _measure(model: Any, table: Table) -> dict[str, float]:
 def _ranking(model: Any, table: Table) -> dict[str, float]:
     mean = model.C * model.weight_sum_
     if model.weighting == "queries":
-        return {"mean over queries, SVM-rank -l 2": mean}
+        # SVM-rank's mean is over all queries, also those without a pair.
+        share = 1.0 - model.n_idle_queries_ / model.n_queries_
+        return {"mean over queries with a pair": mean, "SVM-rank -l 2": mean / share}
     per_pair = mean / model.n_pairs_
     return {
         "mean over pairs": mean,
@@ -90,7 +93,7 @@ def _ordinal(model: Any, table: Table) -> dict[str, float]:
 
 def _chain(model: Any, table: Table) -> dict[str, float]:
     sequences = len(np.unique(table.qid)) if table.qid is not None else 1
-    return {"SVM-hmm, mean over sequences": model.C, "sum over sequences": model.C / sequences}
+    return {"sum over sequences": model.C, "SVM-hmm, mean over sequences": model.C * sequences}
 
 
 _CONVENTIONS = {

@@ -68,7 +68,7 @@ def cross_validated(model: Any, kind: Kind, table: Table, folds: int) -> CrossVa
         if value is None:
             raise UsageError(f"{table.name}: {name} is not defined on a fold; take fewer folds")
         values.append(value)
-        part = answers.scores if answers.labels is None else answers.labels
+        part = np.asarray(answers.scores if answers.labels is None else answers.labels)
         if predictions is None:
             predictions = np.empty((table.rows, *part.shape[1:]), part.dtype)
         predictions[test] = part

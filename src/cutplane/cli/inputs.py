@@ -275,7 +275,7 @@ def label_counts(counts: Iterable[tuple[Any, int]]) -> str:
 
 
 def _read_archive(name: str) -> Table:
-    from ..data.convert import read_archive
+    from ..data.tables import read_archive
 
     X, y, qid, cost = read_archive(name)
     if X.dtype.kind in "iub" and X.dtype.itemsize <= 2:
@@ -305,8 +305,9 @@ def _table_chunks(
         chosen = args.features or [n for n in column_names([name], kind) if n not in others]
         match_names(chosen, features, name)
     columns = Columns(args.label, features or args.features, args.query_id, args.cost)
-    for frame, y, qid, cost in table_chunks([name], kind, columns):
-        yield _table(name, np.asarray(frame), y, qid, cost, frame.columns)
+    for rows in table_chunks([name], kind, columns):
+        X, y, qid, cost = rows
+        yield _table(name, X, y, qid, cost, rows.names)
 
 
 def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> list[int]:

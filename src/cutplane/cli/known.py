@@ -288,7 +288,7 @@ LEARNERS = {
     "svm_learn": Learner(
         {
             "-z": Flag("c classification, r regression, p ranking", "c", choices=("c", "r", "p")),
-            "-c": Flag("C, the weight of the sum of the losses; 1 / mean of x*x if not given",
+            "-c": Flag("C, the weight of the sum of the losses, 1 / (mean of x*x) if not given",
                        type=positive_number),
             "-w": Flag("epsilon of regression", 0.1, number_from_zero),
             "-j": Flag("factor on the C of positive rows", 1.0, positive_number),
@@ -368,7 +368,7 @@ LEARNERS = {
 
 
 def _tell_signs(table: Table, answers: Answers) -> list[str]:
-    truth, guess = table.y > 0.0, answers.scores > 0.0
+    truth, guess = table.y > 0.0, _scores(answers) > 0.0
     right, total = int(np.sum(truth == guess)), len(truth)
     hits = int(np.sum(truth & guess))
     return [
@@ -376,6 +376,11 @@ def _tell_signs(table: Table, answers: Answers) -> list[str]:
         f"{total} total)",
         f"Precision/recall on test set: {_part(hits, guess.sum())}/{_part(hits, truth.sum())}",
     ]
+
+
+def _scores(answers: Answers) -> np.ndarray:
+    assert answers.scores is not None
+    return answers.scores
 
 
 def _part(number: float, total: float) -> str:
@@ -390,8 +395,8 @@ def _tell_measures(table: Table, answers: Answers) -> list[str]:
         "PRBEP": "prbep", "ROCArea": "roc_auc", "AvgPrec": "average_precision",
     }  # fmt: skip
     return [
-        f"{title:<10}: {'nan' if found.get(name) is None else f'{100.0 * found[name]:6.2f}'}"
-        for title, name in titles.items()
+        f"{title:<10}: {'nan' if value is None else f'{100.0 * value:6.2f}'}"
+        for title, value in ((title, found.get(name)) for title, name in titles.items())
     ]
 
 
@@ -402,7 +407,7 @@ def _tell_rankings(table: Table, answers: Answers) -> list[str]:
     losses, swapped = [], 0
     for query in np.unique(qid):
         rows = qid == query
-        y, scores = table.y[rows], answers.scores[rows]
+        y, scores = table.y[rows], _scores(answers)[rows]
         pairs = sum(int(np.sum(y < target)) for target in y)
         losses.append(float(swapped_pairs(y, scores)) if pairs else 0.0)
         swapped += round(losses[-1] * pairs)
@@ -424,6 +429,7 @@ def _average(losses: np.ndarray) -> list[str]:
 
 
 def _tell_sequences(table: Table, answers: Answers) -> list[str]:
+    assert table.qid is not None and answers.labels is not None
     _, sequence = np.unique(table.qid, return_inverse=True)
     wrong = answers.labels != whole_labels(table.y)
     return [
@@ -434,7 +440,7 @@ def _tell_sequences(table: Table, answers: Answers) -> list[str]:
 
 def _tell_liblinear(table: Table, answers: Answers) -> list[str]:
     if answers.labels is None:
-        return _tell_numbers(table.y, answers.scores, "Mean squared error = {:g} (regression)",
+        return _tell_numbers(table.y, _scores(answers), "Mean squared error = {:g} (regression)",
                              "Squared correlation coefficient = {:g} (regression)")  # fmt: skip
     right = int(np.sum(answers.labels == whole_labels(table.y)))
     total = len(table.y)
@@ -480,7 +486,8 @@ CLASSIFIERS = {
 
 def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
     """Add the commands; they are not in the list of commands, which is long enough."""
-    for name, program in (LEARNERS | CLASSIFIERS).items():
+    programs: dict[str, Learner | Classifier] = {**LEARNERS, **CLASSIFIERS}
+    for name, program in programs.items():
         learns = isinstance(program, Learner)
         parser = subparsers.add_parser(
             name,
@@ -491,14 +498,18 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         )
         parser.add_argument("-?", action="help", help="Show this help and exit.")
         parser.add_argument("data", metavar="DATA", help="File with the rows.")
-        optional = bool(program.model if learns else False)
+        optional = isinstance(program, Learner) and bool(program.model)
         parser.add_argument(
-            "model", metavar="MODEL", nargs="?" if optional else None, help="Model."
+            "model", metavar="MODEL", nargs="?" if optional else None, help="File with the model."
         )
-        if not learns:
-            parser.add_argument("out", metavar="PREDICTIONS",
-                                nargs="?" if program.predictions else None,
-                                default=program.predictions, help="File to write.")  # fmt: skip
+        if isinstance(program, Classifier):
+            parser.add_argument(
+                "out",
+                metavar="PREDICTIONS",
+                nargs="?" if program.predictions else None,
+                default=program.predictions,
+                help="File to write.",
+            )
         flags = dict(program.flags)
         if name == "liblinear-train":
             factor = Flag("factor on C of this class, such as -w1", type=positive_number)

@@ -36,6 +36,8 @@ class Judged:
     classes: np.ndarray
     qid: np.ndarray | None = None
     k: float | None = None
+    max_fpr: float | None = None
+    beta: float | None = None
     quantiles: tuple[float, ...] = ()  # that the columns of scores are, if they are any
 
     @property
@@ -155,6 +157,8 @@ def judge(
     qid: np.ndarray | None = None,
     classes: np.ndarray | None = None,
     k: float | None = None,
+    max_fpr: float | None = None,
+    beta: float | None = None,
     quantiles: tuple[float, ...] = (),
 ) -> Judged:
     """Put what was predicted beside the truth.
@@ -181,7 +185,7 @@ def judge(
             )
         assert scores is not None
         labels = classes[(scores > 0.0).astype(np.intp)]
-    return Judged(task, truth, labels, scores, classes, qid, k, quantiles)
+    return Judged(task, truth, labels, scores, classes, qid, k, max_fpr, beta, quantiles)
 
 
 # -- measures -----------------------------------------------------------------
@@ -225,6 +229,41 @@ def _of_two_classes(compute: Callable[..., Any]) -> Callable[..., Any]:
         return compute(positive, scores) if 0 < positive.sum() < len(positive) else None
 
     return guarded
+
+
+def _partial_roc_auc(positive: np.ndarray, scores: np.ndarray, max_fpr: float) -> Any:
+    return _of_two_classes(_sklearn("roc_auc_score", max_fpr=max_fpr))(positive, scores)
+
+
+def _recall_at_fpr(positive: np.ndarray, scores: np.ndarray, max_fpr: float) -> Any:
+    """The largest recall of a threshold whose false positive rate is at most max_fpr."""
+    if not 0 < positive.sum() < len(positive):
+        return None
+    rates, recalls, _ = _sklearn("roc_curve")(positive, scores)
+    return recalls[rates <= max_fpr].max()
+
+
+def _fbeta(positive: np.ndarray, guess: np.ndarray, beta: float) -> Any:
+    return _sklearn("fbeta_score", beta=beta, **NAN)(positive, guess)
+
+
+def _jaccard(positive: np.ndarray, guess: np.ndarray) -> Any:
+    either = np.count_nonzero(positive | guess)
+    return np.count_nonzero(positive & guess) / either if either else None
+
+
+def _recalls(positive: np.ndarray, guess: np.ndarray) -> tuple[float, float]:
+    """Of both classes."""
+    recall = _sklearn("recall_score", **NAN)
+    return recall(positive, guess), recall(~positive, ~guess)
+
+
+def _g_mean(positive: np.ndarray, guess: np.ndarray) -> Any:
+    return math.sqrt(math.prod(_recalls(positive, guess)))
+
+
+def _balanced_error(positive: np.ndarray, guess: np.ndarray) -> Any:
+    return 1.0 - sum(_recalls(positive, guess)) / 2.0
 
 
 def _r2(truth: np.ndarray, values: np.ndarray) -> Any:
@@ -299,6 +338,14 @@ MEASURES = {
     "prbep": Measure("PRBEP", BINARY, SCORES, _of_two_classes(_ours("prbep"))),
     "precision_at_k": Measure("prec. at k", CLASSES, TOP, _ours("precision_at_k")),
     "recall_at_k": Measure("recall at k", CLASSES, TOP, _ours("recall_at_k")),
+    "partial_roc_auc": Measure("partial ROC", CLASSES, (*SCORES, "max_fpr"), _partial_roc_auc,
+                               per_cent=False),
+    "recall_at_fpr": Measure("recall@FPR", CLASSES, (*SCORES, "max_fpr"), _recall_at_fpr),
+    "fbeta": Measure("F-beta", CLASSES, (*GUESS, "beta"), _fbeta),
+    "jaccard": Measure("", CLASSES, GUESS, _jaccard),
+    "g_mean": Measure("", CLASSES, GUESS, _g_mean),
+    "balanced_error": Measure("", CLASSES, GUESS, _balanced_error, smaller_is_better=True),
+    "matthews": Measure("", CLASSES, GUESS, _sklearn("matthews_corrcoef"), per_cent=False),
     "macro_f1": Measure("mean F1", CLASSES, ("f1_by_class",), _mean_f1),
     "rmse": Measure("RMS error", VALUES, LABELS, _sklearn("root_mean_squared_error"),
                     per_cent=False, smaller_is_better=True),

@@ -84,10 +84,20 @@ PARAMETERS = (
     # -- the model
     Parameter(
         "measure", MODEL,
-        "roc_auc: positive rows above negative ones. f1: the F1 of the positive class, which is "
-        "the larger label. precision_at_k, recall_at_k: the k rows with the highest scores. "
-        "prbep: the value at which precision and recall are equal. error_rate: the plain SVM.",
-        choices=("roc_auc", "f1", "precision_at_k", "recall_at_k", "prbep", "error_rate"),
+        "roc_auc: positive rows above negative ones. partial_roc_auc: the same at small false "
+        "positive rates. recall_at_fpr: the same, with a threshold that keeps the rate. "
+        "average_precision: mean precision at the positive rows. precision_at_k, recall_at_k: the "
+        "k rows with the highest scores. prbep: the value at which precision and recall are equal. "
+        "f1, fbeta, jaccard, g_mean, matthews: of the positive class, which is the larger label. "
+        "balanced_error: the mean of both classes' error rates. absolute_error, "
+        "relative_absolute_error, nkld, q_beta: how well the share of positives is predicted. "
+        "error_rate: the plain SVM.",
+        choices=(
+            "roc_auc", "partial_roc_auc", "recall_at_fpr", "average_precision", "precision_at_k",
+            "recall_at_k", "prbep", "f1", "fbeta", "jaccard", "balanced_error", "g_mean",
+            "matthews", "absolute_error", "relative_absolute_error", "nkld", "q_beta",
+            "error_rate",
+        ),
     ),
     Parameter(
         "C", MODEL,
@@ -95,6 +105,16 @@ PARAMETERS = (
         "follows the data more closely, a smaller one gives a simpler model. The report says what "
         "other tools call this C.",
         positive_number, metavar="C",
+    ),
+    Parameter(
+        "objective", MODEL,
+        "What is trained for: pairs of rows in the right order, the average precision of the rows "
+        "with a target above 0, or NDCG with the targets as grades.",
+        choices=("pairs", "average_precision", "ndcg"), of=("RankSVM",),
+    ),
+    Parameter(
+        "k", MODEL, "Positions that count for ndcg.", count, metavar="K", unset="all",
+        of=("RankSVM",),
     ),
     Parameter(
         "k", MODEL,
@@ -136,6 +156,20 @@ PARAMETERS = (
         "logistic is logistic regression, huberised_hinge is the hinge with its corner rounded "
         "off.",
         choices=("hinge", "squared_hinge", "logistic", "huberised_hinge"),
+    ),
+    Parameter(
+        "beta", MODEL, "How many times as much recall counts, for fbeta and q_beta.",
+        positive_number, unset="1",
+    ),
+    Parameter(
+        "max_fpr", MODEL,
+        "The largest false positive rate that counts, for partial_roc_auc and recall_at_fpr.",
+        share, unset="0.1",
+    ),
+    Parameter(
+        "confidence", MODEL,
+        "The probability that the false positive rate is kept, for recall_at_fpr.",
+        share, unset="0.95",
     ),
     Parameter(
         "weighting", MODEL,
@@ -184,7 +218,7 @@ PARAMETERS = (
     Parameter(
         "intercept_scaling", MODEL,
         "Make the bias the weight of a constant feature of this value, so that it is regularised.",
-        positive_number, unset="1 for f1, not regularised for error_rate", of=("MeasureSVC",),
+        positive_number, unset="1, not regularised for error_rate", of=("MeasureSVC",),
     ),
     Parameter(
         "intercept_scaling", MODEL,
@@ -203,6 +237,13 @@ PARAMETERS = (
         "What is solved for more than two classes: one problem per pair of classes (ovo), or one "
         "per class against all others (ovr).",
         choices=("ovo", "ovr"), of=("SVC",),
+    ),
+    Parameter(
+        "multi_class", MODEL,
+        "What is solved for more than two classes: one problem per class against all others "
+        "(ovr), or one problem for all classes together: with the hinge loss (crammer_singer) or "
+        "the logistic one (multinomial).",
+        choices=("ovr", "crammer_singer", "multinomial"), of=("LinearSVC",),
     ),
     Parameter(
         "multi_class", MODEL,
@@ -332,6 +373,11 @@ PARAMETERS = (
         "random_state", HOW, "Seed of the random order in which dcd visits the rows.",
         seed_number, metavar="SEED", unset="fixed for auto, otherwise another each time",
         of=("LinearSVR",),
+    ),
+    Parameter(
+        "random_state", HOW,
+        "Seed of the choice of rows that recall_at_fpr fits its threshold to.",
+        seed_number, metavar="SEED", unset="another each time", of=("MeasureSVC",),
     ),
     Parameter(
         "random_state", HOW, "Seed of the samples: the same seed gives the same model.",

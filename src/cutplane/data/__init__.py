@@ -1,6 +1,7 @@
-"""Row blocks: how the data is laid out and cut up. Knows no loss."""
+"""Rows of data: readers, writers, and the blocks that every pass goes through. Knows no loss."""
 
-from .block_sum import BlockSum
 from .blocks import BlockedMatrix, as_blocks
+from .rows import Rows
+from .sums import BlockSum
 
-__all__ = ["BlockSum", "BlockedMatrix", "as_blocks"]
+__all__ = ["BlockSum", "BlockedMatrix", "Rows", "as_blocks"]

@@ -18,17 +18,16 @@ from __future__ import annotations
 import hashlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse
 
 from ..loops import products
 from .memory import check_weights
-from .parts import part_edges
-from .sparse_layout import compact_indices, equal_in_rows
+from .sums import part_edges
 
 # A block should be long enough to be worth a task (a quarter of a million
 # numbers take about 0.3 ms) and long against the n-vector that its partial
@@ -36,6 +35,14 @@ from .sparse_layout import compact_indices, equal_in_rows
 # it was a third of Xᵀ·c on film reviews, which is two blocks now.
 BLOCK_NUMBERS = 1 << 18
 BLOCK_NUMBERS_PER_WEIGHT = 24
+# No larger copy of indices is made without need; and none larger than the second size for many
+# features, whose fits are by a few passes of descent rather than by a hundred of cutting planes.
+COMPACT_BYTES = 1 << 29
+FEW_PASSES_BYTES, MANY_FEATURES = 1 << 25, 4096
+# Numbers that are worth a thread's while to copy.
+SHARED_COPY = 1 << 20
+# Rows that are looked at before all are, for whether values of a row are equal.
+ROWS_AT_FIRST = 64
 
 Result = TypeVar("Result")
 
@@ -108,14 +115,12 @@ class RowMajorBlock:
         return (self.x,)
 
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
-        kernel = products.dense_scores if w.ndim == 1 else products.dense_scores_multi
-        kernel(self.x, w, out)
+        one, many = products.dense_scores, products.dense_scores_multi
+        (one if w.ndim == 1 else many)(self.x, w, out)
 
     def add_gradient(self, coef: np.ndarray, out: np.ndarray) -> None:
-        kernel = (
-            products.dense_add_gradient if coef.ndim == 1 else products.dense_add_gradient_multi
-        )
-        kernel(self.x, coef, out)
+        one, many = products.dense_add_gradient, products.dense_add_gradient_multi
+        (one if coef.ndim == 1 else many)(self.x, coef, out)
 
     def squared_norms(self, out: np.ndarray) -> None:
         np.einsum("ij,ij->i", self.x, self.x, out=out, dtype=np.float64)
@@ -133,14 +138,12 @@ class ColumnMajorBlock:
         return (self.xt,) if self.first == 0 else ()  # the blocks share one array
 
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
-        kernel = products.column_scores if w.ndim == 1 else products.column_scores_multi
-        kernel(self.xt, self.first, w, out)
+        one, many = products.column_scores, products.column_scores_multi
+        (one if w.ndim == 1 else many)(self.xt, self.first, w, out)
 
     def add_gradient(self, coef: np.ndarray, out: np.ndarray) -> None:
-        kernel = (
-            products.column_add_gradient if coef.ndim == 1 else products.column_add_gradient_multi
-        )
-        kernel(self.xt, self.first, coef, out)
+        one, many = products.column_add_gradient, products.column_add_gradient_multi
+        (one if coef.ndim == 1 else many)(self.xt, self.first, coef, out)
 
     def squared_norms(self, out: np.ndarray) -> None:
         xt = self.xt[:, self.first : self.first + self.rows]
@@ -150,15 +153,32 @@ class ColumnMajorBlock:
 Block = CSRBlock | RowMajorBlock | ColumnMajorBlock
 
 
-class BlockSource(Sequence[Block]):
-    """Where blocks live: in memory, or in files from which they are read when they are needed.
+class BlockSource:
+    """Blocks in memory; a subclass reads them from files when they are needed.
 
     A pass calls ``begin`` once, and ``take`` and ``release`` for every block; any thread may.
     """
 
-    @abstractmethod
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._blocks = tuple(blocks)
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def __getitem__(self, k: int) -> Block:
+        return self._blocks[k]
+
+    def __iter__(self) -> Iterator[Block]:
+        return (self[k] for k in range(len(self)))
+
     def digest(self) -> bytes:
-        """A fingerprint of the stored numbers and their layout."""
+        """A fingerprint of the stored values and their layout."""
+        digest = hashlib.blake2b(digest_size=16)
+        for block in self:
+            for array in block.arrays():
+                digest.update(array.dtype.str.encode())
+                digest.update(array.data)
+        return digest.digest()
 
     def begin(self) -> None:
         """A pass over the blocks begins."""
@@ -171,56 +191,16 @@ class BlockSource(Sequence[Block]):
         """Block k is not needed any more in this pass."""
 
 
-class MemoryBlocks(BlockSource):
-    """Blocks in memory."""
-
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self._blocks = tuple(blocks)
-
-    def __len__(self) -> int:
-        return len(self._blocks)
-
-    @overload
-    def __getitem__(self, k: int) -> Block: ...
-    @overload
-    def __getitem__(self, k: slice) -> Sequence[Block]: ...
-    def __getitem__(self, k: int | slice) -> Block | Sequence[Block]:
-        return self._blocks[k]
-
-    def digest(self) -> bytes:
-        digest = hashlib.blake2b(digest_size=16)
-        for block in self._blocks:
-            for array in block.arrays():
-                digest.update(array.dtype.str.encode())
-                digest.update(array.data)
-        return digest.digest()
-
-
 @dataclass(frozen=True)
 class BlockedMatrix:
-    """A design matrix as a sequence of row blocks.
+    """A design matrix as a sequence of row blocks."""
 
-    Attributes
-    ----------
-    blocks : BlockSource
-        In row order.
-    bounds : ndarray of int64, shape (len(blocks) + 1,)
-        Block k holds rows ``bounds[k]`` to ``bounds[k + 1]``.
-    shape : tuple of int
-        Rows and features.
-    numbers : int
-        Stored values: non-zeros, or rows times features.
-    whole : block or None
-        All rows as one block, where they lie in one piece of memory.
-    facts : dict
-        What has been found out about the rows, for the problems that follow on the same matrix.
-    """
-
-    blocks: BlockSource
-    bounds: np.ndarray
-    shape: tuple[int, int]
-    numbers: int
-    whole: Block | None = None
+    blocks: BlockSource  # in row order
+    bounds: np.ndarray  # block k holds rows bounds[k] to bounds[k + 1]
+    shape: tuple[int, int]  # rows and features
+    numbers: int  # stored values: non-zeros, or rows times features
+    whole: Block | None = None  # all rows as one block, where they lie in one piece of memory
+    # What has been found out about the rows, for the problems that follow on the same matrix.
     facts: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -250,17 +230,8 @@ class BlockedMatrix:
     ) -> list[Result]:
         """A pass over all blocks, or over a range of them in a pass that was begun.
 
-        Parameters
-        ----------
-        function : callable
-            Gets the number of a block and the block, which is good until it returns.
-        executor : Executor
-        blocks : range, optional
-
-        Returns
-        -------
-        results : list
-            In the order of the blocks.
+        ``function`` gets the number of a block and the block, which is good until it returns. The
+        results come in the order of the blocks.
         """
         source = self.blocks
         if blocks is None:
@@ -288,12 +259,9 @@ class BlockedMatrix:
 
 
 class RowsInBlocks(ABC):
-    """Data that know how to come in blocks."""
+    """Data that know how to come in blocks; ``shape`` are rows and features."""
 
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, int]:
-        """Rows and features."""
+    shape: tuple[int, int]
 
     @abstractmethod
     def blocks(self, outputs: int = 1, only: range | None = None) -> BlockedMatrix:
@@ -324,6 +292,47 @@ def dense_bounds(
     return np.unique(np.concatenate(([0], inner, [rows]))).astype(np.int64)
 
 
+def compact_indices(
+    indices: np.ndarray, features: int, compact: bool, runner: Runner | None
+) -> np.ndarray:
+    """Indices in 16 bits where they fit and a copy pays, else unsigned in 32 bits."""
+    short = features <= 1 << 16
+    room = COMPACT_BYTES if features <= MANY_FEATURES else FEW_PASSES_BYTES
+    if indices.dtype == np.int32 and not (short and compact and 2 * len(indices) <= room):
+        return indices.view(np.uint32)
+    dtype = np.uint16 if short else np.uint32
+    if runner is None or len(indices) < SHARED_COPY:
+        return indices.astype(dtype)
+    copy = np.empty(len(indices), dtype)
+
+    def part(k: int) -> None:
+        numbers = slice(k * SHARED_COPY, (k + 1) * SHARED_COPY)
+        copy[numbers] = indices[numbers]
+
+    runner.run(part, -(-len(indices) // SHARED_COPY))
+    return copy
+
+
+def equal_in_rows(values: np.ndarray, starts: np.ndarray, runner: Runner | None) -> bool:
+    """Whether all rows have equal values, as indicators have. Others soon show that they do not."""
+    rows = len(starts) - 1
+    some = min(rows, ROWS_AT_FIRST)
+    tasks = max(1, int(starts[-1] - starts[0]) // SHARED_COPY)
+    edges = some + (rows - some) * np.arange(tasks + 1) // tasks
+
+    def part(k: int) -> bool:
+        first, last = (0, some) if k < 0 else (edges[k], edges[k + 1])
+        own = values[starts[first] : starts[last]]
+        changes = own[1:] != own[:-1]
+        ends = starts[first:last] - starts[first]  # where others may follow
+        ends = ends[(ends > 0) & (ends < len(own)) & (np.diff(ends, append=-1) != 0)]
+        return np.count_nonzero(changes) == np.count_nonzero(changes[ends - 1])
+
+    if starts[0] == starts[-1] or not part(-1):
+        return False
+    return all(map(part, range(tasks)) if runner is None else runner.run(part, tasks))
+
+
 def _csr_matrix(
     X: Any,
     outputs: int,
@@ -338,19 +347,15 @@ def _csr_matrix(
     width = X.shape[1] * outputs
     bounds = _bounds(edges, lambda a, b: csr_bounds(starts[a : b + 1], width, block_numbers))
     equal = compact and equal_in_rows(values, starts, runner)
-    blocks = []
-    for first, last in itertools.pairwise(bounds):
-        numbers = slice(starts[first], starts[last])
-        relative = starts[first : last + 1] - starts[first]
-        blocks.append(CSRBlock(values[numbers], indices[numbers], read_only(relative), equal))
-    numbers = slice(starts[0], starts[-1])
-    whole = CSRBlock(values[numbers], indices[numbers], read_only(starts - starts[0]), equal)
-    return BlockedMatrix(MemoryBlocks(blocks), bounds, X.shape, int(starts[-1] - starts[0]), whole)
 
+    def block(first: int, last: int) -> CSRBlock:
+        stored = slice(starts[first], starts[last])
+        relative = read_only(starts[first : last + 1] - starts[first])
+        return CSRBlock(values[stored], indices[stored], relative, equal)
 
-def _bounds(edges: Sequence[int], of_part: Callable[[int, int], np.ndarray]) -> np.ndarray:
-    """Where blocks begin that do not go across edges, from those of each part."""
-    return np.unique(np.concatenate([a + of_part(a, b) for a, b in itertools.pairwise(edges)]))
+    blocks = BlockSource([block(a, b) for a, b in itertools.pairwise(bounds)])
+    n_stored = int(starts[-1] - starts[0])
+    return BlockedMatrix(blocks, bounds, X.shape, n_stored, block(0, X.shape[0]))
 
 
 def _dense_matrix(
@@ -359,18 +364,21 @@ def _dense_matrix(
     rows, features = X.shape
     width = features * outputs
     bounds = _bounds(edges, lambda a, b: dense_bounds((b - a, features), width, block_numbers))
-    pairs = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
-    blocks: tuple[Block, ...]
-    whole: Block
-    if X.flags.c_contiguous or not X.flags.f_contiguous:
-        x = read_only(np.ascontiguousarray(X))
-        blocks = tuple(RowMajorBlock(x[first:last]) for first, last in pairs)
-        whole = RowMajorBlock(x)
-    else:
-        xt = read_only(X.T)
-        blocks = tuple(ColumnMajorBlock(xt, first, last - first) for first, last in pairs)
-        whole = ColumnMajorBlock(xt, 0, rows)
-    return BlockedMatrix(MemoryBlocks(blocks), bounds, X.shape, rows * features, whole)
+    row_major = X.flags.c_contiguous or not X.flags.f_contiguous
+    x = read_only(np.ascontiguousarray(X) if row_major else X.T)
+
+    def block(first: int, last: int) -> Block:
+        if row_major:
+            return RowMajorBlock(x[first:last])
+        return ColumnMajorBlock(x, first, last - first)
+
+    blocks = BlockSource([block(a, b) for a, b in itertools.pairwise(bounds.tolist())])
+    return BlockedMatrix(blocks, bounds, X.shape, rows * features, block(0, rows))
+
+
+def _bounds(edges: Sequence[int], of_part: Callable[[int, int], np.ndarray]) -> np.ndarray:
+    """Where blocks begin that do not go across edges, from those of each part."""
+    return np.unique(np.concatenate([a + of_part(a, b) for a, b in itertools.pairwise(edges)]))
 
 
 def as_blocks(

@@ -1,29 +1,25 @@
 """Data sets on disk from files: svmlight text, NumPy archives, tables.
 
-Files are read in chunks, so they may be larger than memory; only NumPy archives are loaded, one
-array at a time.
+Files are read in chunks, so they may be larger than memory; only NumPy archives are loaded.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
-import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse
 
-from .arguments import Flag, flag, integer
-from .dataset import Dataset, open_dataset
-from .dataset_write import DatasetWriter, is_dataset, save_manifest, value_type
-from .folders import replacing_folder
-from .svmlight import iter_svmlight
-from .svmlight_limits import MOST_FEATURES, state_first_index
-from .tables import TABLE_SUFFIXES, Columns, table_chunks
+from .._checks import check_choice, check_flag_or_auto
+from .dataset import Dataset
+from .dataset.write import DatasetWriter, new_dataset, value_type
+from .rows import MOST_FEATURES, Rows
+from .svmlight.parse import Options
+from .svmlight.read import Flag, check_options, read_chunks, state_first_index
+from .tables import TABLE_SUFFIXES, Columns, file_name, read_archive, table_chunks
 
 FORMATS = ("auto", "svmlight", "npz", "parquet", "arrow", "csv")
 _ARCHIVE_ROWS = 1 << 16  # per chunk
@@ -115,31 +111,40 @@ def convert_dataset(
             f"label, features, query_id and cost name columns of tables, but {_names(files)} is "
             f"read as {kind}; pass format='csv', 'parquet' or 'arrow' if it is a table"
         )
-    text = _Text(zero_based, query_id, cost, sort, unseen, max_features, n_jobs)
-    folder = Path(path)
-    with replacing_folder(
-        folder, overwrite=bool(flag("overwrite", overwrite, auto=False)), is_ours=is_dataset
-    ) as building:
-        if kind == "svmlight":
-            manifest = text.write(files, building, n_features, dtype)
-        else:
-            chunks: Iterator[Any]
-            if kind == "npz":
-                chunks = itertools.chain.from_iterable(map(_archive_chunks, files))
-            else:
-                chunks = table_chunks(files, kind, columns)
-            with DatasetWriter(building, n_features=n_features, dtype=dtype) as writer:
-                for chunk in chunks:
-                    writer.add(chunk)
-                manifest = writer.finish()
-        save_manifest(building, manifest)
-    return open_dataset(folder)
+    if kind != "svmlight":
+        chunks = _archive_rows(files) if kind == "npz" else table_chunks(files, kind, columns)
+        with new_dataset(path, overwrite, n_features=n_features, dtype=dtype) as writer:
+            for rows in chunks:
+                writer.add(rows)
+        return Dataset(path)
+    if unseen == "ignore" and zero_based == "auto":
+        raise ValueError("unseen='ignore' needs zero_based=True or False")
+    stored = value_type(np.float64 if dtype is None else dtype)
+    parsed = stored if stored.kind == "f" else np.float64
+    has_cost, comments = bool(cost), False
+    options = check_options(
+        n_features,
+        zero_based,
+        parsed,
+        query_id,
+        has_cost,
+        comments,
+        sort,
+        unseen,
+        max_features,
+        n_jobs,
+    )
+    with new_dataset(path, overwrite, dtype=stored) as writer:
+        _write_text(writer, files, options)
+        if cost == "auto" and not writer.costs_differ:
+            writer.leave_out("cost")
+    return Dataset(path)
 
 
 def _column(name: str, value: Any) -> str | None:
     """The name of a column, if it is one and not a choice of the same parameter."""
     if not isinstance(value, str):
-        flag(name, value)
+        check_flag_or_auto(name, value)
         return None
     return None if value == "auto" else value
 
@@ -155,17 +160,11 @@ def _listed(source: Any) -> list[Any]:
 
 def _names(files: list[Any]) -> str:
     """For messages."""
-    return ", ".join(
-        str(file if isinstance(file, str | os.PathLike) else getattr(file, "name", "<file>"))
-        for file in files[:3]
-    )
+    return ", ".join(map(file_name, files[:3]))
 
 
 def _format_of(files: list[Any], format: str) -> str:
-    if format not in FORMATS:
-        options = ", ".join(map(repr, FORMATS))
-        raise ValueError(f"format must be one of {options}, got {format!r}")
-    if format != "auto":
+    if check_choice("format", format, FORMATS) != "auto":
         return format
     kinds = {_kind_of(file) for file in files}
     if len(kinds) > 1:
@@ -180,136 +179,35 @@ def _kind_of(file: Any) -> str:
     return "npz" if suffix == ".npz" else TABLE_SUFFIXES.get(suffix, "svmlight")
 
 
-# -- svmlight ---------------------------------------------------------------------
+def _archive_rows(files: list[Any]) -> Iterator[Rows]:
+    for rows in map(read_archive, files):
+        for first in range(0, rows.X.shape[0], _ARCHIVE_ROWS):
+            yield rows.part(first, first + _ARCHIVE_ROWS)
 
 
-class _Text:
-    """How svmlight text is read."""
-
-    def __init__(
-        self,
-        zero_based: Flag,
-        query_id: Any,
-        cost: Any,
-        sort: bool,
-        unseen: Literal["error", "ignore"],
-        max_features: int,
-        n_jobs: int | None,
-    ) -> None:
-        self._zero_based = flag("zero_based", zero_based)
-        self._query_id = query_id
-        self._cost = cost
-        self._sort = sort
-        self._unseen = unseen
-        self._n_jobs = n_jobs
-        self._max_features = integer("max_features", max_features, 1, MOST_FEATURES)
-
-    def write(self, files: list[Any], folder: Path, n_features: int | None, dtype: Any) -> Any:
-        """Write the files of a data set; the manifest."""
-        find_out = self._zero_based == "auto"
-        if find_out and self._unseen == "ignore":
-            raise ValueError("unseen='ignore' needs zero_based=True or False")
+def _write_text(writer: DatasetWriter, files: list[Any], options: Options) -> None:
+    """Write svmlight text, and find out what its indices are counted from if that is not said."""
+    reading, wide = options, options.n_features
+    if options.first is None:
         # What is counted from 1 has an empty column 0, if it is read as counted from 0.
-        extra = 1 if find_out else 0
-        wide = None if n_features is None else integer("n_features", n_features, 1, MOST_FEATURES)
-        stored = value_type(np.float64 if dtype is None else dtype)
-        parsed = stored if stored.kind == "f" else np.float64
-        with DatasetWriter(folder, dtype=stored) as writer:
-            for file in files:
-                for chunk in iter_svmlight(
-                    file,
-                    n_features=None if wide is None else min(wide + extra, MOST_FEATURES),
-                    zero_based=bool(self._zero_based),
-                    dtype=parsed,
-                    query_id=self._query_id,
-                    cost=bool(self._cost),
-                    unseen=self._unseen,
-                    max_features=min(self._max_features + extra, MOST_FEATURES),
-                    sort=self._sort,
-                    n_jobs=self._n_jobs,
-                ):
-                    writer.add(_four(chunk, bool(self._query_id), bool(self._cost)))
-            if self._cost == "auto" and not writer.costs_differ:
-                writer.leave_out("cost")
-            if find_out:
-                self._settle_first_index(writer, _names(files), wide)
-            return writer.finish()
-
-    def _settle_first_index(self, writer: DatasetWriter, name: str, wide: int | None) -> None:
-        """Index 0 occurs, or all indices are one less."""
-        first = state_first_index(name, writer.lowest_index)
-        if first == 1:
-            writer.shift_indices()
-        most = min(wide or MOST_FEATURES, self._max_features)
-        if writer.highest_index >= most:
-            raise ValueError(
-                f"{name}: indices are counted from 0 and the largest is {writer.highest_index}, "
-                f"beyond {most} features; raise n_features or max_features"
-            )
-        writer.set_features(wide or writer.highest_index + 1)
-
-
-def _four(chunk: tuple[Any, ...], has_qid: bool, has_cost: bool) -> tuple[Any, Any, Any, Any]:
-    X, y, *rest = chunk
-    qid = rest.pop(0) if has_qid else None
-    return X, y, qid, rest.pop(0) if has_cost else None
-
-
-# -- NumPy archives ---------------------------------------------------------------
-
-
-def _archive_chunks(file: Any) -> Iterator[tuple[Any, ...]]:
-    X, *columns = read_archive(file)
-    for first in range(0, X.shape[0], _ARCHIVE_ROWS):
-        part = slice(first, first + _ARCHIVE_ROWS)
-        yield X[part], *(None if column is None else column[part] for column in columns)
-
-
-def read_archive(file: Any) -> tuple[Any, ...]:
-    """What a NumPy archive holds: ``X, y, qid, cost``, with None for what is not there."""
-    name = _names([file])
-    with ExitStack() as stack:
-        if isinstance(file, str | os.PathLike):
-            file = stack.enter_context(open(file, "rb"))
-        try:
-            archive = np.load(file, allow_pickle=False)
-        except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
-            raise ValueError(f"{name} is not a NumPy archive: {error}") from None
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError(f"{name} is not an archive of several arrays (.npz)")
-        stack.enter_context(archive)
-        try:
-            X = _archive_matrix(archive, name)
-            columns = [archive.get(key) for key in ("y", "qid", "cost")]
-        except ValueError:
-            raise
-        except Exception as error:  # zipfile and zlib have many ways to say so
-            raise ValueError(f"{name} is damaged: {error}") from None
-    for key, column in zip(("y", "qid", "cost"), columns, strict=True):
-        if column is not None and len(column) != X.shape[0]:
-            raise ValueError(f"{name}: {key} has {len(column)} entries for {X.shape[0]} rows of X")
-    return X, *columns
-
-
-def _archive_matrix(archive: Any, name: str) -> Any:
-    if "X" in archive:
-        X = archive["X"]
-        if X.ndim != 2:
-            raise ValueError(f"{name}: X must have two dimensions, got shape {X.shape}")
-        return X
-    if not {"data", "indices", "indptr", "shape"} <= set(archive.files):
-        raise ValueError(
-            f"{name} has neither X nor the arrays of a sparse matrix (data, indices, indptr, "
-            f"shape); it has {', '.join(archive.files)}"
+        reading = replace(
+            options,
+            first=0,
+            n_features=None if wide is None else min(wide + 1, MOST_FEATURES),
+            max_features=min(options.max_features + 1, MOST_FEATURES),
         )
-    layout = archive["format"].item() if "format" in archive else b"csr"
-    layout = layout.decode() if isinstance(layout, bytes) else str(layout)
-    if layout not in ("csr", "csc"):
-        raise ValueError(f"{name}: sparse matrices must be in CSR or CSC format, not {layout}")
-    make = scipy.sparse.csr_matrix if layout == "csr" else scipy.sparse.csc_matrix
-    parts = tuple(archive[key] for key in ("data", "indices", "indptr"))
-    X = make(parts, shape=tuple(archive["shape"].tolist()))
-    X.check_format(full_check=True)
-    return X.tocsr()
+    for file in files:
+        for rows, _ in read_chunks(file, reading):
+            writer.add(rows)
+    if options.first is not None:
+        return
+    name = _names(files)
+    if state_first_index(name, writer.lowest_index) == 1:
+        writer.shift_indices()
+    most = min(wide or MOST_FEATURES, options.max_features)
+    if writer.highest_index >= most:
+        raise ValueError(
+            f"{name}: indices are counted from 0 and the largest is {writer.highest_index}, "
+            f"beyond {most} features; raise n_features or max_features"
+        )
+    writer.set_features(wide or writer.highest_index + 1)

@@ -1,26 +1,42 @@
-"""Files that cannot be lost, and files that may be compressed.
+"""Files and folders that cannot be lost, and files that may be compressed.
 
-What is written appears under its name when it is complete, or not at all. What is read may be a
-path, ``-`` for standard input or a binary file; names that end in .gz, .bz2 or .xz are
-decompressed, and a content that does not fit its name is an error that says what it looks like.
+What is written appears under its name when it is complete, or not at all. A folder is built under a
+temporary name beside the one it shall have, written through to the disk and then renamed. A process
+that is killed meanwhile leaves the temporary folder behind; the next one that writes to the same
+name removes it. Whether its owner still lives is told by a lock that the system releases with the
+process.
+
+What is read may be a path, ``-`` for standard input or a binary file; names that end in .gz, .bz2
+or .xz are decompressed, and a content that does not fit its name is an error that says what it
+looks like.
 """
 
 from __future__ import annotations
 
 import bz2
 import errno
+import glob
 import gzip
 import lzma
 import os
 import secrets
+import shutil
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+
+try:
+    import fcntl
+except ImportError:  # Windows: what was left behind stays
+    fcntl = None  # type: ignore[assignment]
+
+_LOCK = "lock"
 
 # -- writing ------------------------------------------------------------------
 
@@ -131,18 +147,123 @@ def output(target: Any) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     path = Path(target)
-    with replacing(path) as file, ExitStack() as inner:
-        match path.suffix:
-            case ".gz":
-                compressed = gzip.GzipFile("", "wb", 6, file, mtime=0)
-                yield cast(BinaryIO, inner.enter_context(compressed))
-            case ".bz2":
-                yield cast(BinaryIO, inner.enter_context(bz2.BZ2File(file, "wb")))
-            case ".xz":
-                yield cast(BinaryIO, inner.enter_context(lzma.LZMAFile(file, "wb")))
-            case _:
-                yield file
-        inner.close()
+    with replacing(path) as file:
+        if path.suffix not in _COMPRESSED:
+            yield file
+            return
+        with _COMPRESSED[path.suffix](file) as compressed:
+            yield compressed
+
+
+_COMPRESSED: dict[str, Callable[[BinaryIO], Any]] = {
+    ".gz": lambda file: gzip.GzipFile("", "wb", 6, file, mtime=0),
+    ".bz2": partial(bz2.BZ2File, mode="wb"),
+    ".xz": partial(lzma.LZMAFile, mode="wb"),
+}
+
+
+# -- folders ------------------------------------------------------------------
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors of the system that name no file, such as that of a full disk, name this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+@contextmanager
+def replacing_folder(
+    path: Path, *, overwrite: bool, is_ours: Callable[[Path], bool]
+) -> Iterator[Path]:
+    """A new, empty folder that takes the place of ``path`` once the block is done.
+
+    ``overwrite`` says whether something may be there already, ``is_ours`` whether a folder is one
+    that may be replaced.
+    """
+    _check_free(path, overwrite, is_ours)
+    prefix = f".{path.name[:40]}."
+    _sweep(path.parent, prefix)
+    token = secrets.token_hex(4)
+    building = path.with_name(f"{prefix}{token}.tmp")
+    try:
+        building.mkdir()
+        with _locked(building):
+            yield building
+            _check_free(path, overwrite, is_ours)
+            with naming(building):
+                sync_folder(building)
+                _move(building, path, path.with_name(f"{prefix}{token}.old.tmp"))
+                (path / _LOCK).unlink(missing_ok=True)
+                sync_folder(path.parent)
+    except OSError as error:  # nobody knows the folder by that name
+        if error.errno is None or not str(error.filename).startswith(str(building)):
+            raise
+        raise OSError(error.errno, f"cannot write: {error.strerror}", str(path)) from None
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def _move(building: Path, path: Path, aside: Path) -> None:
+    """Rename the new folder; an old one is moved aside first and removed after."""
+    if not path.exists():
+        os.rename(building, path)
+        return
+    os.rename(path, aside)
+    try:
+        os.rename(building, path)
+    except BaseException:
+        os.rename(aside, path)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _check_free(path: Path, overwrite: bool, is_ours: Callable[[Path], bool]) -> None:
+    if not path.exists() and not path.is_symlink():
+        return
+    if not overwrite:
+        raise ValueError(f"{path} exists; choose another name, or pass overwrite=True")
+    if not path.is_dir() or path.is_symlink() or not (is_ours(path) or not any(path.iterdir())):
+        raise ValueError(f"{path} is not a data set, so it is not overwritten; choose another name")
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    if fcntl is None:
+        yield
+        return
+    with open(folder / f"{_LOCK}.new", "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # before anybody can find it
+        os.rename(folder / f"{_LOCK}.new", folder / _LOCK)
+        yield
+
+
+def _sweep(parent: Path, prefix: str) -> None:
+    """Remove what processes that are no more have left behind."""
+    if fcntl is None:
+        return
+    for folder in parent.glob(f"{glob.escape(prefix)}*.tmp"):
+        try:
+            with open(folder / _LOCK, "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:  # in use, or without a lock
+            continue
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the names in a folder through to the disk."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 # -- reading ------------------------------------------------------------------
@@ -198,22 +319,12 @@ def check_is_text(name: str, head: bytes) -> None:
 
 @dataclass(frozen=True)
 class Input:
-    """A binary file that is open for reading, and what to call it in messages.
-
-    Attributes
-    ----------
-    file : binary file
-    name : str
-    size : int or None
-        Bytes of content, where that is known beforehand.
-    compressed : int or None
-        Bytes before decompression, if it is a compressed file.
-    """
+    """A binary file that is open for reading, and what to call it in messages."""
 
     file: BinaryIO
     name: str
-    size: int | None
-    compressed: int | None = None
+    size: int | None  # bytes of content, where that is known beforehand
+    compressed: int | None = None  # bytes before decompression, if it is a compressed file
 
     def read_into(self, buffer: memoryview) -> int:
         """Fill the buffer as far as there is content; how many bytes that were."""

@@ -1,41 +1,200 @@
-"""Partitions: rows that come in pieces of their own, each on some machine.
+"""Rows on several machines: how each comes to its blocks.
 
-What a worker does with a partition before a fit: check it, count, cut it into blocks. Blocks end
-where partitions end, so that the blocks, and with them the bits of a fit, depend on the
-partitions and not on who holds them.
+A worker gets some blocks of a data set on disk (``FolderShare``), blocks that travel themselves
+(``MemoryShare``), or partitions: rows that come in pieces of their own, from a Dask collection or
+from files (``RowFiles``), which a worker checks, counts and cuts into blocks. Blocks end where
+partitions end, so that the blocks, and with them the bits of a fit, depend on the partitions and
+not on who holds them.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import os
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from .blocks import Block, BlockedMatrix, MemoryBlocks, as_blocks
-from .parts import part_edges
+from .blocks import Block, BlockedMatrix, BlockSource, ColumnMajorBlock, as_blocks, read_only
+from .dataset import Dataset
+from .rows import Rows, first_not_finite, joined_column
 from .sparse import check_sparse
+from .sums import part_edges
+from .svmlight import load_svmlight
+from .tables import TABLE_SUFFIXES, Columns, table_chunks
+
+# -- blocks of what is here or on disk ---------------------------------------------
+
+
+@dataclass(frozen=True)
+class FolderShare:
+    """Some blocks of a data set on disk, by the path of its folder."""
+
+    path: str
+    digest: bytes  # of the data set that is meant
+    n_features: int
+    memory_limit: int | None  # bytes that may stay in memory
+    outputs: int  # scores per row of the model
+    first: int  # block
+    last: int
+
+    def within(self, limit: int) -> FolderShare:
+        """With at most so many bytes in memory, unless a number was given."""
+        if self.memory_limit is not None:
+            return self
+        return dataclasses.replace(self, memory_limit=limit)
+
+    def open(self) -> BlockedMatrix:
+        """The blocks."""
+        try:
+            dataset = Dataset(self.path, n_features=self.n_features, memory_limit=self.memory_limit)
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"{self.path} cannot be read here: {error}; the folder must be readable by every "
+                "worker under the same path"
+            ) from error
+        if dataset.digest() != self.digest:
+            raise ValueError(f"{self.path} is another data set here; the same must be everywhere")
+        return dataset.blocks(self.outputs, range(self.first, self.last))
+
+
+@dataclass(frozen=True)
+class MemoryShare:
+    """Some blocks, which travel themselves."""
+
+    blocks: Sequence[Block]
+    features: int
+
+    def open(self) -> BlockedMatrix:
+        """The blocks."""
+        blocks = [_fixed(block) for block in self.blocks]
+        return _matrix_of(blocks, self.features, sum(block.arrays()[0].size for block in blocks))
+
+
+def _fixed(block: Block) -> Block:
+    """A block of read-only arrays, as blocks are where they were made."""
+    arrays: dict[str, Any] = {
+        field.name: read_only(value)
+        for field in dataclasses.fields(block)
+        if isinstance(value := getattr(block, field.name), np.ndarray)
+    }
+    return dataclasses.replace(block, **arrays)
+
+
+def travelling(block: Block) -> Block:
+    """A block without what is not its own."""
+    if isinstance(block, ColumnMajorBlock):
+        rows = slice(block.first, block.first + block.rows)
+        return ColumnMajorBlock(np.ascontiguousarray(block.xt[:, rows]), 0, block.rows)
+    return block
+
+
+def _matrix_of(blocks: Sequence[Block], features: int, n_stored: int) -> BlockedMatrix:
+    bounds = np.cumsum([0, *(block.rows for block in blocks)]).astype(np.int64)
+    return BlockedMatrix(BlockSource(blocks), bounds, (int(bounds[-1]), features), n_stored)
+
+
+# -- files, each read by the worker that will hold it -------------------------------
+
+
+@dataclass(frozen=True)
+class RowFiles:
+    """Training data in several files, for fits on a cluster: each is read by a worker.
+
+    Takes the place of X in ``fit``; labels, and if there are any queries and costs, come from the
+    files.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        svmlight text, also compressed, or Parquet, Arrow or CSV tables, all of one kind. They must
+        be readable by every worker under the same path.
+    n_features : int, optional
+        Columns of svmlight text; by default the largest index of all files.
+    zero_based : bool, default=False
+        Whether indices of svmlight text are counted from 0.
+    label, query_id, cost : str, optional
+        Columns of tables with labels, queries and weights.
+    features : sequence of str, optional
+        Columns of tables with the features; by default all others.
+    """
+
+    paths: Sequence[str | os.PathLike[str]]
+    n_features: int | None = None
+    zero_based: bool = False
+    label: str | None = None
+    query_id: str | None = None
+    cost: str | None = None
+    features: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.paths, str | os.PathLike) or not len(self.paths):
+            raise ValueError(f"paths must be a list of at least one path, got {self.paths!r}")
+        names = [str(Path(path).absolute()) for path in self.paths]
+        if len(set(names)) < len(names):
+            twice = next(name for k, name in enumerate(names) if name in names[:k])
+            raise ValueError(f"{twice} is listed twice; its rows would count twice")
+        if len({TABLE_SUFFIXES.get(Path(name).suffix.lower()) for name in names}) > 1:
+            raise ValueError("paths must be files of one kind, all svmlight text or all tables")
+        table = Path(names[0]).suffix.lower() in TABLE_SUFFIXES
+        if table and self.label is None:
+            raise ValueError("tables need label=…, the column that holds the labels")
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def read(self, number: int) -> Rows:
+        """One file."""
+        path = Path(self.paths[number]).absolute()
+        try:
+            with open(path, "rb"):
+                pass
+        except OSError as error:
+            raise ValueError(
+                f"{path} cannot be read on {socket.gethostname()}: {error.strerror}; files must "
+                "be readable by every worker under the same path"
+            ) from error
+        kind = TABLE_SUFFIXES.get(path.suffix.lower())
+        if kind is None:
+            X, y, qid, cost = load_svmlight(
+                path,
+                n_features=self.n_features,
+                zero_based=self.zero_based,
+                query_id="auto",
+                cost=True,
+                n_jobs=1,
+            )
+            return Rows(X, y, cost, qid)
+        columns = Columns(self.label, self.features, self.query_id, self.cost)
+        chunks = list(table_chunks([path], kind, columns))
+        X, y, qid, cost = (joined_column(parts, "") for parts in zip(*chunks, strict=True))
+        return Rows(X, y, cost, qid, chunks[0].names)
+
+
+def widen(X: Any, features: int) -> Any:
+    """Sparse rows with so many columns."""
+    if not scipy.sparse.issparse(X) or X.shape[1] == features:
+        return X
+    return scipy.sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], features))
+
+
+# -- partitions ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a partition.
-
-    Attributes
-    ----------
-    rows, features, numbers : int
-        Its shape, and stored values.
-    names : tuple of str or None
-        Of its columns.
-    """
+    """What is known of a partition."""
 
     rows: int
     features: int
-    numbers: int
-    names: tuple[str, ...] | None
+    numbers: int  # stored values
+    names: tuple[str, ...] | None  # of its columns
 
 
 def clean(number: int, piece: Any) -> Any:
@@ -54,21 +213,11 @@ def clean(number: int, piece: Any) -> Any:
         raise ValueError(f"{where} does not hold numbers: {error}") from error
     if sparse:
         X.sum_duplicates()
-    bad = ~np.isfinite(X.data if sparse else X)
-    if np.any(bad):
-        place = int(np.argmax(bad.ravel()))
-        row = int(np.searchsorted(X.indptr, place, "right") - 1) if sparse else place // X.shape[1]
+    if (bad := first_not_finite(X)) is not None:
         raise ValueError(
-            f"{where} has NaN or infinity in its row {row}; fill it in or leave it out"
+            f"{where} has NaN or infinity in its row {bad[0]}; fill it in or leave it out"
         )
     return X
-
-
-def names_of(piece: Any) -> tuple[str, ...] | None:
-    """Names of the columns of a partition as it was given."""
-    if hasattr(piece, "columns") and all(isinstance(name, str) for name in piece.columns):
-        return tuple(piece.columns)
-    return None
 
 
 def facts(names: tuple[str, ...] | None, X: Any) -> Facts:
@@ -135,26 +284,14 @@ def all_parts(bounds: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, lis
 
 @dataclass(frozen=True)
 class PartitionShare:
-    """Some partitions, which are there.
+    """Some partitions, which are there."""
 
-    Attributes
-    ----------
-    pieces : sequence of array or CSR matrix
-    features : int
-    outputs : int
-        Scores per row of the model.
-    """
-
-    pieces: Sequence[Any]
+    pieces: Sequence[Any]  # arrays or CSR matrices
     features: int
-    outputs: int
+    outputs: int  # scores per row of the model
 
     def open(self) -> BlockedMatrix:
         """The rows of all partitions in blocks."""
         parts = [as_blocks(X, outputs=self.outputs) for X in self.pieces if X.shape[0]]
-        blocks: list[Block] = [block for part in parts for block in part.blocks]
-        heights = [block.rows for block in blocks]
-        bounds = np.cumsum([0, *heights]).astype(np.int64)
-        numbers = sum(part.numbers for part in parts)
-        shape = (int(bounds[-1]), self.features)
-        return BlockedMatrix(MemoryBlocks(blocks), bounds, shape, numbers)
+        blocks = [block for part in parts for block in part.blocks]
+        return _matrix_of(blocks, self.features, sum(part.numbers for part in parts))

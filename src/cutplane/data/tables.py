@@ -1,13 +1,19 @@
-"""Tables as chunks of features and labels: Parquet, Arrow and CSV files, by pyarrow."""
+"""Rows of other programs' files: Parquet, Arrow and CSV tables by pyarrow, NumPy archives."""
 
 from __future__ import annotations
 
+import os
+import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+
+from .rows import Rows
 
 TABLE_SUFFIXES = {
     ".parquet": "parquet",
@@ -18,7 +24,7 @@ TABLE_SUFFIXES = {
     ".csv": "csv",
 }
 _ROWS, _FEW_ROWS = 1 << 16, 1 << 8  # per chunk, at most and at least
-_NUMBERS = 1 << 20  # per chunk, about
+_VALUES = 1 << 20  # per chunk, about
 _BUFFER = 1 << 16  # bytes per column that are read at a time
 
 
@@ -60,8 +66,8 @@ def _opened(files: list[Any], kind: str) -> tuple[list[str], Any]:
         raise ValueError(f"{paths[0]}: not a readable {kind} file: {error}") from None
 
 
-def table_chunks(files: list[Any], kind: str, columns: Columns) -> Iterator[tuple[Any, ...]]:
-    """Chunks ``(X, y, qid, cost)`` of one table in one or more files of the same columns."""
+def table_chunks(files: list[Any], kind: str, columns: Columns) -> Iterator[Rows]:
+    """Chunks of one table in one or more files of the same columns."""
     paths, table = _opened(files, kind)
     import pyarrow
 
@@ -73,15 +79,11 @@ def table_chunks(files: list[Any], kind: str, columns: Columns) -> Iterator[tupl
         for batch in _batches(table, paths, kind, chosen.named()):
             if not batch.num_rows:
                 continue
-            yield (
-                _Frame(batch, features, path, row),
-                *(
-                    None
-                    if name is None
-                    else _values(batch, name, path, row, text=name == chosen.label)
-                    for name in (chosen.label, chosen.qid, chosen.cost)
-                ),
+            y, qid, cost = (
+                None if name is None else _values(batch, name, path, row, text=name == chosen.label)
+                for name in (chosen.label, chosen.qid, chosen.cost)
             )
+            yield Rows(_matrix(batch, features, path, row), y, cost, qid, tuple(features))
             row += batch.num_rows
     except pyarrow.ArrowException as error:
         raise ValueError(f"{path}: near row {row}: {error}") from None
@@ -91,7 +93,7 @@ def table_chunks(files: list[Any], kind: str, columns: Columns) -> Iterator[tupl
 
 def _batches(table: Any, paths: list[str], kind: str, names: list[str]) -> Iterator[Any]:
     """Some columns of all files, of which a few batches are in memory, however large they are."""
-    rows = max(_FEW_ROWS, min(_ROWS, _NUMBERS // len(names)))
+    rows = max(_FEW_ROWS, min(_ROWS, _VALUES // len(names)))
     if kind != "parquet":
         yield from table.to_batches(
             columns=names, batch_size=rows, batch_readahead=1, fragment_readahead=1
@@ -112,7 +114,7 @@ def _chosen(names: list[str], columns: Columns, path: str) -> Columns:
     """The columns with those that are meant by default."""
     others = (columns.label, columns.qid, columns.cost)
     features = columns.features or [name for name in names if name not in others]
-    chosen = Columns(columns.label, features, columns.qid, columns.cost)
+    chosen = replace(columns, features=features)
     if not features:
         raise ValueError(f"{path}: no column is left for the features")
     there, used = set(names), set[str]()
@@ -126,19 +128,13 @@ def _chosen(names: list[str], columns: Columns, path: str) -> Columns:
     return chosen
 
 
-class _Frame:
-    """The features of a batch, with the names of its columns."""
-
-    def __init__(self, batch: Any, names: Sequence[str], path: str, row: int) -> None:
-        self.columns = tuple(names)
-        self._parts = [_values(batch, name, path, row, text=False) for name in names]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        kind = np.result_type(np.float32, *{part.dtype for part in self._parts})
-        X = np.empty((len(self._parts[0]), len(self._parts)), dtype or kind)
-        for j, part in enumerate(self._parts):
-            X[:, j] = part
-        return X
+def _matrix(batch: Any, names: Sequence[str], path: str, row: int) -> np.ndarray:
+    """The features of a batch, in the smallest floating type that holds them."""
+    parts = [_values(batch, name, path, row, text=False) for name in names]
+    X = np.empty((len(parts[0]), len(parts)), np.result_type(np.float32, *{p.dtype for p in parts}))
+    for j, part in enumerate(parts):
+        X[:, j] = part
+    return X
 
 
 def _values(batch: Any, name: str, path: str, row: int, *, text: bool) -> np.ndarray:
@@ -166,12 +162,68 @@ def _values(batch: Any, name: str, path: str, row: int, *, text: bool) -> np.nda
         return column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
     if text and (types.is_string(kind) or types.is_large_string(kind)):
         return np.array(column.to_pylist(), dtype=str)
-    remedy = (
-        ""
-        if text
-        else (
+    message = f"{path}: column {name!r} is of type {kind}, not of numbers"
+    if not text:
+        message += (
             "; encode it as numbers, choose the columns with features=…, or name it with label=… "
             "if it holds the labels"
         )
-    )
-    raise ValueError(f"{path}: column {name!r} is of type {kind}, not of numbers{remedy}")
+    raise ValueError(message)
+
+
+# -- NumPy archives ---------------------------------------------------------------
+
+
+def file_name(file: Any) -> str:
+    """A path, or the name of an open file, for messages."""
+    return str(file if isinstance(file, str | os.PathLike) else getattr(file, "name", "<file>"))
+
+
+def read_archive(file: Any) -> Rows:
+    """What a NumPy archive holds."""
+    name = file_name(file)
+    with ExitStack() as stack:
+        if isinstance(file, str | os.PathLike):
+            file = stack.enter_context(open(file, "rb"))
+        try:
+            archive = np.load(file, allow_pickle=False)
+        except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise ValueError(f"{name} is not a NumPy archive: {error}") from None
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError(f"{name} is not an archive of several arrays (.npz)")
+        stack.enter_context(archive)
+        try:
+            X = _archive_matrix(archive, name)
+            columns = {key: archive.get(key) for key in ("y", "qid", "cost")}
+        except ValueError:
+            raise
+        except Exception as error:  # zipfile and zlib have many ways to say so
+            raise ValueError(f"{name} is damaged: {error}") from None
+    for key, column in columns.items():
+        if column is not None and len(column) != X.shape[0]:
+            raise ValueError(f"{name}: {key} has {len(column)} entries for {X.shape[0]} rows of X")
+    return Rows(X, columns["y"], columns["cost"], columns["qid"])
+
+
+def _archive_matrix(archive: Any, name: str) -> Any:
+    if "X" in archive:
+        X = archive["X"]
+        if X.ndim != 2:
+            raise ValueError(f"{name}: X must have two dimensions, got shape {X.shape}")
+        return X
+    if not {"data", "indices", "indptr", "shape"} <= set(archive.files):
+        raise ValueError(
+            f"{name} has neither X nor the arrays of a sparse matrix (data, indices, indptr, "
+            f"shape); it has {', '.join(archive.files)}"
+        )
+    layout = archive["format"].item() if "format" in archive else b"csr"
+    layout = layout.decode() if isinstance(layout, bytes) else str(layout)
+    if layout not in ("csr", "csc"):
+        raise ValueError(f"{name}: sparse matrices must be in CSR or CSC format, not {layout}")
+    make = scipy.sparse.csr_matrix if layout == "csr" else scipy.sparse.csc_matrix
+    parts = tuple(archive[key] for key in ("data", "indices", "indptr"))
+    X = make(parts, shape=tuple(archive["shape"].tolist()))
+    X.check_format(full_check=True)
+    return X.tocsr()

@@ -21,7 +21,7 @@ import time
 import numpy as np
 import scipy.linalg
 
-from ..data.blas import single_threaded_blas
+from .._blas import single_threaded_blas
 from ..kernels import KernelMatrix
 from .problem import DualProblem
 

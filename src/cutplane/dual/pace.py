@@ -17,7 +17,7 @@ MANY_STEPS = 10_000_000
 STEPS_PER_VARIABLE = 100
 # Times the steps before the interior point method, after which it is the same if that has not
 # helped: rounding is in the way of both.
-AFTERWARDS = 16
+AFTERWARDS = 4
 
 
 class Pace:
@@ -38,18 +38,24 @@ class Pace:
 
     def __init__(self, variables: int, columns: int, max_iter: int | None) -> None:
         self.steps = 0
+        self._work = 0
+        self._variables = variables
         # A dozen steps with a matrix of columns² numbers, each a sum over all variables.
-        interior = 12.0 * (columns**2 + columns**3 / (3.0 * max(1, variables))) / FASTER
-        self._slow: float = max(float(SLOW * variables), interior)
+        self._interior = 12.0 * (columns**2 + columns**3 / (3.0 * max(1, variables))) / FASTER
         first = max(MANY_STEPS, STEPS_PER_VARIABLE * variables) // 2
         self._next: float = first if max_iter is None else math.inf
         self._before = math.inf
 
+    def add(self, steps: int, least_work: int = 0) -> None:
+        """Count steps, and the work of so many at least."""
+        self.steps += steps
+        self._work += max(steps, least_work)
+
     def slow(self) -> bool:
         """Whether it is time for the interior point method; true once."""
-        if self.steps < self._slow:
+        if self.steps < SLOW * self._variables or self._work < self._interior:
             return False
-        self._slow = math.inf
+        self._interior = math.inf
         return True
 
     def tried(self) -> None:

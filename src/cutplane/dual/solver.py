@@ -346,12 +346,27 @@ class DualSolver:
         if state.absent:
             self._cache.reset(self._matrix)
         everything = ActiveSet.of(problem, np.arange(len(problem)))
+        computed = Sums(s, len(used), error=None if careful is None else careful[1])
+        found = verify(self._exact, problem, beta, computed, self._known.lift)
+        if careful is None and found.slack > 0.5 * self._settings.enough(found.primal, self._mass):
+            closer = self._closer_sums(sums)
+            if closer is not None:
+                s = closer.s
+                found = verify(self._exact, problem, beta, closer, self._known.lift)
         value = 0.5 * float(sums @ s) + float(problem.linear @ beta)
         self._state = _State(beta, s, value, everything)
-        computed = Sums(s, len(used), error=None if careful is None else careful[1])
-        self._verified = verify(self._exact, problem, beta, computed, self._known.lift)
+        self._verified = found
         self._seconds["verify"] += time.perf_counter() - begin
         return self._verified
+
+    def _closer_sums(self, sums: np.ndarray) -> Sums | None:
+        """s again with closer bounds on its rounding, from all values; None if they are many."""
+        rows = len(sums)
+        if 8 * rows * rows > self._settings.cache_bytes or self._exact.dtype != np.float64:
+            return None
+        s, sizes = np.empty(rows), np.empty(rows)
+        loops.sums_with_sizes(self._exact.whole(), np.arange(rows), sums, s, sizes)
+        return Sums(s, loops.SOME + rows // loops.SOME, sizes)
 
     def _choose(self, g: np.ndarray, beta: np.ndarray, previous: np.ndarray) -> np.ndarray:
         """The working set, as numbers of active variables."""
@@ -401,7 +416,7 @@ class DualSolver:
             STEPS_PER_VARIABLE * max(len(chosen), EXACT_SET) if len(chosen) > 2 else 1,
             seen,
         )
-        self._pace.steps += max(steps, SET_STEPS) if len(chosen) > 2 else steps
+        self._pace.add(max(steps, SET_STEPS) if len(chosen) > 2 else steps, SET_STEPS)
         self._least_curvature = min(self._least_curvature, seen[1])
         middle = time.perf_counter()
         self._seconds["inner"] += middle - begin

@@ -164,7 +164,7 @@ class WholeSolver:
                 self._seconds["inner"] += time.perf_counter() - begin
                 continue
             point = beta.copy()
-            self._pace.steps += loops.pairwise_steps(
+            steps = loops.pairwise_steps(
                 self._values,
                 self._rows,
                 self._rows,
@@ -177,6 +177,7 @@ class WholeSolver:
                 STEPS_PER_VARIABLE * len(beta),
                 seen,
             )
+            self._pace.add(steps)
             self._beta = point
             self._iterations += 1
             self._seconds["inner"] += time.perf_counter() - begin

@@ -10,13 +10,14 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix, as_blocks
 from ..data.dataset import Dataset
 from ..exec import Executor, make_executor
-from ..oracles.remote import RemoteMatrix
 from ..result import SolveResult
+from ._attributes import check_linear
 from ._callbacks import CallbackSupportMixin, FitTasks
-from ._cluster import WithExecutor, threads_of
+from ._cluster import WithExecutor
 from ._fit import STOPPING, Attributes, Problem, Settings, solve, store_results
 from ._form import ModelForm
 from ._rows import check_test_dataset, checked_rows
@@ -35,6 +36,8 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
 
     _solvers: ClassVar[tuple[str, ...]] = ()
     _stopping: ClassVar[tuple[str, ...]] = STOPPING
+    # Whether coefficients may be stored as a sparse matrix.
+    _sparse_coef: ClassVar[bool] = False
 
     def _check_common(self) -> Settings:
         """Check the parameters; those that all estimators have are returned."""
@@ -78,6 +81,10 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         tasks.end()
         return fitted.results
 
+    def _check_attributes(self) -> None:
+        """Refuse fitted attributes, from a file, that do not fit together."""
+        raise NotImplementedError
+
     def _set(self, attributes: dict[str, Any]) -> None:
         for name, value in attributes.items():
             setattr(self, name, value)
@@ -116,7 +123,7 @@ class LinearModel(Estimator):
         starts = None
         if start is not None:
             starts = [form.point(*start, k) for k in range(form.problems)]
-        with make_executor(threads_of(self), matrix.numbers) as executor:
+        with make_executor(self.n_jobs, matrix.numbers) as executor:
             return self._solve(
                 data,
                 problems,
@@ -138,6 +145,9 @@ class LinearModel(Estimator):
             attributes["classes_"] = self.classes_
         return attributes
 
+    def _check_attributes(self) -> None:
+        check_linear(self, 1)
+
     # -- scores ---------------------------------------------------------------
 
     def _scores(self, X: Any) -> np.ndarray:
@@ -154,7 +164,7 @@ class LinearModel(Estimator):
         single = len(coef) == 1
         w = coef[0] if single else np.ascontiguousarray(coef.T)
         scores = np.empty((len(matrix),) if single else (len(matrix), len(coef)))
-        with make_executor(threads_of(self), matrix.numbers) as executor:
+        with make_executor(self.n_jobs, matrix.numbers) as executor:
             matrix.scores(w, scores, executor)
         return scores
 

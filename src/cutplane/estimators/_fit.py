@@ -31,7 +31,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from numbers import Integral
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -132,12 +132,8 @@ class Settings:
         if max_iter is not None:
             check_integer("max_iter", max_iter, at_least=1)
         check_n_jobs(model.n_jobs)
-        if isinstance(executor := getattr(model, "executor", None), Integral):
-            raise ValueError(
-                f"executor must be None or a cluster, got {executor!r}; for threads give "
-                f"n_jobs={executor!r}"
-            )
-        check_executor(model)
+        if getattr(model, "executor", None) is not None:
+            check_executor(model)
         warm_start = check_flag("warm_start", getattr(model, "warm_start", False))
         if not isinstance(model.verbose, bool):
             check_integer("verbose", model.verbose, at_least=0)
@@ -145,7 +141,8 @@ class Settings:
             raise ValueError(f"callback must be callable or None, got {model.callback!r}")
         if model.time_limit is not None:
             check_number("time_limit", model.time_limit, above=0.0, finite=False)
-        checkpoint = check_checkpoint(getattr(model, "checkpoint", None))
+        checkpoint = getattr(model, "checkpoint", None)
+        checkpoint = None if checkpoint is None else check_checkpoint(checkpoint)
         if checkpoint is not None and solvers and model.solver not in WITH_STATE:
             raise ValueError(
                 f"checkpoint is for solver='ocas' or 'cpa', whose state can be written; got "
@@ -263,17 +260,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Ready:
-    """A solver and where it starts."""
+    """A solver, and the arguments of its ``run``: a start, and cuts if it takes any."""
 
-    solver: Any  # has run(start) and, if there are cuts, run(start, cuts)
+    solver: Any
     start: np.ndarray | None = None
-    cuts: tuple[Cut, ...] = ()
-
-    def run(self) -> SolveResult:
-        """Solve."""
-        if self.cuts:
-            return self.solver.run(self.start, self.cuts)
-        return self.solver.run(self.start)
+    more: tuple[Any, ...] = ()
 
 
 class Problem(ABC):
@@ -286,6 +277,7 @@ class Problem(ABC):
     """
 
     label: str
+    crew: Any = None  # the workers that hold the data, if a cluster does
 
     @abstractmethod
     def solver(self, run: Run) -> Ready:
@@ -307,11 +299,6 @@ class Problem(ABC):
     def total(self) -> float:
         """What C multiplies the mean risk by, besides itself."""
         return 1.0
-
-    @property
-    def crew(self) -> Any:
-        """The workers that hold the data, if a cluster does."""
-        return None
 
     def done(self, result: SolveResult, run: Settings, C: float) -> bool:
         """Whether a result of an earlier run is good enough, or cannot become better."""
@@ -427,8 +414,8 @@ def solve(
         k, before = number % count, number - count
         try:
             if before >= 0:
-                memory = fit.memories.pop(before)
-                fit.solve(number, fit.results[before].w, memory, None)
+                fit.solve(number, fit.results[before].w, fit.memories.get(before), None)
+                fit.memories.pop(before, None)
             else:
                 fit.solve(
                     number,
@@ -478,6 +465,7 @@ class _Fit:
         except ValueError as error:
             raise ValueError(f"random_state: {error}") from error
         self._spent = 0.0  # seconds, of the time limit
+        self._solver: Any = None  # of the problem at hand
         self._data = b""  # digest of the data, where it is needed
         self._file: CheckpointFile | None = None
         checkpoint = settings.checkpoint if Cs is None else None
@@ -498,95 +486,101 @@ class _Fit:
         dual_point: np.ndarray | None,
     ) -> None:
         """Solve the next problem, and append its result."""
-        settings, file = self._settings, self._file
+        settings = self._settings
         problem = self._problems[number % len(self._problems)]
         C = settings.C if self._Cs is None else float(self._Cs[number // len(self._problems)])
+        known = Known()
+        if self._file is not None:
+            known = self._file.begin(problem.digest(), lambda r: problem.done(r, settings, C))
         if self._tasks is not None:
             self._tasks.begin_problem(problem.label)
-        known = Known()
-        if file is not None:
-            known = file.begin(problem.digest(), lambda result: problem.done(result, settings, C))
         if known.result is not None:
             self.results.append(known.result)
         else:
-            self._run(number, problem, C, known, start, memory, dual_point)
+            began, left = time.perf_counter(), settings.time_limit - self._spent
+            # What a cluster lost while rows were loaded counts for the first problem.
+            crew = problem.crew
+            before = crew.timings.as_dict() if crew is not None and self.results else {}
+            # A fit may consist of hundreds of problems of which each takes 0.1 ms.
+            loud = settings.verbose > 0
+            with showing(1, problem.line(settings)) if loud else nullcontext() as show:
+                run = Run(
+                    settings=settings,
+                    C=C,
+                    executor=self._executor,
+                    stop=settings.stop(0.0 if self.ended else max(0.0, left)),
+                    observe=partial(self._observe, problem, show),
+                    watched=settings.callback is not None or self._tasks is not None,
+                    random=self._random,
+                    start=start if known.start is None else known.start,
+                    memory=memory,
+                    # What tells whether a memory is of this problem; a path needs no telling.
+                    digest=self._data + problem.digest() if self._data else b"",
+                    dual_point=dual_point,
+                    on_path=self._Cs is not None,
+                    file=self._file,
+                    state=known.state,
+                )
+                ready = problem.solver(run)
+                self._solver = ready.solver
+                # From here on the result cannot be lost by an interrupt.
+                self.results.append(ready.solver.run(ready.start, *ready.more))
+            self._spent += time.perf_counter() - began
+            if crew is not None:
+                self._add_timings(crew.timings.as_dict(), before)
+            self._end(number, problem, ready.solver, run)
         if self._tasks is not None:
             self._tasks.end_problem()
 
-    def _run(
+    def _observe(
         self,
-        number: int,
         problem: Problem,
-        C: float,
-        known: Known,
-        start: np.ndarray | None,
-        memory: Memory | None,
-        dual_point: np.ndarray | None,
-    ) -> None:
-        """Run the solver of a problem, and append its result."""
-        settings, file, on_path = self._settings, self._file, self._Cs is not None
-        began = time.perf_counter()
-        limit = 0.0 if self.ended else max(0.0, settings.time_limit - self._spent)
-        # What a cluster lost while rows were loaded counts for the first problem.
-        crew = problem.crew
-        before = crew.timings.as_dict() if crew is not None and self.results else {}
-        # A fit may consist of hundreds of problems of which each takes 0.1 ms.
-        quiet = nullcontext(_ignore)
-        with showing(1, problem.line(settings)) if settings.verbose > 0 else quiet as show:
+        show: Callable[[Iteration], None] | None,
+        record: Iteration,
+    ) -> bool:
+        """Tell everybody who wants to know of an iteration; whether somebody asks to stop."""
+        callback, solver, stops = self._settings.callback, self._solver, False
+        if show is not None:
+            show(record)
+        if self._file is not None and self._file.due():
+            self._record(problem, lambda: problem.point(solver)[0], record)
+        if callback is not None:
+            stops = bool(callback(dataclasses.replace(record, problem=problem.label)))
+        if self._tasks is not None:
+            stops |= self._tasks.iteration(lambda: self._now(problem, solver))
+        _interrupts.check()
+        return stops
 
-            def observe(record: Iteration) -> bool:
-                show(record)
-                stops = False
-                if file is not None and file.due():
-                    self._record(problem, lambda: problem.point(ready.solver)[0], record)
-                if settings.callback is not None:
-                    named = dataclasses.replace(record, problem=problem.label)
-                    stops = bool(settings.callback(named))
-                if self._tasks is not None:
-                    stops |= self._tasks.iteration(lambda: self._now(problem, ready.solver))
-                _interrupts.check()
-                return stops
+    def _add_timings(self, now: dict[str, float], before: dict[str, float]) -> None:
+        """Add what the workers of a cluster have spent to the last result."""
+        result = self.results[-1]
+        spent = {name: value - before.get(name, 0.0) for name, value in now.items()}
+        self.results[-1] = dataclasses.replace(result, timings={**result.timings, **spent})
 
-            run = Run(
-                settings=settings,
-                C=C,
-                executor=self._executor,
-                stop=settings.stop(limit),
-                observe=observe,
-                watched=settings.callback is not None or self._tasks is not None,
-                random=self._random,
-                start=start if known.start is None else known.start,
-                memory=memory,
-                digest=self._data + problem.digest()
-                if settings.warm_start and not on_path
-                else b"",
-                dual_point=dual_point,
-                on_path=on_path,
-                file=file,
-                state=known.state,
-            )
-            ready = problem.solver(run)
-            # From here on the result cannot be lost by an interrupt.
-            self.results.append(ready.run())
-        result = self.results[-1] = problem.finish(ready.solver, self.results[-1])
-        self._spent += time.perf_counter() - began
-        if crew is not None:
-            now = crew.timings.as_dict()
-            spent = {name: value - before.get(name, 0.0) for name, value in now.items()}
-            result = dataclasses.replace(result, timings={**result.timings, **spent})
-        result = self.results[-1] = self._ended(problem.label, result)
-        if file is not None:
+    def _end(self, number: int, problem: Problem, solver: Any, run: Run) -> None:
+        """Finish the last result, log it, and keep what a checkpoint or a warm start needs."""
+        result = problem.finish(solver, self.results[-1])
+        if self.ended is None and result.status in (Status.INTERRUPTED, Status.STOPPED):
+            self.ended = result.status
+            if result.status is Status.INTERRUPTED:
+                _interrupts.settled()
+        elif self.ended is not None and result.status is not Status.CONVERGED:
+            result = dataclasses.replace(result, status=self.ended)
+        self.results[-1] = result
+        logger.info(
+            "%s: %s after %d iterations and %.2f s, %s",
+            problem.label,
+            result.status.reason,
+            result.n_iter,
+            result.timings["total"],
+            result.certificate,
+        )
+        if self._file is not None:
             if result.trace:
                 self._record(problem, lambda: result.w, result.trace[-1])
-            file.end(result, last=number == len(self._problems) - 1)
-        if settings.warm_start or on_path:
-            self.memories[number] = problem.memory(ready.solver, result, run)
-
-    def _digest(self, problem: Problem) -> bytes:
-        """What tells whether a memory is of this problem; a path needs no telling."""
-        if self._Cs is not None or not self._settings.warm_start:
-            return b""
-        return self._data + problem.digest()
+            self._file.end(result, last=number == len(self._problems) - 1)
+        if self._settings.warm_start or self._Cs is not None:
+            self.memories[number] = problem.memory(solver, result, run)
 
     def _record(self, problem: Problem, w: Callable[[], np.ndarray], record: Iteration) -> None:
         """Write the state of a solver that does not do so itself."""
@@ -599,28 +593,6 @@ class _Fit:
         assert self._attributes is not None
         done = [(result.w, result.bias) for result in self.results]
         return self._attributes([*done, problem.point(solver)])
-
-    def _ended(self, label: str, result: SolveResult) -> SolveResult:
-        """Log how a problem ended, and remember if the user ended it."""
-        if self.ended is None and result.status in (Status.INTERRUPTED, Status.STOPPED):
-            self.ended = result.status
-            if result.status is Status.INTERRUPTED:
-                _interrupts.settled()
-        elif self.ended is not None and result.status is not Status.CONVERGED:
-            result = dataclasses.replace(result, status=self.ended)
-        logger.info(
-            "%s: %s after %d iterations and %.2f s, %s",
-            label,
-            result.status.reason,
-            result.n_iter,
-            result.timings["total"],
-            result.certificate,
-        )
-        return result
-
-
-def _ignore(record: Iteration) -> None:
-    """Take no note."""
 
 
 # -- what is stored ---------------------------------------------------------------------------

@@ -19,15 +19,17 @@ class NearlyFreeBias:
     The objective then is F_s = F + |b|²/2s² ≥ F. How far a lower bound on F_s can be above
     the least F: let (W, b) minimise F, and p and q be the classes of the largest and the smallest
     b, which differ by D. F ≤ f, that of any point, so |W|² ≤ 2f, and every row x of class q has a
-    loss ≥ 1 + D − √2·|W|·|x|. Class q has a share π of the weights, so that
+    loss ≥ D − √2·|W|·|x|, of Crammer and Singer or multinomial. Class q has a share π of the
+    weights, so that
 
-        D ≤ f/(Cπ) + 2√f·max|x| − 1,
+        D ≤ f/(Cπ) + 2√f·max|x|,
 
     and with the mean of the smallest and the largest b moved to 0
 
         min F_s ≤ min F + K·D²/8s².
 
-    A class without weight has b → −∞ in F; b_p − (1 + D + 2√f·max|x|) does as well.
+    A class without weight has b → −∞ in F; for Crammer and Singer b_p − (1 + D + 2√f·max|x|) does
+    as well.
 
     Attributes
     ----------

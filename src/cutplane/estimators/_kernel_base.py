@@ -90,6 +90,7 @@ class KernelMachine(KernelModel):
     """A kernel model that is trained by decomposition of the dual."""
 
     _stopping: ClassVar[tuple[str, ...]] = STOPPING
+    _sparse_coef: ClassVar[bool] = True  # if the rows are
     # Whether the bias is free, and so the coefficients sum to 0.
     _free_bias: ClassVar[bool] = True
 

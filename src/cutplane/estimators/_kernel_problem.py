@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._checks import plain
 from ..data import as_blocks
-from ..data.points import Points
 from ..dual import DualProblem, DualSettings, DualSolver, WholeSolver
 from ..dual.whole import ALL_AT_ONCE
 from ..exec import Executor
@@ -24,6 +23,7 @@ from ..kernels import (
     ProductMatrix,
     training_points,
 )
+from ..kernels.points import Points
 from ..report.dual_progress import DualLine
 from ..result import Iteration, SolveResult, Status
 from ._fit import Memory, Problem, Ready, Run, Settings

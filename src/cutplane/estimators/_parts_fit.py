@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
+from .._blas import single_threaded_blas
 from ..data import as_blocks
-from ..data.blas import single_threaded_blas
 from ..exec import Executor, SerialExecutor, make_executor
 from ..kernels import Kernel, KernelMatrix, ProductMatrix
-from ..lowrank import Projection, projected
+from ..kernels.lowrank import Projection, projected
 from ..oracles import Point
 from ..oracles.constant import ConstantOracle
 from ..oracles.products import RowProducts
-from ..oracles.sampled import SpanOracle
+from ..oracles.sampled import SpanOracle, SurfaceOracle
 from ..oracles.stored import StoredMatrix
 from ..result import SolveResult, Status
 from ..structured.parts import (
     FeatureModel,
     PartsModel,
-    PartsOracle,
     PartsPopulation,
     PartsSurface,
     Reach,
+    WithUnits,
 )
 from ._callbacks import FitTasks
 from ._fit import Attributes, Settings, solve
@@ -50,7 +49,7 @@ class PartsSettings:
     Attributes
     ----------
     common : Settings
-        C is that of the mean over examples.
+        C multiplies the sum over examples.
     method : {'auto', 'linear', 'constant', 'exact'}
     sample_size : int
         Parts of a sample; examples in the constant-time method.
@@ -84,12 +83,14 @@ class PartsFit:
         Computed in training.
     basis_error : float
         |w − Pw| of the projection to fewer parts.
+    problem : SpanProblem
     """
 
     result: SolveResult
     sampling: Sampling
     kernel_values: int
     basis_error: float
+    problem: SpanProblem
 
 
 def fit_parts(
@@ -131,7 +132,7 @@ def fit_parts(
         )
         single = (
             settings.common.tol >= SINGLE_TOL
-            and settings.common.C * surface.largest <= SINGLE_BOUND
+            and settings.common.C * model.count * surface.largest <= SINGLE_BOUND
         )
         single &= sampled
         matrix = kernel_matrix(kernel, X, executor, single=single)
@@ -141,9 +142,11 @@ def fit_parts(
         oracle.definite = bool(kernel.definite)
         if used.values is not None and matrix.values is None:
             oracle.kernel_values = rows * rows
-        problem = span_problem(
-            settings, label, oracle, lambda w: _coefficients(oracle, model, w), kind
+        problem = SpanProblem(
+            label, oracle, lambda w: _coefficients(oracle, model, w), kind, model.count
         )
+        if constant:
+            problem = ConstantProblem(**vars(problem), passes=settings.passes)
         result = solve(
             [problem], settings.common, executor, tasks=tasks, attributes=attributes
         ).results[0]
@@ -155,11 +158,13 @@ def fit_parts(
             if isinstance(matrix, ProductMatrix):
                 precise = kernel_matrix(kernel, X, executor, single=False)
             whole = model.surface(executor) if constant else surface
-            reduction = Reduction(precise, whole, settings, np.float32 if single else np.float64)
+            reduction = Reduction(
+                precise, whole, settings, model.count, np.float32 if single else np.float64
+            )
             result, error = reduction.reduced(result)
         radius = float(np.sqrt(max(0.0, np.max(used.diagonal, initial=0.0))))
         sampling = _sampling(oracle.exact, model, surface, radius, settings)
-        return PartsFit(result, sampling, kernel_values, error)
+        return PartsFit(result, sampling, kernel_values, error, problem)
 
 
 def _first_surface(model: PartsModel, settings: PartsSettings, executor: Executor) -> PartsSurface:
@@ -175,15 +180,21 @@ def _oracle(
     surface: PartsSurface,
     settings: PartsSettings,
     executor: Executor,
-) -> PartsOracle | ConstantOracle:
+) -> SurfaceOracle | ConstantOracle:
     rng, size = np.random.default_rng(settings.seed), settings.sample_size
     if settings.method == CONSTANT:
         population = PartsPopulation(matrix, model, executor)
         return ConstantOracle(population, executor, rng, size=size)
     exact = {"auto": matrix.values is not None, "exact": True}.get(settings.method, False)
     centred = settings.common.solver == "ocas"
-    return PartsOracle(
-        matrix, surface, executor, rng, size=None if exact else size, centred=centred
+    return SurfaceOracle(
+        WithUnits(matrix, model.units),
+        surface,
+        executor,
+        rng,
+        size=None if exact else size,
+        centred=centred,
+        free=model.parts,
     )
 
 
@@ -220,7 +231,7 @@ def _sampling(
         centred=settings.common.solver == "ocas",
         size=settings.sample_size,
         radius=reach.radius,
-        C=settings.common.C,
+        C=settings.common.C * model.count,
         loss=reach.loss,
     )
 
@@ -240,6 +251,8 @@ class Reduction:
         Of all parts, as precise as can be.
     surface : PartsSurface
     settings : PartsSettings
+    count : int
+        Number of examples.
     dtype : type
         Of the features.
     """
@@ -247,6 +260,7 @@ class Reduction:
     matrix: KernelMatrix
     surface: PartsSurface
     settings: PartsSettings
+    count: int
     dtype: type
 
     def reduced(self, result: SolveResult) -> tuple[SolveResult, float]:
@@ -267,7 +281,7 @@ class Reduction:
         point.scores[parts:] = w[parts:]
         self.surface.settle(point)
         squared = float(np.einsum("ij,ij->", w, point.scores))
-        primal = 0.5 * squared + self.settings.common.C * point.risk
+        primal = 0.5 * squared + self.settings.common.C * self.count * point.risk
         certificate = dataclasses.replace(
             result.certificate, primal=primal, dual=min(primal, result.certificate.dual)
         )
@@ -281,27 +295,14 @@ class Reduction:
         blocks = as_blocks(np.ascontiguousarray(features, dtype=self.dtype))
         shape = (len(factor), projection.coef.shape[1])
         products = RowProducts(blocks, shape, 0.0, surface.executor, updates=False)
-        model = FeatureModel(products, len(factor), surface)
+        model = FeatureModel(products, len(factor), surface, self.count)
         own = (factor.T @ projection.coef).reshape(-1)
         start = np.concatenate([own, w[surface.parts :].reshape(-1)])
         left = self.settings.common.time_limit - result.timings["total"]
         common = dataclasses.replace(self.settings.common, time_limit=max(0.0, left))
-        problem = JointProblem("basis", model)  # type: ignore[arg-type]
+        problem = JointProblem("basis", model)
         found = solve([problem], common, surface.executor, starts=[start]).results[0].w
         w[projection.rows] = scipy.linalg.solve_triangular(
             factor, found[: own.size].reshape(shape), lower=True, trans="T"
         )
         w[surface.parts :].reshape(-1)[:] = found[own.size :]
-
-
-def span_problem(
-    settings: PartsSettings,
-    label: str,
-    oracle: Any,
-    expand: Callable[[np.ndarray], np.ndarray],
-    kind: str,
-) -> SpanProblem:
-    """The problem of an oracle, by the method of the settings."""
-    if settings.method == CONSTANT:
-        return ConstantProblem(label, oracle, expand, kind, passes=settings.passes)
-    return SpanProblem(label, oracle, expand, kind)

@@ -13,9 +13,9 @@ import numpy as np
 
 from ..bundle import AdaptivePosition, BundleSolver, CutPosition, IterativeSolver
 from ..bundle.cached import CachedBundleSolver
+from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..oracles import Cut, LinearOracle, RowOracle, WholeSurface
-from ..oracles.remote import RemoteMatrix
 from ..oracles.structured import JointModel, StructuredOracle
 from ..result import SolveResult
 from ..risks import Risk, Targets, WholeRisk
@@ -56,7 +56,7 @@ def ready(solver: IterativeSolver, run: Run, cuts: tuple[Cut, ...] = (), crew: A
         start = None
     if run.memory is not None and run.memory.digest == run.digest:
         cuts = (*run.memory.cuts, *cuts)
-    return Ready(solver, start, cuts)
+    return Ready(solver, start, (cuts,))
 
 
 @dataclass
@@ -87,13 +87,12 @@ class RowProblem(Problem):
     nearly_free: NearlyFreeBias | None = None
     _kept: RowOracle | None = field(default=None, repr=False)  # of the C before, on a path
 
+    def __post_init__(self) -> None:
+        self.crew = getattr(self.matrix, "crew", None)
+
     @property
     def total(self) -> float:
         return self.targets.total
-
-    @property
-    def crew(self) -> Any:
-        return getattr(self.matrix, "crew", None)
 
     def digest(self) -> bytes:
         digest = hashlib.blake2b(digest_size=16)
@@ -189,13 +188,12 @@ class WholeProblem(Problem):
     risk: WholeRisk
     mass: float
 
+    def __post_init__(self) -> None:
+        self.crew = getattr(self.matrix, "crew", None)
+
     @property
     def total(self) -> float:
         return self.mass
-
-    @property
-    def crew(self) -> Any:
-        return getattr(self.matrix, "crew", None)
 
     def digest(self) -> bytes:
         return self.risk.digest() + repr(self.constant).encode()
@@ -213,7 +211,7 @@ class WholeProblem(Problem):
 
 @dataclass
 class JointProblem(Problem):
-    """Structured outputs with a linear model: C multiplies the mean risk of the examples.
+    """Structured outputs with a linear model: C multiplies the sum of the losses of the examples.
 
     Attributes
     ----------
@@ -225,9 +223,12 @@ class JointProblem(Problem):
     label: str
     model: JointModel
 
+    def __post_init__(self) -> None:
+        self.crew = getattr(self.model, "crew", None)
+
     @property
-    def crew(self) -> Any:
-        return getattr(self.model, "crew", None)
+    def total(self) -> float:
+        return float(self.model.count)
 
     def data_digest(self) -> bytes:
         digest: bytes = self.model.digest()  # type: ignore[attr-defined]

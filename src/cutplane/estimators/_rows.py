@@ -18,10 +18,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from .._checks import check_weights, class_factors
+from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..data.dataset import Dataset
 from ..data.sparse import check_sparse
-from ..oracles.remote import RemoteMatrix
 from ._cluster import blocks_for, is_stored, training_collection
 
 FLOATS = (np.float64, np.float32)

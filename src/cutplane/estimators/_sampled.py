@@ -14,8 +14,6 @@ import scipy.sparse
 from .._checks import check_number
 from ..bundle import FixedPosition
 from ..bundle.sampled import ConstantTimeSolver, SampledSolver
-from ..data import rbf_sums
-from ..data.points import DensePoints, points_of
 from ..dual.curvature import definiteness
 from ..exec import Executor
 from ..kernels import (
@@ -25,9 +23,11 @@ from ..kernels import (
     PrecomputedMatrix,
     ProductMatrix,
     has_negative_eigenvalue,
+    rbf_sums,
     training_points,
 )
-from ..lowrank import projected
+from ..kernels.lowrank import projected
+from ..kernels.points import DensePoints, points_of
 from ..result import SolveResult
 from ..risks import Risk, Scores, Targets
 from ._fit import Problem, Ready, Run, Settings

@@ -1,19 +1,55 @@
-"""What estimators of structured outputs do alike: one problem, one flat w, a joint model."""
+"""What estimators of structured outputs share: linear models, and functions in a kernel's space.
+
+Both forms have one problem. ``_fit_linear`` and ``_fit_kernel`` solve it and store the model; an
+estimator says which fitted attributes w, or the plain numbers besides the kernel's functions, are.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import scipy.sparse
+from sklearn.utils.validation import check_is_fitted
 
+from .._checks import check_choice, check_integer
 from ..exec import make_executor
 from ..oracles.structured import JointModel
 from ..result import SolveResult
+from ..structured.parts import PartsModel
 from ._base import Estimator
-from ._cluster import threads_of
-from ._fit import Settings
+from ._callbacks import FitTasks
+from ._cluster import is_cluster
+from ._fit import Settings, seeds, store_results, warn
+from ._kernel import (
+    KernelBasis,
+    basis_attributes,
+    canonical_rows,
+    check_kernel,
+    executor_for,
+    kernel_of,
+)
+from ._parts_fit import CONSTANT, PartsSettings, fit_parts
 from ._problems import JointProblem
+from ._sampled import NOT_SAMPLED, Sampling, sampling_bounds
+
+METHODS = ("auto", "linear", CONSTANT, "exact")
+# Parts of a sample; in the constant-time method examples.
+SAMPLE_SIZE, CONSTANT_SAMPLE_SIZE = 1000, 100
+# Fitted attributes that models with a kernel have.
+OF_KERNELS = (
+    "support_",
+    "support_vectors_",
+    "dual_coef_",
+    "shape_fit_",
+    "n_basis_",
+    "basis_error_",
+    "n_kernel_values_",
+    "_gamma",
+    "_samplings",
+)
 
 
 class JointData(JointModel, Protocol):
@@ -30,30 +66,139 @@ class StructuredModel(Estimator):
 
     _solvers: ClassVar[tuple[str, ...]] = ("cpa", "ocas")
 
+    kernel: Any
+    method: str
+    sample_size: int | None
+    passes: int
+    max_basis: int | None
+    random_state: Any
+
+    _samplings: list[Sampling]
+
     @abstractmethod
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
-        """The fitted attributes that hold w."""
+        """The fitted attributes of a linear model."""
 
     @abstractmethod
-    def _flat(self) -> np.ndarray:
-        """w of the fitted attributes."""
+    def _plain_attributes(self, plain: np.ndarray) -> dict[str, Any]:
+        """The fitted attributes besides the functions in a kernel's space."""
 
-    def _solve_joint(
-        self, data: tuple[Any, Any], label: str, model: JointData, settings: Settings
+    def _check_common(self) -> Settings:
+        settings = super()._check_common()
+        check_choice("method", self.method, METHODS)
+        for name, value in (("sample_size", self.sample_size), ("max_basis", self.max_basis)):
+            if value is not None:
+                check_integer(name, value, at_least=1)
+        check_integer("passes", self.passes, at_least=1)
+        if self.kernel is None:
+            if self.method == CONSTANT:
+                raise ValueError(
+                    "method='constant' is for kernels: give one, as kernel='rbf', or leave method "
+                    "out"
+                )
+            return settings
+        check_kernel(self)
+        if settings.checkpoint is not None:
+            raise ValueError("checkpoint cannot be had with a kernel: leave it out")
+        if is_cluster(self.executor):
+            raise ValueError(
+                "executor: with a kernel all runs on this machine; leave it out, or train "
+                "with kernel=None"
+            )
+        return settings
+
+    def _fit_linear(
+        self,
+        data: tuple[Any, Any],
+        label: str,
+        model: JointData,
+        settings: Settings,
+        start: np.ndarray | None,
     ) -> SolveResult:
-        """Solve the problem of a model of all examples, and store the answer."""
-        start = None
-        if self.warm_start and hasattr(self, "coef_"):
-            start = [self._flat()]
-        with make_executor(threads_of(self), model.numbers) as executor:
+        """Fit w, and store the model."""
+        with make_executor(self.n_jobs, model.numbers) as executor:
             return self._solve(
                 data,
                 [JointProblem(label, model)],
                 settings,
                 executor,
                 lambda points: self._attributes(points[0][0]),
-                starts=start,
+                starts=[start],
             )[0]
+
+    def _fit_kernel(
+        self, data: tuple[Any, Any], label: str, rows: Any, model: PartsModel, settings: Settings
+    ) -> SolveResult:
+        """Fit functions of parts in the kernel's feature space, and store the model."""
+        rows = canonical_rows(self.kernel, rows)
+        tasks = FitTasks(self, *data, 1)
+        kernel = kernel_of(self, rows)
+
+        def attributes(points: list[tuple[np.ndarray, float]]) -> dict[str, Any]:
+            coef = points[0][0]
+            own = coef[: rows.shape[0]]
+            support = np.flatnonzero(np.any(own != 0.0, axis=1))
+            return {
+                **self._plain_attributes(model.plain_of(coef)),
+                **basis_attributes(kernel, rows, support, np.ascontiguousarray(own[support].T)),
+                "n_basis_": len(support),
+            }
+
+        size = CONSTANT_SAMPLE_SIZE if self.method == CONSTANT else SAMPLE_SIZE
+        parts_settings = PartsSettings(
+            common=dataclasses.replace(settings, warm_start=False),
+            method=self.method,
+            sample_size=size if self.sample_size is None else int(self.sample_size),
+            passes=int(self.passes),
+            max_basis=None if self.max_basis is None else int(self.max_basis),
+            seed=seeds(self.random_state, 1)[0],
+            n_jobs=self.n_jobs,
+        )
+        fitted = fit_parts(kernel, rows, model, parts_settings, label, tasks, attributes)
+        result = fitted.result
+        self._set(attributes([(result.w, 0.0)]))
+        self._samplings = [fitted.sampling]
+        self.n_kernel_values_ = fitted.kernel_values
+        self.basis_error_ = fitted.basis_error
+        store_results(self, [result])
+        tasks.end()
+        for caution in fitted.problem.cautions(settings, [result]):
+            warn(caution)
+        return result
+
+    def _kernel_scores(self, rows: Any) -> np.ndarray:
+        """Scores of parts, (parts, K), under a fitted model with a kernel."""
+        scores = np.zeros((rows.shape[0], len(self.dual_coef_)))
+        if self.kernel == "precomputed" and scipy.sparse.issparse(rows):
+            rows = rows.toarray()
+        coef = np.ascontiguousarray(self.dual_coef_.T)
+
+        def write(which: np.ndarray, values: np.ndarray) -> None:
+            scores[which[0] : which[-1] + 1] = values @ coef
+
+        executor = executor_for(self, rows.shape[0] * len(self.support_), 1)
+        KernelBasis.of(self).over_blocks(rows, executor, write)
+        return scores
+
+    def sampling_bound(self, confidence: float = 0.95) -> float:
+        """How far the objective is above the optimum at most, with this probability.
+
+        As for :class:`SampledCutSVC`, with parts (tokens) as rows, or examples with
+        ``method='constant'``: how large a loss can be, and how much an example can matter, is
+        known of chains; of other problems it is the largest seen in training. The gap, where no
+        cut was sampled.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+
+        Returns
+        -------
+        bound : float
+        """
+        check_is_fitted(self)
+        samplings = [NOT_SAMPLED] if self.kernel is None else self._samplings
+        return sampling_bounds(samplings, self.results_, confidence)[0]
 
     def __sklearn_tags__(self) -> Any:
         """Inputs are lists of anything: scikit-learn's checks pass matrices and do not apply."""

@@ -19,26 +19,27 @@ from ..result import Iteration
 from ..structured import chain
 from ..structured.kernel_chain import KernelChains
 from ..structured.sequences import split, stack_labels, stack_rows, starts_of
+from ._attributes import check_basis, check_stored, stored_classes, stored_features
 from ._callbacks import with_callbacks
-from ._cluster import chains_for, is_cluster, threads_of
+from ._cluster import chains_for
 from ._fit import Settings, warn_of
-from ._kernel_parts import OF_KERNELS, KernelParts
 from ._rows import FLOATS
+from ._structured import OF_KERNELS, StructuredModel
 from .checkpoint import Checkpoint
 
 # Fitted attributes of the linear form, or of second order.
 OF_LINEAR = ("coef_", "second_transitions_")
 
 
-class ChainTagger(KernelParts):
+class ChainTagger(StructuredModel):
     """Labels the tokens of sequences with a linear chain, trained as a structural SVM.
 
     A labelling z of a sequence with rows x_1, …, x_L scores
 
         Σ_t <coef[z_t], x_t> + Σ_t transitions[z_{t−1}, z_t],
 
-    and the objective is ½|w|² + (C/N) Σ_i max_z [loss(y_i, z) + score(x_i, z) − score(x_i, y_i)]
-    over N sequences, that of SVM-hmm with transitions of first or second order. All weights are
+    and the objective is ½|w|² + C Σ_i max_z [loss(y_i, z) + score(x_i, z) − score(x_i, y_i)]
+    over all sequences i, that of SVM-hmm with transitions of first or second order. All weights are
     regularised. The certificate says how far from the optimum the answer is; inference is exact.
 
     With a kernel the emissions <coef[k], x> become functions f_k(x) in its feature space, sums over
@@ -47,9 +48,10 @@ class ChainTagger(KernelParts):
 
     Parameters
     ----------
-    C : float, default=1000
-        Weight of the mean loss per *sequence*. As it takes its size from the loss, which counts
-        tokens, longer sequences weigh more. SVM-hmm's ``-c`` means the same.
+    C : float, default=1.0
+        Weight of the sum of the losses of all *sequences*. As the loss counts tokens, longer
+        sequences weigh more. SVM-hmm's ``-c`` weighs the mean: it is C times the number of
+        sequences.
     loss : {'hamming', 'zero_one'}, default='hamming'
         The number of wrong tokens, or 1 for every sequence with a wrong token.
     order : {1, 2}, default=1
@@ -65,7 +67,7 @@ class ChainTagger(KernelParts):
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
-        gap ≤ C·tol, the rule of SVM-hmm.
+        gap ≤ C·(number of sequences)·tol, the rule of SVM-hmm.
     kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'precomputed'} or callable, optional
         Of the emissions, between tokens. None: emissions that are linear in the features, with
         a weight for each of them, which is faster than the linear kernel. For a precomputed
@@ -145,14 +147,14 @@ class ChainTagger(KernelParts):
     >>> from cutplane import ChainTagger
     >>> X = [np.eye(3), np.eye(3)[[0, 2]], np.eye(3)[[1]]]
     >>> y = [["the", "cat", "sat"], ["the", "sat"], ["cat"]]
-    >>> tagger = ChainTagger(C=30).fit(X, y)
+    >>> tagger = ChainTagger(C=10).fit(X, y)
     >>> [labels.tolist() for labels in tagger.predict([np.eye(3)[[0, 1]]])]
     [['the', 'cat']]
     """
 
     def __init__(
         self,
-        C: float = 1000.0,
+        C: float = 1.0,
         *,
         loss: str = "hamming",
         order: int = 1,
@@ -239,26 +241,39 @@ class ChainTagger(KernelParts):
         self._shape = shape
         if self.kernel is None:
             examples = chain.ChainExamples.in_parts(rows, starts, truth, shape, str(self.loss))
+            known = self.warm_start and hasattr(self, "coef_")
+            start = shape.pack(self._chain_weights()) if known else None
             with chains_for(self, examples) as model:
-                result = self._solve_joint((X, y), "chain", model, settings)
+                result = self._fit_linear((X, y), "chain", model, settings, start)
         else:
             chains = chain.LabelledChains(starts, truth, shape, str(self.loss))
-            result = self._fit_kernel((X, y), "chain", rows, KernelChains(chains))
+            result = self._fit_kernel((X, y), "chain", rows, KernelChains(chains), settings)
         warn_of(settings, None, [result])
         return self
 
     def _check_common(self) -> Settings:
         settings = super()._check_common()
-        check_choice("loss", self.loss, tuple(chain.LOSSES))
+        check_choice("loss", self.loss, chain.LOSSES)
         check_flag("boundaries", self.boundaries)
-        if self.kernel is not None and is_cluster(self.executor):
-            raise ValueError(
-                "executor: with a kernel all runs on this machine; leave it out, or "
-                "train with kernel=None"
-            )
         if check_integer("order", self.order, at_least=1) > 2:
             raise ValueError(f"order must be 1 or 2, got {self.order!r}")
         return settings
+
+    def _check_attributes(self) -> None:
+        features, classes = stored_features(self), stored_classes(self)
+        shape = getattr(self, "_shape", None)
+        expected = chain.ChainShape(features, classes, bool(self.boundaries), int(self.order))
+        if shape != expected or shape.order not in (1, 2):
+            raise ValueError(f"the chain must have {expected}, got {shape!r:.100}")
+        if self.kernel is None:
+            check_stored(self, "coef_", (classes, features))
+        else:
+            check_basis(self, classes)
+        check_stored(self, "transitions_", (classes, classes))
+        for name in ("begin_", "finish_"):
+            check_stored(self, name, (classes,))
+        if shape.order == 2:
+            check_stored(self, "second_transitions_", (classes,) * 3)
 
     def predict(self, X: Any, lengths: Any = None) -> Any:
         """The labellings of highest score.
@@ -347,24 +362,23 @@ class ChainTagger(KernelParts):
         scores = self._emissions(rows)
         chunks = chain.Chunks(starts, self._shape)
         work = 4 * rows.shape[0] * len(self.classes_) ** (self._shape.order + 1)
-        with make_executor(threads_of(self), work) as executor:
+        with make_executor(self.n_jobs, work) as executor:
             return chain.decode(scores, chunks, self._shape, self._chain_weights(), executor)
 
     def _emissions(self, rows: Any) -> np.ndarray:
         """Scores of all tokens and labels."""
+        if self.kernel is not None:
+            return self._kernel_scores(rows)
         scores = np.zeros((rows.shape[0], len(self.classes_)))
         if rows.shape[0] == 0:
             return scores
-        if self.kernel is not None:
-            self._part_scores(rows, scores)
-            return scores
         matrix = as_blocks(rows, compact=False)
-        with make_executor(threads_of(self), chain.work(self._shape, matrix)) as executor:
-            chain.emissions(matrix, self._chain_weights().emissions, scores, executor)
+        with make_executor(self.n_jobs, chain.work(self._shape, matrix)) as executor:
+            matrix.scores(self._chain_weights().emissions, scores, executor)
         return scores
 
     def _chain_weights(self) -> chain.ChainWeights:
-        second = None
+        second = np.zeros((0, 0, 0))
         if self._shape.order == 2:
             second = np.ascontiguousarray(self.second_transitions_.transpose(1, 0, 2))
         coef = np.zeros((0, len(self.classes_)))
@@ -392,12 +406,9 @@ class ChainTagger(KernelParts):
             "n_features_in_": self.n_features_in_,
             "_shape": self._shape,
         }
-        if weights.second is not None:
+        if self._shape.order == 2:
             attributes["second_transitions_"] = weights.second.transpose(1, 0, 2).copy()
         return attributes
-
-    def _flat(self) -> np.ndarray:
-        return self._shape.pack(self._chain_weights())
 
 
 def _encoded(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,10 +10,11 @@ import scipy.linalg
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
+from .._blas import single_threaded_blas
 from .._checks import check_choice, check_integer, check_n_jobs, check_number
-from ..data.blas import single_threaded_blas
 from ..kernels import CallableMatrix, KernelMatrix, PrecomputedMatrix, ProductMatrix, points_of
-from ..lowrank import pivoted_cholesky
+from ..kernels.lowrank import pivoted_cholesky
+from ._attributes import check_basis, check_stored
 from ._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from ._kernel import (
     KernelBasis,
@@ -111,6 +112,8 @@ class CholeskyFeatures(
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    _sparse_coef = False
+
     def _check_common(self) -> None:
         check_kernel(self)
         check_integer("n_components", self.n_components, at_least=1)
@@ -191,6 +194,10 @@ class CholeskyFeatures(
         executor = executor_for(self, X.shape[0] * self.n_components_, 1)
         KernelBasis.of(self).over_blocks(X, executor, write)
         return values
+
+    def _check_attributes(self) -> None:
+        check_basis(self, 0)
+        check_stored(self, "factor_", (len(self.support_),) * 2)
 
     def __sklearn_tags__(self) -> Any:
         """Sparse input is welcome, except as a precomputed kernel."""

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from .._checks import check_choice, check_flag, check_weights
 from ..dual import DualProblem
 from ..result import Iteration
+from ._attributes import check_kernel_model, check_stored, stored_classes
 from ._callbacks import with_callbacks
 from ._fit import Problems, Settings
 from ._kernel import basis_attributes, executor_for, training_rows
@@ -60,8 +61,7 @@ class SVC(ClassifierMixin, KernelMachine):
         Factors on C by class.
     max_iter : int or None, default=None
         Most iterations, that is working sets, per problem. None or −1 for no limit; then a
-        problem ends as numerically limited once ten million steps of pairs, or 100 for each row, do
-        not halve the gap any more.
+        problem ends as numerically limited once twice as many steps do not halve the gap any more.
     decision_function_shape : {'ovr', 'ovo'}, default='ovr'
         For more than two classes: whether ``decision_function`` tells a score per class
         or per pair of classes.
@@ -326,6 +326,19 @@ class SVC(ClassifierMixin, KernelMachine):
             "intercept_": bias,
             "classes_": self.classes_,
         }
+
+    def _check_attributes(self) -> None:
+        classes = stored_classes(self)
+        if classes == 2:
+            check_kernel_model(self, 1, 1)
+        elif self.multi_class == "ovr":
+            check_kernel_model(self, classes, classes)
+        else:
+            check_kernel_model(self, classes - 1, classes * (classes - 1) // 2)
+        check_stored(self, "n_support_", (classes,), np.int32)
+        counts = self.n_support_
+        if counts.min() < 0 or counts.sum() != len(self.support_):
+            raise ValueError("n_support_ must count the support vectors of each class")
 
     # -- prediction -------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from .._checks import check_number, check_weights
 from ..dual import DualProblem
 from ..kernels import Kernel
 from ..result import Iteration
+from ._attributes import check_kernel_model, check_stored
 from ._callbacks import with_callbacks
 from ._fit import Settings
 from ._kernel import basis_attributes, executor_for, training_rows
@@ -53,6 +54,9 @@ class _SingleProblem(KernelMachine):
             "n_support_": np.array([len(support)], dtype=np.int32),
             "intercept_": np.array([bias]),
         }
+
+    def _check_attributes(self) -> None:
+        check_kernel_model(self, 1, 1)
 
 
 class SVR(RegressorMixin, _SingleProblem):
@@ -321,6 +325,10 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         attributes["intercept_"] += ON_BORDER * np.abs(attributes["intercept_"])
         attributes["offset_"] = -attributes["intercept_"]
         return attributes
+
+    def _check_attributes(self) -> None:
+        super()._check_attributes()
+        check_stored(self, "offset_", (1,))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed distance to the region's border, times |w|: positive inside.

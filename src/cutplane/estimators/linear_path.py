@@ -16,7 +16,6 @@ import numpy as np
 from .._checks import check_number
 from ..exec import make_executor
 from ..result import Certificate, SolveResult, Status
-from ._cluster import threads_of
 from ._fit import solve, store_results, warn_of
 from ._form import ModelForm
 from ._rows import encode_classes, open_rows, weigh_classes
@@ -155,7 +154,7 @@ def linear_svc_path(
     weights, _ = weigh_classes(svc, encoded, rows.weights)
     with (
         rows.blocks(svc._outputs()) as matrix,
-        make_executor(threads_of(svc), matrix.numbers) as executor,
+        make_executor(svc.n_jobs, matrix.numbers) as executor,
     ):
         form = svc._form(matrix, encoded, weights)
         problems = list(svc._problems(matrix, form, encoded, weights))

@@ -15,12 +15,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_flag, check_number
+from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..exec import SerialExecutor
 from ..losses import CLASSIFICATION, LOSSES
-from ..oracles.remote import RemoteMatrix
 from ..result import Iteration
-from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
+from ..risks import CrammerSingerRisk, LossRisk, MultinomialRisk, Risk, Targets
+from ._attributes import check_linear, stored_classes
 from ._base import LinearModel, dense
 from ._callbacks import with_callbacks
 from ._fit import Problem, Problems, Settings, warn_of
@@ -32,7 +33,12 @@ from .checkpoint import Checkpoint
 # Losses of the solvers that do not take all.
 STOCHASTIC = tuple(name for name in CLASSIFICATION if LOSSES[name].reach is not None)
 LOSSES_OF = {"sgd": STOCHASTIC, "pegasos": STOCHASTIC}
-MULTI_CLASS = ("ovr", "crammer_singer")
+MULTI_CLASS = ("ovr", "crammer_singer", "multinomial")
+# The loss of a joint problem, and its risk.
+JOINT = {
+    "crammer_singer": ("hinge", CrammerSingerRisk),
+    "multinomial": ("logistic", MultinomialRisk),
+}
 
 
 def _gives_probabilities(model: Any) -> bool:
@@ -67,7 +73,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         ``auto`` chooses by the shape of the data: small data are one compiled call of Newton's
         method, which is also the choice where features are few; otherwise it begins with ``dcd``,
         and goes on with Newton's method if that will be done before. On disk without few features,
-        on clusters and for ``multi_class='crammer_singer'`` it takes ``ocas``, the optimised
+        on clusters and for joint problems of all classes it takes ``ocas``, the optimised
         cutting plane algorithm. ``cpa`` is the plain one of SVM-perf and BMRM. ``dcd`` is dual
         coordinate descent, for data in memory. These take every loss. ``sgd`` (Bottou) and
         ``pegasos`` are stochastic: quick, rough, and measured by the same certificate.
@@ -86,8 +92,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         whose weight is regularised: the papers' and liblinear's way.
     class_weight : dict or 'balanced', optional
         Factors on C by class, as in scikit-learn.
-    multi_class : {'ovr', 'crammer_singer'}, default='ovr'
-        For more than two classes: one problem per class, or one joint problem.
+    multi_class : {'ovr', 'crammer_singer', 'multinomial'}, default='ovr'
+        For more than two classes: one problem per class, or one joint problem, of the hinge of
+        Crammer and Singer or, with ``loss='logistic'``, multinomial logistic regression.
     max_iter : int or None, default=None
         Most iterations per problem, or epochs of the stochastic solvers. An iteration is a cut,
         a step of Newton's method, or some passes of ``dcd`` and a certificate; those of all
@@ -155,6 +162,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     """
 
     _solvers = SOLVERS
+    _sparse_coef = True  # after sparsify
 
     def __init__(
         self,
@@ -255,7 +263,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     def _joint(self) -> bool:
         """Whether all classes make one problem."""
-        return self.multi_class == "crammer_singer" and len(self.classes_) > 2
+        return self.multi_class in JOINT and len(self.classes_) > 2
 
     def _outputs(self) -> int:
         """Scores per row of a problem."""
@@ -272,10 +280,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 f"solver={self.solver!r} takes loss={', '.join(others)} or {last}, got "
                 f"{self.loss!r}; solver='auto' takes every loss"
             )
-        if joint and (self.loss != "hinge" or self.solver not in ("auto", "ocas", "cpa")):
+        wanted = JOINT[self.multi_class][0] if joint else self.loss
+        if joint and (self.loss != wanted or self.solver not in ("auto", "ocas", "cpa")):
             raise ValueError(
-                "multi_class='crammer_singer' takes loss='hinge' and solver='auto', 'ocas' or "
-                f"'cpa', got loss={self.loss!r}, solver={self.solver!r}"
+                f"multi_class={self.multi_class!r} takes loss={wanted!r} and solver='auto', 'ocas' "
+                f"or 'cpa', got loss={self.loss!r}, solver={self.solver!r}"
             )
         classes = len(self.classes_)
         constant, nearly_free = 0.0, None
@@ -283,6 +292,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
             constant = float(self.intercept_scaling)
         elif self.fit_intercept and joint:
             share = np.bincount(encoded, weights) / weights.sum()
+            if self.multi_class == "multinomial" and np.any(share == 0.0):
+                raise ValueError(
+                    f"no row of class {self.classes_[share.argmin()]!r} has a positive weight, and "
+                    "its intercept has no optimum; leave its rows out, or set intercept_scaling"
+                )
             squares = matrix.squared_norms(SerialExecutor())
             nearly_free = NearlyFreeBias(
                 classes=classes,
@@ -311,7 +325,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         def make(k: int) -> RowProblem:
             if form.outputs is not None:
                 label, labels = "all classes", encoded.astype(np.int64)
-                risk: Risk = CrammerSingerRisk(form.outputs)
+                risk: Risk = JOINT[self.multi_class][1](form.outputs)
             else:
                 positive = k if form.problems > 1 else 1
                 label = f"class {self.classes_[positive]}"
@@ -329,7 +343,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         if dual_init is None:
             return None
         if form.outputs is not None:
-            raise ValueError("dual_init is not available for multi_class='crammer_singer'")
+            raise ValueError(f"dual_init is not available for multi_class={self.multi_class!r}")
         try:
             dual = np.atleast_2d(np.asarray(dual_init, dtype=np.float64))
         except (TypeError, ValueError) as error:
@@ -389,7 +403,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
-        one_by_one = -np.logaddexp(0.0, -scores)
+        one_by_one = scores if self._joint() else -np.logaddexp(0.0, -scores)
         return one_by_one - logsumexp(one_by_one, axis=1, keepdims=True)
 
     @available_if(_gives_probabilities)
@@ -397,7 +411,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         """Probabilities of the classes; for ``loss='logistic'``.
 
         That of a class is 1/(1 + exp(−score)). With more than two classes these are
-        the probabilities of each class against the rest, divided by their sum.
+        the probabilities of each class against the rest, divided by their sum; with
+        ``multi_class='multinomial'`` exp(score), divided by the sum.
 
         Parameters
         ----------
@@ -409,6 +424,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
             In the order of ``classes_``.
         """
         return np.exp(self.predict_log_proba(X))
+
+    def _check_attributes(self) -> None:
+        classes = stored_classes(self)
+        check_linear(self, 1 if classes == 2 else classes)
 
     # -- the coefficients in memory -------------------------------------------
 

@@ -21,11 +21,11 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_flag
+from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..exec import make_executor
-from ..oracles.remote import RemoteMatrix
 from ..result import Certificate, Iteration, SolveResult
-from ._cluster import WithExecutor, is_stored, threads_of
+from ._cluster import WithExecutor, is_stored
 from ._fit import seeds, solve, warn_of
 from ._held_out import HeldOut, looks_at_predictions, takes_weights
 from ._rows import checked_rows, copy_features, encode_classes, open_rows, weigh_classes
@@ -252,7 +252,7 @@ max_iter
         cancelled = threading.Event()
         count = len(folds)
         remote = isinstance(rows.matrix, RemoteMatrix)  # whose workers do one thing at a time
-        jobs = 1 if remote else threads_of(self)
+        jobs = 1 if remote else self.n_jobs
         # A fold is a single task, however many rounds it takes: fewer numbers are worth a thread.
         with make_executor(jobs, 4 * count * rows.matrix.numbers) as outer:
             threads = max(1, outer.threads // count)

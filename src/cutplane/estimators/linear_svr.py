@@ -11,11 +11,12 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from .._checks import check_choice, check_flag, check_number
+from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..losses import LOSSES
-from ..oracles.remote import RemoteMatrix
 from ..result import Iteration
 from ..risks import LossRisk, Scores, Targets
+from ._attributes import check_linear, check_stored, stored_features
 from ._base import LinearModel
 from ._callbacks import with_callbacks
 from ._fit import Problem, Problems, Ready, Run, Settings, warn_of
@@ -95,11 +96,13 @@ default='epsilon_insensitive'
     intercept_ : ndarray, shape (1,) or (n_quantiles,)
     n_iter_ : int
         Iterations; the most of any quantile.
-    certificate_ : Certificate or list of Certificate
-        ``primal, dual, gap, relative_gap, kind`` in the objective above; one per quantile for a
-        list of more than one.
-    result_ : SolveResult or list of SolveResult
-        The same with status, trace and timings.
+    certificate_ : Certificate
+        ``primal, dual, gap, relative_gap, kind`` of the objective above; of several quantiles that
+        of the sum of their objectives.
+    certificates_ : list of Certificate
+        One, or one per quantile.
+    results_ : list of SolveResult
+        One, or one per quantile: the certificate with status, trace and timings.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         If X had string column names.
@@ -231,6 +234,13 @@ default='epsilon_insensitive'
 
     def _quantiles(self) -> list[float]:
         return np.atleast_1d(np.asarray(self.quantile)).tolist()
+
+    def _check_attributes(self) -> None:
+        if self._several():
+            check_linear(self, len(self._quantiles()))
+        else:
+            check_stored(self, "coef_", (stored_features(self),))
+            check_stored(self, "intercept_", (1,))
 
     def _several(self) -> bool:
         """Whether there is an output per quantile of a list."""

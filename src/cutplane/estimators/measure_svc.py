@@ -9,19 +9,26 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
 
 from .._checks import check_choice, check_flag, check_number
 from ..losses import Hinge
 from ..result import Iteration
 from ..risks import (
-    F1Risk,
     LossRisk,
     PairRisk,
+    PartialAreaRisk,
+    RankingRisk,
+    TableRisk,
     Targets,
     TopRisk,
     WholeRisk,
     best_threshold,
+    least_rows_for_fpr,
+    threshold_for_fpr,
 )
+from ..risks.contingency import TABLE_MEASURES, WITH_BETA
+from ._attributes import stored_classes
 from ._base import LinearModel
 from ._callbacks import with_callbacks
 from ._fit import Settings, divided, warn_of
@@ -30,10 +37,27 @@ from ._problems import Matrix, RowProblem, WholeProblem
 from ._rows import encode_classes, open_rows, weigh_classes
 from .checkpoint import Checkpoint
 
-MEASURES = ("roc_auc", "f1", "precision_at_k", "recall_at_k", "prbep", "error_rate")
+MEASURES = (
+    "roc_auc",
+    "partial_roc_auc",
+    "recall_at_fpr",
+    "average_precision",
+    "precision_at_k",
+    "recall_at_k",
+    "prbep",
+    *TABLE_MEASURES,
+    "error_rate",
+)
 # SVM-perf's k, in units of the number of positive rows.
 DEFAULT_K = {"precision_at_k": 0.5, "recall_at_k": 2.0}
+WITH_FPR = ("partial_roc_auc", "recall_at_fpr")
+DEFAULT_FPR, DEFAULT_CONFIDENCE = 0.1, 0.95
 MOST_COPIES = 2**31
+# Why weights have no meaning.
+NO_WEIGHTS = {
+    "average_precision": "it counts positions in a ranking, and a row has one position",
+    "recall_at_fpr": "its threshold counts independent rows",
+}
 
 
 class MeasureSVC(ClassifierMixin, LinearModel):
@@ -45,18 +69,47 @@ class MeasureSVC(ClassifierMixin, LinearModel):
 
     Parameters
     ----------
-    measure : str, default='roc_auc'
+    measure : str or callable, default='roc_auc'
+        Of the order of the rows:
+
         - ``roc_auc``: pairs of a positive and a negative row in the right order.
-        - ``f1``: F1 of the positive class.
+        - ``partial_roc_auc``: the same at false positive rates up to ``max_fpr``.
+        - ``recall_at_fpr``: the same, with a threshold at which the false positive rate is at most
+          ``max_fpr`` with the given ``confidence`` (Neyman-Pearson classification).
+        - ``average_precision``: the mean precision at the positive rows' positions.
         - ``precision_at_k``, ``recall_at_k``: among the k rows of highest score.
         - ``prbep``: both of these with k = number of positive rows, where they are equal.
+
+        Of the predictions:
+
+        - ``f1``, ``fbeta``: F1 of the positive class, and Fβ with ``beta``.
+        - ``jaccard``: intersection over union of the true and the predicted positive rows.
+        - ``balanced_error``, ``g_mean``: the arithmetic mean of both classes' error rates, and the
+          geometric mean of their recalls.
+        - ``matthews``: Matthews' correlation coefficient.
+        - ``absolute_error``, ``relative_absolute_error``, ``nkld``, ``q_beta``: how well the share
+          of positives among the predictions is that among the rows (quantification). The second
+          and third are normalised to [0, 1]; the last is the Fβ-mean of recall and the second.
         - ``error_rate``: the plain SVM.
+        - A callable ``loss(tp, fp, fn, tn)`` that takes arrays of counts and returns an array of
+          losses in [0, 1]: any loss of the contingency table. It is called once for all
+          (positives + 1)·(negatives + 1) tables, in blocks, and then for few of them.
     C : float, default=1.0
         Weight of the risk per row, as for every estimator here: with ``error_rate`` it is that of
         :class:`LinearSVC`. SVM-perf's c is C·m/100.
     k : int, float or None, default=None
         For precision and recall at k: a number of rows, or if a float one in units of the number
         of positive rows. None means 0.5 for precision, and 2.0 for recall or all rows.
+    beta : float or None, default=None
+        For ``fbeta`` and ``q_beta``: recall counts so many times as much. None means 1.
+    max_fpr : float or None, default=None
+        For ``partial_roc_auc`` and ``recall_at_fpr``: the largest false positive rate that counts,
+        above 0 and up to 1. A share of the negative rows, rounded up. None means 0.1.
+    confidence : float or None, default=None
+        For ``recall_at_fpr``: the probability that the model's false positive rate is at most
+        ``max_fpr``, over the choice of the rows. None means 0.95.
+    random_state : int, RandomState instance or None, default=None
+        For ``recall_at_fpr``: chooses the half of the negative rows that is not trained on.
     solver : {'ocas', 'cpa'}, default='ocas'
         The optimised cutting plane algorithm, or the plain one of SVM-perf.
     tol : float, default=1e-3
@@ -65,11 +118,11 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·m·tol, SVM-perf's rule in units of the measure.
     fit_intercept : bool, default=True
-        For ``f1`` and ``error_rate``, train the decision threshold with the weights. For the
-        others the threshold does not matter in training, and is always fitted after.
+        For measures of the predictions, train the decision threshold with the weights. For those of
+        the order the threshold does not matter in training, and is always fitted after.
     intercept_scaling : float or None, default=None
         Value of the constant feature whose weight is the intercept. None means 1
-        for ``f1`` and a true, unregularised bias for ``error_rate``.
+        and a true, unregularised bias for ``error_rate``.
     max_iter, time_limit, n_jobs, executor, warm_start, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 
@@ -77,12 +130,15 @@ class MeasureSVC(ClassifierMixin, LinearModel):
     ----------
     coef_ : ndarray, shape (1, n_features)
     intercept_ : ndarray, shape (1,)
-        Minus the decision threshold. ``roc_auc``: the one with the fewest errors on the training
-        data. At k and ``prbep``: above it are k training rows.
+        Minus the decision threshold. ROC areas and ``average_precision``: the one with the fewest
+        errors on the training data. At k and ``prbep``: above it are k training rows.
+        ``recall_at_fpr``: an order statistic of the scores of the negatives not trained on.
     classes_ : ndarray, shape (2,)
         The second one is the positive class.
     k_ : int
         Rows that are predicted positive in training, for the measures with k and ``prbep``.
+    calibration_rows_ : ndarray of int
+        For ``recall_at_fpr``, the negative rows that the threshold was fitted to, not the weights.
     n_iter_ : int
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of ½|w|² + C·m·risk.
@@ -101,8 +157,8 @@ class MeasureSVC(ClassifierMixin, LinearModel):
     Notes
     -----
     A sample weight multiplies the pairs of its row for ``roc_auc``, and its loss for
-    ``error_rate``. For the other measures weights are counts: whole numbers, and a row of weight
-    2 is two rows.
+    ``error_rate``. For ``average_precision`` and ``recall_at_fpr`` there are none. For the other
+    measures weights are counts: whole numbers, and a row of weight 2 is two rows.
 
     Examples
     --------
@@ -119,10 +175,14 @@ class MeasureSVC(ClassifierMixin, LinearModel):
 
     def __init__(
         self,
-        measure: str = "roc_auc",
+        measure: str | Callable[..., Any] = "roc_auc",
         *,
         C: float = 1.0,
         k: float | None = None,
+        beta: float | None = None,
+        max_fpr: float | None = None,
+        confidence: float | None = None,
+        random_state: Any = None,
         solver: str = "ocas",
         tol: float = 1e-3,
         stopping: str = "relative",
@@ -140,6 +200,10 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         self.measure = measure
         self.C = C
         self.k = k
+        self.beta = beta
+        self.max_fpr = max_fpr
+        self.confidence = confidence
+        self.random_state = random_state
         self.solver = solver
         self.tol = tol
         self.stopping = stopping
@@ -174,9 +238,9 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         settings, start = self._check_common(), self._start()
         rows = open_rows(self, X, y, sample_weight)
         labels, weights = self._labels(rows.y, rows.weights)
-        if hasattr(self, "k_"):  # of an earlier fit, for another measure
-            del self.k_
-        fitted_after = self.measure not in ("f1", "error_rate")
+        for name in ("k_", "calibration_rows_"):  # of an earlier fit, for another measure
+            self.__dict__.pop(name, None)
+        fitted_after = not self._of_predictions()
         with rows.blocks() as matrix:
             problem = self._problem(matrix, labels, weights)
             form = ModelForm(1, None, problem.constant, self._has_free_bias())
@@ -184,27 +248,38 @@ class MeasureSVC(ClassifierMixin, LinearModel):
             self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
             scores = self._training_scores(matrix) if fitted_after else None
         if scores is not None:
-            if self.measure == "roc_auc":
-                threshold = best_threshold(scores, labels, weights, "error")
-            else:
-                threshold = best_threshold(scores, labels, weights, "top_k", k=self.k_)
-            self.intercept_ = np.array([-threshold])
+            self.intercept_ = np.array([-self._threshold(scores, labels, weights)])
         warn_of(settings, None, results)
         return self
 
     def _check_common(self) -> Settings:
-        check_choice("measure", self.measure, MEASURES)
+        if not callable(self.measure):
+            check_choice("measure", self.measure, MEASURES)
         settings = super()._check_common()
         check_flag("fit_intercept", self.fit_intercept)
         if self.intercept_scaling is not None:
             check_number("intercept_scaling", self.intercept_scaling, above=0.0)
-        if self.k is not None:
-            if self.measure not in DEFAULT_K:
+        for name, measures in (
+            ("k", tuple(DEFAULT_K)),
+            ("beta", WITH_BETA),
+            ("max_fpr", WITH_FPR),
+            ("confidence", ("recall_at_fpr",)),
+        ):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if self.measure not in measures:
                 raise ValueError(
-                    f"k has no meaning for measure={self.measure!r}; leave it out, or use "
-                    "measure='precision_at_k' or 'recall_at_k'"
+                    f"{name} has no meaning for measure={self.measure!r}; leave it out, or use "
+                    f"measure={' or '.join(map(repr, measures))}"
                 )
-            check_number("k", self.k, above=0.0)
+            check_number(name, value, above=0.0)
+        if self.max_fpr is not None and self.max_fpr > 1.0:
+            raise ValueError(
+                f"max_fpr must be at most 1, a share of the negative rows; got {self.max_fpr!r}"
+            )
+        if self.confidence is not None and self.confidence >= 1.0:
+            raise ValueError(f"confidence must be below 1, a probability; got {self.confidence!r}")
         return settings
 
     def _labels(self, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -219,6 +294,23 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         weights, _ = weigh_classes(self, encoded, weights)
         return np.where(encoded == 1, 1.0, -1.0), weights
 
+    def _of_predictions(self) -> bool:
+        """Whether the measure is one of predictions, not of the order of the rows."""
+        return callable(self.measure) or self.measure in (*TABLE_MEASURES, "error_rate")
+
+    def _threshold(self, scores: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
+        """The decision threshold for a measure of the order of the rows."""
+        if self.measure == "recall_at_fpr":
+            return threshold_for_fpr(scores[self.calibration_rows_], *self._false_positives())
+        if hasattr(self, "k_"):
+            return best_threshold(scores, labels, weights, "top_k", k=self.k_)
+        return best_threshold(scores, labels, weights, "error")
+
+    def _false_positives(self) -> tuple[float, float]:
+        """The largest false positive rate, and the confidence that it is not exceeded."""
+        rate = DEFAULT_FPR if self.max_fpr is None else float(self.max_fpr)
+        return rate, DEFAULT_CONFIDENCE if self.confidence is None else float(self.confidence)
+
     def _has_free_bias(self) -> bool:
         plain = self.measure == "error_rate" and self.intercept_scaling is None
         return plain and bool(self.fit_intercept)
@@ -227,9 +319,9 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         self, matrix: Matrix, labels: np.ndarray, weights: np.ndarray
     ) -> RowProblem | WholeProblem:
         constant = 0.0
-        if self.fit_intercept and self.measure in ("f1", "error_rate"):
+        if self.fit_intercept and self._of_predictions():
             constant = 0.0 if self._has_free_bias() else float(self.intercept_scaling or 1.0)
-        label = str(self.measure)
+        label = str(getattr(self.measure, "__name__", self.measure))
         if self.measure == "error_rate":
             targets = Targets.make(labels, weights)
             risk = LossRisk(Hinge())
@@ -240,17 +332,46 @@ class MeasureSVC(ClassifierMixin, LinearModel):
     def _risk(self, labels: np.ndarray, weights: np.ndarray) -> WholeRisk:
         if self.measure == "roc_auc":
             return PairRisk(labels, weights=None if np.all(weights == 1.0) else weights)
+        if self.measure in NO_WEIGHTS and not np.all(weights == 1.0):
+            raise ValueError(
+                f"sample_weight has no meaning for measure={self.measure!r}: "
+                f"{NO_WEIGHTS[str(self.measure)]}; leave it out"
+            )
+        if self.measure == "average_precision":
+            return RankingRisk(labels, "average_precision")
+        if self.measure == "recall_at_fpr":
+            self.calibration_rows_ = self._held_out(labels)
+            trained = np.ones(len(labels), np.int64)
+            trained[self.calibration_rows_] = 0
+            return PartialAreaRisk(labels, self._false_positives()[0], multiplicity=trained)
         copies = self._copies(weights)
-        if self.measure == "f1":
-            return F1Risk(labels, multiplicity=copies)
+        if self.measure == "partial_roc_auc":
+            return PartialAreaRisk(labels, self._false_positives()[0], multiplicity=copies)
+        if self._of_predictions():
+            beta = 1.0 if self.beta is None else float(self.beta)
+            return TableRisk(labels, self.measure, beta=beta, multiplicity=copies)
         counts = np.ones(len(labels), np.int64) if copies is None else copies
         positives, rows = int(counts[labels > 0.0].sum()), int(counts.sum())
         self.k_ = positives if self.measure == "prbep" else self._rows_at_top(positives, rows)
         return TopRisk(labels, self.k_, recall=self.measure == "recall_at_k", multiplicity=copies)
 
+    def _held_out(self, labels: np.ndarray) -> np.ndarray:
+        """Half of the negative rows, at random: the threshold is fitted to these alone."""
+        negatives = np.flatnonzero(labels < 0.0)
+        least = least_rows_for_fpr(*self._false_positives())
+        if len(negatives) // 2 < least:
+            rate, confidence = self._false_positives()
+            raise ValueError(
+                f"max_fpr={rate:g} with confidence={confidence:g} needs {2 * least} negative rows, "
+                f"half of them to fit the threshold to; there are {len(negatives)}: raise max_fpr, "
+                "lower the confidence or give more rows"
+            )
+        order = check_random_state(self.random_state).permutation(negatives)
+        return np.sort(order[: len(negatives) // 2])
+
     def _rows_at_top(self, positives: int, rows: int) -> int:
         if self.k is None:
-            return min(rows, max(1, round(DEFAULT_K[self.measure] * positives)))
+            return min(rows, max(1, round(DEFAULT_K[str(self.measure)] * positives)))
         k: Any = self.k
         count = int(k) if isinstance(k, Integral) else max(1, round(k * positives))
         if count > rows:
@@ -308,10 +429,15 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         positive = self.decision_function(X) > 0.0
         return self.classes_[positive.astype(np.intp)]
 
+    def _check_attributes(self) -> None:
+        stored_classes(self, most=2)
+        super()._check_attributes()
+
     def __sklearn_tags__(self) -> Any:
         """Two classes only."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        # The k rows at the top need not be the positive ones.
-        tags.classifier_tags.poor_score = self.measure in DEFAULT_K
+        # The k rows at the top need not be the positive ones; a share may be right and no row.
+        shares = ("absolute_error", "relative_absolute_error", "nkld")
+        tags.classifier_tags.poor_score = self.measure in (*DEFAULT_K, *shares)
         return tags

@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from .._checks import check_choice
 from ..result import Iteration
 from ..risks import PairRisk, fit_thresholds
+from ._attributes import check_stored, stored_classes
 from ._base import LinearModel
 from ._callbacks import with_callbacks
 from ._fit import Settings, divided, warn_of
@@ -205,6 +206,10 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         """
         scores = self._scores(X)
         return self.classes_[np.searchsorted(self.thresholds_, scores, side="left")]
+
+    def _check_attributes(self) -> None:
+        super()._check_attributes()
+        check_stored(self, "thresholds_", (stored_classes(self) - 1,))
 
     def __sklearn_tags__(self) -> Any:
         """Classes without an order, as in scikit-learn's checks, need not be told apart."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_choice, query_codes
+from .._checks import check_choice, check_integer, query_codes
 from ..metrics import swapped_pairs
 from ..result import Iteration
-from ..risks import PairRisk
+from ..risks import PairRisk, RankingRisk
 from ._base import LinearModel
 from ._callbacks import with_callbacks
 from ._fit import Settings, divided, warn, warn_of
@@ -24,16 +24,17 @@ from .checkpoint import Checkpoint
 logger = logging.getLogger("cutplane")
 
 WEIGHTINGS = ("pairs", "queries")
+OBJECTIVES = ("pairs", "average_precision", "ndcg")
 
 
 class RankSVM(LinearModel):
     """Linear ranking SVM: learns scores that put rows of larger target first.
 
-    Minimises ½|w|² + C·m·(mean over comparable pairs of max(0, 1 − (s_i − s_j))), where a pair is
-    comparable if both rows are of the same query and y_i > y_j, and m is the number of rows, or the
-    sum of their weights, in queries that have a pair. It certifies how far from the optimum the
-    answer is. Targets may be grades or any real numbers: no pair is ever formed, the cost is
-    O(m log m) for any number of distinct targets.
+    By default minimises ½|w|² + C·m·(mean over comparable pairs of max(0, 1 − (s_i − s_j))), where
+    a pair is comparable if both rows are of the same query and y_i > y_j, and m is the number of
+    rows, or the sum of their weights, in queries that have a pair. It certifies how far from the
+    optimum the answer is. Targets may be grades or any real numbers: no pair is ever formed, the
+    cost is O(m log m) for any number of distinct targets.
 
     Parameters
     ----------
@@ -42,8 +43,16 @@ class RankSVM(LinearModel):
         much as the mean over rows does in :class:`LinearSVC`. SVM-rank's c with its default loss
         is C·m·(queries)/(pairs) with ``weighting='pairs'``; with its ``-l 2`` it is C·m with
         ``weighting='queries'``.
+    objective : {'pairs', 'average_precision', 'ndcg'}, default='pairs'
+        ``pairs``: pairs in the right order. ``average_precision``: rows of positive target are
+        relevant, the others not. ``ndcg``: targets are grades of relevance from 0 on, with gain
+        2^y - 1; the cost grows with the number of different grades. The risk of the last two is the
+        mean over queries of a convex bound on one minus the measure.
+    k : int or None, default=None
+        For ``ndcg``: only the first k positions count. None counts all.
     weighting : {'pairs', 'queries'}, default='pairs'
-        Whether every pair counts the same, or every query that has a pair.
+        For ``pairs``: whether every pair counts the same, or every query that has a pair. For the
+        other objectives every such query does.
     solver : {'ocas', 'cpa'}, default='ocas'
         The optimised cutting plane algorithm, or the plain one of SVM-rank.
     tol : float, default=1e-3
@@ -96,6 +105,8 @@ class RankSVM(LinearModel):
         self,
         C: float = 1.0,
         *,
+        objective: str = "pairs",
+        k: int | None = None,
         weighting: str = "pairs",
         solver: str = "ocas",
         tol: float = 1e-3,
@@ -110,6 +121,8 @@ class RankSVM(LinearModel):
         checkpoint: Checkpoint | str | PathLike[str] | None = None,
     ) -> None:
         self.C = C
+        self.objective = objective
+        self.k = k
         self.weighting = weighting
         self.solver = solver
         self.tol = tol
@@ -155,11 +168,11 @@ class RankSVM(LinearModel):
                 )
             )
         queries = query_codes(qid, len(rows))
-        risk = PairRisk(
-            np.asarray(rows.y, dtype=np.float64),
-            queries=queries if qid is not None else None,
-            weights=rows.weights if rows.weighted else None,
-            weighting=self.weighting,
+        targets = np.asarray(rows.y, dtype=np.float64)
+        risk = self._risk(
+            targets,
+            queries if qid is not None else None,
+            rows.weights if rows.weighted else None,
         )
         self.n_pairs_, self.n_queries_ = risk.pairs, risk.queries
         self.n_idle_queries_ = risk.idle_queries
@@ -169,7 +182,8 @@ class RankSVM(LinearModel):
                 risk.idle_queries,
                 risk.queries,
             )
-        self.weight_sum_ = _ranked_weight(queries, rows.y, rows.weights)
+        ranked = targets > 0.0 if self.objective == "average_precision" else targets
+        self.weight_sum_ = _ranked_weight(queries, ranked, rows.weights)
         with rows.blocks() as matrix:
             problem = WholeProblem("ranking", matrix, 0.0, risk, self.weight_sum_)
             form = ModelForm(1, None, 0.0, free_bias=False)
@@ -180,7 +194,28 @@ class RankSVM(LinearModel):
 
     def _check_common(self) -> Settings:
         check_choice("weighting", self.weighting, WEIGHTINGS)
+        check_choice("objective", self.objective, OBJECTIVES)
+        if self.k is not None:
+            check_integer("k", self.k, at_least=1)
+            if self.objective != "ndcg":
+                raise ValueError(
+                    f"k has no meaning for objective={self.objective!r}; leave it out, or use "
+                    "objective='ndcg'"
+                )
         return super()._check_common()
+
+    def _risk(
+        self, targets: np.ndarray, queries: np.ndarray | None, weights: np.ndarray | None
+    ) -> PairRisk | RankingRisk:
+        if self.objective == "pairs":
+            return PairRisk(targets, queries=queries, weights=weights, weighting=self.weighting)
+        if weights is not None and not np.all(weights == 1.0):
+            raise ValueError(
+                f"sample_weight has no meaning for objective={self.objective!r}: it counts "
+                "positions in a ranking, and a row has one position; leave it out, or use "
+                "objective='pairs'"
+            )
+        return RankingRisk(targets, self.objective, queries=queries, k=self.k)
 
     def predict(self, X: Any) -> np.ndarray:
         """Scores, the larger the better; only their order within a query means something.

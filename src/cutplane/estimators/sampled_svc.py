@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._blas import single_threaded_blas
 from .._checks import check_choice, check_integer, check_weights
-from ..data.blas import single_threaded_blas
 from ..exec import Executor
 from ..kernels import Kernel, KernelMatrix, ProductMatrix
 from ..losses import Hinge
@@ -18,6 +18,7 @@ from ..oracles.constant import ConstantOracle, RowPopulation
 from ..oracles.sampled import SampledOracle
 from ..result import Iteration, Status
 from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
+from ._attributes import check_kernel_model, stored_classes
 from ._callbacks import FitTasks, with_callbacks
 from ._fit import Settings, seeds, solve, store_results, warn_of
 from ._kernel import basis_attributes, executor_for, kernel_of, rows_to_score, training_rows
@@ -347,6 +348,11 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         check_is_fitted(self)
         bounds = sampling_bounds(self._samplings, self.results_, confidence)
         return bounds if len(bounds) > 1 else bounds[0]
+
+    def _check_attributes(self) -> None:
+        classes = stored_classes(self)
+        outputs = 1 if classes == 2 else classes
+        check_kernel_model(self, outputs, outputs)
 
     # -- prediction -------------------------------------------------------------------
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from os import PathLike
 from typing import Any
 
@@ -17,52 +18,52 @@ from .._checks import check_choice, check_integer
 from ..data.sparse import check_sparse
 from ..exec import available_threads
 from ..result import Certificate, Iteration, SolveResult, Status
-from ..structured.examples import ProblemExamples
-from ..structured.part_examples import PartExamples
-from ..structured.part_scores import PartScores, parts_of, try_parts
+from ..structured.examples import Examples
+from ..structured.kernel_problem import KernelProblem
+from ..structured.linear import LinearExamples
 from ..structured.problem import (
-    LINEAR,
-    PAIRS,
-    PARTS,
     RESCALINGS,
+    Scores,
     call,
     check_problem,
     count_of,
+    has_parts,
     losses_of,
-    try_problem,
+    parts_of,
 )
+from ..structured.rows import part_scores
+from ._attributes import check_basis
 from ._callbacks import with_callbacks
-from ._cluster import inference_for, is_cluster, threads_of
+from ._cluster import inference_for
 from ._fit import Settings, store_results, warn, warn_of
-from ._kernel_pairs import KernelPairs
-from ._kernel_parts import OF_KERNELS
 from ._parts_fit import CONSTANT
 from ._rows import FLOATS
+from ._structured import OF_KERNELS, StructuredModel
 from .checkpoint import Checkpoint
 
 # A risk this much, relatively, below a bound on it is no rounding.
 BELOW_BOUND = 1e-7
 # Fitted attributes of one form only.
-OF_FORMS = ("coef_", "plain_coef_", "support_pairs_")
+OF_FORMS = ("coef_", "plain_coef_")
 
 
-class StructuredSVM(KernelPairs):
+class StructuredSVM(StructuredModel):
     """Structural SVM for outputs of any kind, described by a :class:`~cutplane.structured.Problem`.
 
-    Minimises ½|w|² + (C/N) Σ_i max_z [Δ(y_i, z) + <w, Ψ(x_i, z) − Ψ(x_i, y_i)>] over N examples by
+    Minimises ½|w|² + C Σ_i max_z [Δ(y_i, z) + <w, Ψ(x_i, z) − Ψ(x_i, y_i)>] over all examples i by
     1-slack cutting planes. The lower bound of the certificate always holds; the upper one
     does if ``most_violated`` is exact.
 
-    With a kernel <w, Ψ(x, z)> is a function in its feature space: a sum over *parts* of the input,
-    Σ_p Σ_k a_pk(x, z)·f_k(u_p(x)), or any function of the pair (x, z). Cutting planes are then made
-    of all parts, or pairs, that are wrong or of samples of them (Yu & Joachims 2008).
+    A score may be a sum over *parts* of the input instead, Σ_p Σ_k a_pk(x, z)·f_k(u_p(x)). With a
+    kernel the f_k lie in its feature space, and cutting planes are made of all parts that are wrong
+    or of samples of them (Yu & Joachims 2008).
 
     Parameters
     ----------
     problem : Problem
         The output space: joint features Ψ, loss Δ, and inference.
-    C : float, default=100
-        Weight of the mean loss.
+    C : float, default=1.0
+        Weight of the sum of the losses of all examples.
     rescaling : {'margin', 'slack'}, default='margin'
         ``slack``: Δ(y_i, z)·(1 + <w, …>) instead of the sum; the problem must have
         ``most_violated_slack``.
@@ -73,31 +74,31 @@ class StructuredSVM(KernelPairs):
     tol : float, default=1e-2
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
-        ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``: gap ≤ C·tol.
+        ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``: gap ≤ C·(number of
+        examples)·tol.
     cache_size : int, default=5
         Passes whose outputs are kept per example: they give cuts without inference. 0 for none.
         Every bound that is reported as the objective comes from a full pass. Without a kernel.
-    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'precomputed', 'pairs'} or callable, optional
-        None: w has a weight for each of the joint features. ``pairs``: the ``pair_kernel`` of the
-        problem. Any other: a kernel between parts; the problem must have ``parts`` and
-        ``part_coefficients``. For a precomputed kernel parts are the rows of the matrix of its
-        values.
+    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'precomputed'} or callable, optional
+        Between parts: the problem must have ``parts`` and ``part_coefficients``. None: w has a
+        weight for each of the joint features, or functions of parts are linear. For a precomputed
+        kernel parts are the rows of the matrix of its values.
     degree, gamma, coef0
         Of the kernel, as for :class:`SVC`.
     method : {'auto', 'linear', 'constant', 'exact'}, default='auto'
-        With a kernel. ``exact``: cuts are made of all parts with a coefficient, or all pairs; the
+        With a kernel. ``exact``: cuts are made of all parts with a coefficient; the
         certificate is exact. ``linear``: of a sample; the objective is known exactly, the lower
         bound estimated. ``constant``: samples of all examples, inference for these alone; neither
         the time of an iteration nor what is known depends on their number, and the objective is
         an estimate, too. ``auto``: exact if the kernel values of all parts can be stored in
-        half a gigabyte, or up to 1000 examples with pairs, else linear.
+        half a gigabyte, else linear.
     sample_size : int or None, default=None
-        Parts, or examples with pairs, of a sample, 1000 if None; cuts of no more are exact. With
+        Parts of a sample, 1000 if None; cuts of no more are exact. With
         ``method='constant'`` examples, 100 if None.
     passes : int, default=4
         Samples in a row that must show no violation before the constant-time method ends.
     max_basis : int or None, default=None
-        With a kernel between parts: most training parts that predictions are computed from. If
+        With a kernel: most training parts that predictions are computed from. If
         there are more so many of them are chosen, and the model is trained further in their span.
     random_state : int, RandomState or None, default=None
         Of the samples.
@@ -111,8 +112,7 @@ class StructuredSVM(KernelPairs):
         Processes for inference, because Python code would wait for itself in threads; None for
         1, since starting one takes a second. Threads if the problem has
         ``most_violated_batch`` or ``releases_gil``; None is then all cores. The answer does not
-        depend on it, to the last bit. With ``kernel='pairs'`` inference is in one thread, with
-        ``method='constant'`` in this process.
+        depend on it, to the last bit. With ``method='constant'`` inference is in this process.
     executor : None, int, dask.distributed.Client or DaskCluster, default=None
         Who runs the inference: a number is the same as ``n_jobs``; with a cluster its workers do,
         which get the problem and their examples once, pickled. A worker runs Python code in one
@@ -123,19 +123,20 @@ class StructuredSVM(KernelPairs):
     Attributes
     ----------
     coef_ : ndarray, shape (dimension,)
-        w, without a kernel.
+        w, without a kernel: weights of the joint features, or of the parts, (K, width) row by row,
+        and then of the plain features.
     support_ : ndarray of int32, shape (n_basis,)
-        With a kernel between parts, as the next ones: numbers of the training parts, in the order
+        With a kernel, as the next ones: numbers of the training parts, in the order
         of the examples, that predictions are computed from.
     support_vectors_ : ndarray or CSR matrix, shape (n_basis, width)
     dual_coef_ : ndarray, shape (K, n_basis)
-        f_k(u) = Σ_s dual_coef[k, s]·kernel(support_vectors[s], u). With pairs (n_basis,).
+        f_k(u) = Σ_s dual_coef[k, s]·kernel(support_vectors[s], u).
     plain_coef_ : ndarray, shape (dimension of the plain features,)
-        Their weights.
-    support_pairs_ : list of (x, y)
-        With ``kernel='pairs'``: what predictions are computed from.
+        Their weights, with a kernel.
+    part_shape_ : (int, int)
+        K and the width of the parts; (0, 0) for a problem with joint features.
     n_basis_ : int
-        Kernel values per part, or per output that inference asks for.
+        Kernel values per part in prediction.
     basis_error_ : float
         The largest |f_k − projection of f_k| to the span of ``max_basis`` parts; 0 without.
     n_kernel_values_ : int
@@ -170,7 +171,7 @@ class StructuredSVM(KernelPairs):
     def __init__(
         self,
         problem: Any,
-        C: float = 100.0,
+        C: float = 1.0,
         *,
         rescaling: str = "margin",
         solver: str = "cpa",
@@ -233,6 +234,12 @@ class StructuredSVM(KernelPairs):
         -------
         self
         """
+        if self.kernel == "pairs":
+            raise ValueError(
+                "kernel='pairs' is gone: describe the score by parts(x) and part_coefficients(x, y)"
+                ", and choose a kernel between parts, as kernel='rbf'; the kernel between two pairs"
+                " is then the sum over their parts of coefficients times kernel values"
+            )
         settings = self._check_common()
         check_choice("rescaling", self.rescaling, tuple(RESCALINGS))
         check_integer("cache_size", self.cache_size, at_least=0)
@@ -243,66 +250,47 @@ class StructuredSVM(KernelPairs):
             )
         if count_of(inputs) == 0:
             raise ValueError("X has no examples to train on")
-        form = PAIRS if self.kernel == PAIRS else PARTS
-        form = LINEAR if self.kernel is None else form
-        if form != LINEAR and is_cluster(self.executor):
-            raise ValueError(
-                "executor: with a kernel all runs on this machine; leave it out, "
-                "or train with kernel=None"
-            )
-        check_problem(self.problem, self.rescaling, form)
+        kernel = self.kernel is not None
+        check_problem(self.problem, self.rescaling, kernel)
         problem = self.problem
         if hasattr(problem, "prepare"):
             problem = problem.prepare(inputs, outputs)
-            check_problem(problem, self.rescaling, form)
-        same = form == LINEAR  # whose coef_ may be a start
-        for name in (*OF_KERNELS, *OF_FORMS[same:]):
-            self.__dict__.pop(name, None)  # another model's
+            check_problem(problem, self.rescaling, kernel)
+        for name in (*OF_KERNELS, *(OF_FORMS if kernel else ())):
+            self.__dict__.pop(name, None)  # another model's; coef_ may be a start
         self.problem_ = problem
-        if form == LINEAR:
-            result = self._fit_linear((X, y), inputs, outputs, settings)
-        elif form == PAIRS:
-            result = self._judged(*self._solve_pairs((X, y), inputs, outputs))
-        else:
-            result = self._fit_parts((X, y), inputs, outputs)
+        parts = self._parts(inputs, None)
+        if has_parts(problem) and parts[0].shape[0] == 0:
+            raise ValueError("parts gave none for any example: there is nothing to learn from")
+        examples = Examples(problem, inputs, outputs, str(self.rescaling), parts, kernel)
+        self.part_shape_ = (examples.outputs, examples.width)
+        result = self._fitted((X, y), examples, parts[0], settings)
+        result = self._judged(result, examples)
         warn_of(settings, None, [result])
         return self
 
-    def _fit_linear(self, data: tuple[Any, Any], X: Any, Y: Any, settings: Settings) -> SolveResult:
-        """Fit w."""
-        dimension = try_problem(self.problem_, X, Y, self.rescaling)
-        model = ProblemExamples(
-            self.problem_,
-            X,
-            Y,
-            dimension,
-            rescaling=str(self.rescaling),
-            cache_size=int(self.cache_size),
-        )
-        with inference_for(self, model, self._processes()):
-            result = self._solve_joint(data, "structured", model, settings)
+    def _fitted(
+        self, data: tuple[Any, Any], examples: Examples, parts: Any, settings: Settings
+    ) -> SolveResult:
+        """Fit w, or functions of parts in the kernel's feature space."""
+        if self.kernel is None:
+            start = self.coef_ if self.warm_start and hasattr(self, "coef_") else None
+            linear = LinearExamples(examples, int(self.cache_size))
+            with inference_for(self, linear, self._processes()):
+                result = self._fit_linear(data, "structured", linear, settings, start)
+        else:
+            model = KernelProblem(examples)
+            # Samples are made here, and are small.
+            here = self.method == CONSTANT
+            with nullcontext() if here else inference_for(self, model, self._processes()):
+                result = self._fit_kernel(data, "structured", parts, model, settings)
         if result.status is not Status.INTERRUPTED:  # who pressed Ctrl-C wants no more inference
-            model.audit(result.w)
-        return self._judged(result, model)
-
-    def _fit_parts(self, data: tuple[Any, Any], X: Any, Y: Any) -> SolveResult:
-        """Fit functions of parts in the kernel's feature space."""
-        rows, counts = self._parts(X, None)
-        if rows.shape[0] == 0:
-            raise ValueError("parts gave none for any example: there is nothing to learn from")
-        outputs, plain = try_parts(self.problem_, X, Y, counts, self.rescaling)
-        model = PartExamples(self.problem_, X, Y, counts, outputs, plain, self.rescaling)
-        # Samples are made here, and are small.
-        here = self.method == CONSTANT
-        with contextlib.nullcontext() if here else inference_for(self, model, self._processes()):
-            result = self._fit_kernel(data, "structured", rows, model)
-        if result.status is not Status.INTERRUPTED:
-            model.audit(lambda which: self._table(rows[which]), self.plain_coef_)
-        return self._judged(result, model)
+            examples.audit(lambda which: self._table(parts[which]), self._plain_weights())
+        return result
 
     def _parts(self, X: Any, width: int | None) -> tuple[Any, np.ndarray]:
         """Parts of all inputs in one checked matrix, and how many each has."""
-        rows, counts = parts_of(self.problem_, 0, X)
+        rows, counts = parts_of(self.problem_, X)
         if rows.shape[0] == 0:
             return rows, counts
         check_sparse(rows, "parts")
@@ -315,27 +303,34 @@ class StructuredSVM(KernelPairs):
             )
         return rows, counts
 
-    def _table(self, rows: Any) -> np.ndarray:
+    def _table(self, parts: Any) -> np.ndarray:
         """Scores of parts."""
-        scores = np.zeros((rows.shape[0], len(self.dual_coef_)))
-        self._part_scores(rows, scores)
-        return scores
+        if self.kernel is not None:
+            return self._kernel_scores(parts)
+        own = math.prod(self.part_shape_)
+        return part_scores(parts, self.coef_[:own].reshape(self.part_shape_))
+
+    def _plain_weights(self) -> np.ndarray:
+        """Weights of the plain features, or of joint features."""
+        if self.kernel is not None:
+            return self.plain_coef_
+        return self.coef_[math.prod(self.part_shape_) :]
 
     def _processes(self) -> int:
-        jobs = threads_of(self)
+        jobs = self.n_jobs
         if jobs is None:
             return 1
         return jobs if jobs > 0 else max(1, available_threads() + 1 + jobs)
 
-    def _judged(self, result: SolveResult, model: Any) -> SolveResult:
+    def _judged(self, result: SolveResult, examples: Examples) -> SolveResult:
         """Store the result with the certificate that the inference allows for."""
         if result.certificate.kind == "withheld":
             return result
-        exact = getattr(model.problem, "exact", True)
+        exact = getattr(examples.problem, "exact", True)
         sampled = result.certificate.kind == "estimated"  # the lower bound is none
         doubt = None
-        if exact and model.nonmaximal is not None:
-            doubt = f"for example {model.nonmaximal} it missed an output that is more violated"
+        if exact and examples.nonmaximal is not None:
+            doubt = f"for example {examples.nonmaximal} it missed an output that is more violated"
         elif (
             exact
             and not sampled
@@ -349,14 +344,32 @@ class StructuredSVM(KernelPairs):
             certificate = Certificate(certificate.primal, -np.inf, "withheld")
             warn(
                 UserWarning(
-                    f"{RESCALINGS[self.rescaling]} of {type(model.problem).__name__} is not exact: "
-                    f"{doubt}. The certificate is withheld; if inference is approximate by "
+                    f"{RESCALINGS[self.rescaling]} of {type(examples.problem).__name__} is not "
+                    f"exact: {doubt}. The certificate is withheld; if inference is approximate by "
                     "intention set exact = False"
                 )
             )
         result = dataclasses.replace(result, certificate=certificate)
         store_results(self, [result])
         return result
+
+    def _check_attributes(self) -> None:
+        if not hasattr(self, "problem_"):
+            raise ValueError("there is no problem_")
+        shape = getattr(self, "part_shape_", None)
+        if shape is None:
+            raise ValueError(
+                "it was saved before problems got scores instead of weights: fit the model again"
+            )
+        outputs, width = (check_integer("part_shape_", number, at_least=0) for number in shape)
+        name = "coef_" if self.kernel is None else "plain_coef_"
+        coef = getattr(self, name, None)
+        if not isinstance(coef, np.ndarray) or coef.ndim != 1 or coef.dtype != np.float64:
+            raise ValueError(f"{name} must be a vector of numbers")
+        if self.kernel is not None:
+            check_basis(self, outputs, width)
+        elif len(coef) < outputs * width:
+            raise ValueError(f"coef_ must hold at least {outputs * width} numbers, got {len(coef)}")
 
     def predict(self, X: Any) -> Any:
         """Outputs of highest score.
@@ -371,13 +384,8 @@ class StructuredSVM(KernelPairs):
         """
         check_is_fitted(self)
         inputs = _examples("X", X)
-        if self.kernel is None:
-            return call(self.problem_, "predict", 0, (inputs,), self.coef_)
-        if self.kernel == PAIRS:
-            return self._predict_pairs(inputs)
-        rows, counts = self._parts(inputs, self.shape_fit_[1])
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        scores = PartScores(self.problem_, inputs, self._table(rows), starts, self.plain_coef_)
+        rows, counts = self._parts(inputs, self.part_shape_[1])
+        scores = Scores(self.problem_, inputs, self._plain_weights(), self._table(rows), counts)
         return call(self.problem_, "predict", 0, (inputs, scores))
 
     def score(self, X: Any, y: Any) -> float:
@@ -396,16 +404,14 @@ class StructuredSVM(KernelPairs):
         return -float(np.mean(losses_of(self.problem_, 0, outputs, self.predict(X))))
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
-        return {"coef_": w.copy(), "problem_": self.problem_}
+        return {"coef_": w.copy(), "problem_": self.problem_, "part_shape_": self.part_shape_}
 
     def _plain_attributes(self, plain: np.ndarray) -> dict[str, Any]:
         return {
             "plain_coef_": plain.copy(),
             "problem_": self.problem_,
+            "part_shape_": self.part_shape_,
         }
-
-    def _flat(self) -> np.ndarray:
-        return self.coef_
 
 
 def _examples(name: str, values: Any) -> Any:

@@ -1,9 +1,8 @@
-"""Measures of a whole labelling: the contingency table that violates its margin most.
+"""Measures of a whole labelling: sorted classes, their running sums, coefficients of a table.
 
 ``positives`` (p,) and ``negatives`` (n,) hold the scores of the two classes from
 high to low, m = p + n. A table of a true and b false positives stands for the
-labelling that predicts the a first positives and the b first negatives. Ties
-between tables go to the one with more true positives.
+labelling that predicts the a first positives and the b first negatives.
 
 Sums run over up to m scores of any sign. They are kept as two numbers, high + low,
 so that what is lost is a rounding of the result and not of every addition.
@@ -11,10 +10,7 @@ so that what is lost is a rounding of the result and not of every addition.
 
 from __future__ import annotations
 
-import numpy as np
-
 from .._jit import jit
-from .bounded import add_product
 
 
 @jit
@@ -49,143 +45,25 @@ def split(order, copies, scores, positives, ranked, ranked_scores):
 
 
 @jit
-def worst_f1_table(positives, negatives):
-    """The a and b with the largest 1 − 2a/(p + a + b) + (1/m)(Σ of the predicted scores).
+def running_sums(positives, positives_low, negatives, negatives_low, missed, alarms):
+    """missed[a] = Σ of all positives but the first a, alarms[b] = Σ of the first b negatives.
 
-    For a given a, one more false positive gains s/m + 2a/(c(c + 1)), where s is
-    the score of the next negative and c = p + a + b. Both terms fall with b, so
-    the best b is the first without a gain. It never moves back as a grows: the
-    second term grows with a as long as a² ≤ (p + b)(p + b + 1), and a ≤ p.
-    One walk over both classes therefore meets the best b of every a.
+    Scores are two numbers, the second of which is small or 0.
     """
-    p = positives.shape[0]
-    n = negatives.shape[0]
-    m = float(p + n)
     high = 0.0
     low = 0.0
-    b = 0
-    best = -np.inf
-    best_a = 0
-    best_b = 0
-    for a in range(p + 1):
-        if a > 0:
-            high, low = _add(high, low, positives[a - 1])
-        c = float(p + a + b)
-        while b < n and negatives[b] * c * (c + 1.0) + 2.0 * a * m > 0.0:
-            high, low = _add(high, low, negatives[b])
-            b += 1
-            c += 1.0
-        value = (high + low) / m - 2.0 * a / c
-        if value >= best:
-            best = value
-            best_a = a
-            best_b = b
-    return best_a, best_b
-
-
-@jit
-def worst_top_table(positives, negatives, k, loss_per_miss):
-    """The a with the largest loss_per_miss·e + (e/m)(mean of the false positives' scores
-    − mean of the false negatives'), where b = k − a and e = min(k, p) − a.
-    """
-    p = positives.shape[0]
-    n = negatives.shape[0]
-    m = float(p + n)
-    most = min(k, p)
-    alarms = 0.0  # Σ scores of the false positives
-    alarms_low = 0.0
-    for j in range(k - most):
-        alarms, alarms_low = _add(alarms, alarms_low, negatives[j])
-    misses = 0.0  # Σ scores of the false negatives
-    misses_low = 0.0
-    for i in range(most, p):
-        misses, misses_low = _add(misses, misses_low, positives[i])
-    best = 0.0
-    best_a = most
-    for a in range(most - 1, max(0, k - n) - 1, -1):
-        alarms, alarms_low = _add(alarms, alarms_low, negatives[k - a - 1])
-        misses, misses_low = _add(misses, misses_low, positives[a])
-        errors = float(most - a)
-        apart = (alarms + alarms_low) / (k - a) - (misses + misses_low) / (p - a)
-        value = errors * loss_per_miss + errors / m * apart
-        if value > best:
-            best = value
-            best_a = a
-    return best_a
-
-
-@jit
-def f1_maximum(positives, positives_low, negatives, negatives_low):
-    """The largest 1 − 2a/(p + a + b) + (1/m)(Σ false positives − Σ false negatives), to all digits.
-
-    The walk of ``worst_f1_table`` over scores that are two numbers, of which the products and
-    sums are two numbers as well.
-    """
-    p = positives.shape[0]
-    n = negatives.shape[0]
-    m = float(p + n)
+    missed[positives.shape[0]] = 0.0
+    for i in range(positives.shape[0] - 1, -1, -1):
+        high, low = _add(high, low, positives[i])
+        low += positives_low[i]
+        missed[i] = high + low
     high = 0.0
     low = 0.0
-    for i in range(p):
-        high, low = _add(high, low, -positives[i])
-        low -= positives_low[i]
-    b = 0
-    best = 0.0
-    for a in range(p + 1):
-        if a > 0:
-            high, low = _add(high, low, positives[a - 1])
-            low += positives_low[a - 1]
-        c = float(p + a + b)
-        while b < n:
-            steps = c * (c + 1.0)
-            gain, rest, _ = add_product(2.0 * a * m, negatives_low[b] * steps, negatives[b], steps)
-            if not gain + rest > 0.0:
-                break
-            high, low = _add(high, low, negatives[b])
-            low += negatives_low[b]
-            b += 1
-            c += 1.0
-        value, rest, _ = add_product(m * (c - 2.0 * a), c * low, c, high)
-        best = max(best, (value + rest) / (m * c))
-    return best
-
-
-@jit
-def top_maximum(positives, positives_low, negatives, negatives_low, k, size):
-    """The largest e/size + (e/m)(mean of the false positives − mean of the false negatives).
-
-    To all digits; see ``worst_top_table``. With b and f false positives and negatives it is
-
-        e/(m·b·f·size)·(m·b·f + size·(f·Σ false positives − b·Σ false negatives)).
-    """
-    p = positives.shape[0]
-    n = negatives.shape[0]
-    m = float(p + n)
-    most = min(k, p)
-    alarms = 0.0
-    alarms_low = 0.0
-    for j in range(k - most):
-        alarms, alarms_low = _add(alarms, alarms_low, negatives[j])
-        alarms_low += negatives_low[j]
-    misses = 0.0
-    misses_low = 0.0
-    for i in range(most, p):
-        misses, misses_low = _add(misses, misses_low, positives[i])
-        misses_low += positives_low[i]
-    best = 0.0
-    for a in range(most - 1, max(0, k - n) - 1, -1):
-        alarms, alarms_low = _add(alarms, alarms_low, negatives[k - a - 1])
-        alarms_low += negatives_low[k - a - 1]
-        misses, misses_low = _add(misses, misses_low, positives[a])
-        misses_low += positives_low[a]
-        b = float(k - a)
-        f = float(p - a)
-        apart, rest, _ = add_product(0.0, f * alarms_low - b * misses_low, f, alarms)
-        apart, rest, _ = add_product(apart, rest, -b, misses)
-        value, rest, _ = add_product(0.0, size * rest, size, apart)
-        value, rest, _ = add_product(value, rest, m * b, f)
-        best = max(best, (value + rest) * ((most - a) / (m * b * f * size)))
-    return best
+    alarms[0] = 0.0
+    for j in range(negatives.shape[0]):
+        high, low = _add(high, low, negatives[j])
+        low += negatives_low[j]
+        alarms[j + 1] = high + low
 
 
 @jit

@@ -20,22 +20,11 @@ from ..structured.chain import ChainShape
 
 Thing = TypeVar("Thing")
 
+# Those that know how to check themselves.
 ESTIMATORS: dict[str, Any] = {
-    name: getattr(estimators, name)
-    for name in (
-        "LinearSVC",
-        "LinearSVR",
-        "MeasureSVC",
-        "RankSVM",
-        "OrdinalSVC",
-        "SVC",
-        "SVR",
-        "OneClassSVM",
-        "ChainTagger",
-        "StructuredSVM",
-        "SampledCutSVC",
-        "CholeskyFeatures",
-    )
+    name: kind
+    for name, kind in vars(estimators).items()
+    if name in estimators.__all__ and hasattr(kind, "_check_common")
 }
 RECORDS = (DualCertificate, DualIteration, ChainShape, Sampling)
 PROBLEMS = (BinaryProblem, MulticlassProblem, MultilabelProblem)

@@ -15,8 +15,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.files import check_is_text, opened, output
-from ..data.svmlight import load_svmlight
-from ..data.svmlight_write import dump_svmlight
+from ..data.svmlight import dump_svmlight, load_svmlight
 from ..estimators import SVC, SVR, LinearSVC, LinearSVR, MeasureSVC, RankSVM
 from ..estimators._base import dense
 

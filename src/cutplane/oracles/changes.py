@@ -43,6 +43,11 @@ class ChangedRows:
         """Passes since all products were computed anew."""
         return self._age
 
+    @property
+    def last(self) -> np.ndarray:
+        """The coefficients of the last pass."""
+        return self._last
+
     def restore(self, coef: np.ndarray, age: int) -> None:
         """Be as after a pass with these coefficients."""
         self._last[...] = coef

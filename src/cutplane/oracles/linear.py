@@ -21,8 +21,7 @@ from ..data import BlockedMatrix
 from ..exec import Executor
 from ..risks import Risk, Targets
 from .point import Cut, Line, Point, Proof, squared_norm
-from .products import Products, RowProducts, worth_updates
-from .remote import RemoteMatrix, RemotePasses, RemoteProducts
+from .products import Products, RowProducts, RowsElsewhere, worth_updates
 from .row_surface import RowSurface
 from .surface import Surface
 
@@ -30,7 +29,7 @@ Slack = Callable[[float, float], float]
 
 
 def _w_shape(
-    matrix: BlockedMatrix | RemoteMatrix, constant: float, outputs: int | None
+    matrix: BlockedMatrix | RowsElsewhere, constant: float, outputs: int | None
 ) -> tuple[int, ...]:
     tail = () if outputs is None else (outputs,)
     return (matrix.shape[1] + (constant != 0.0), *tail)
@@ -41,7 +40,7 @@ class LinearOracle:
 
     Parameters
     ----------
-    matrix : BlockedMatrix or RemoteMatrix
+    matrix : BlockedMatrix or RowsElsewhere
     surface : Surface
         The risk over the scores of the matrix's rows.
     constant : float, default=0
@@ -55,7 +54,7 @@ class LinearOracle:
 
     def __init__(
         self,
-        matrix: BlockedMatrix | RemoteMatrix,
+        matrix: BlockedMatrix | RowsElsewhere,
         surface: Surface,
         *,
         constant: float = 0.0,
@@ -73,10 +72,10 @@ class LinearOracle:
         self._products: Products
         if products is not None:
             self._products = products
-        elif isinstance(matrix, RemoteMatrix):
-            self._products = RemoteProducts(matrix, self._w_shape, constant, updates)
-        else:
+        elif isinstance(matrix, BlockedMatrix):
             self._products = RowProducts(matrix, self._w_shape, constant, surface.executor, updates)
+        else:
+            self._products = matrix.products(self._w_shape, constant, updates)
 
     @property
     def dimension(self) -> int:
@@ -174,7 +173,7 @@ class RowOracle(LinearOracle):
 
     Parameters
     ----------
-    matrix : BlockedMatrix or RemoteMatrix
+    matrix : BlockedMatrix or RowsElsewhere
     targets : Targets
     risk : Risk
     executor : Executor
@@ -190,7 +189,7 @@ class RowOracle(LinearOracle):
 
     def __init__(
         self,
-        matrix: BlockedMatrix | RemoteMatrix,
+        matrix: BlockedMatrix | RowsElsewhere,
         targets: Targets,
         risk: Risk,
         executor: Executor,
@@ -200,11 +199,11 @@ class RowOracle(LinearOracle):
         slack: Slack | None = None,
     ) -> None:
         products = passes = None
-        if isinstance(matrix, RemoteMatrix):
+        if not isinstance(matrix, BlockedMatrix):
             shape = _w_shape(matrix, constant, risk.outputs)
             updates = worth_updates(len(matrix.blocks), matrix.numbers, shape)
-            products = RemoteProducts(matrix, shape, constant, updates)
-            passes = partial(RemotePasses, products, matrix, targets, risk)
+            products = matrix.products(shape, constant, updates)
+            passes = partial(matrix.passes, targets, risk)
         surface = RowSurface(
             targets,
             risk,

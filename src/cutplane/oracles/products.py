@@ -11,12 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..data import BlockedMatrix, BlockSum
-from ..data.block_sum import room_for
 from ..data.blocks import Block, CSRBlock, RowMajorBlock
-from ..data.parts import SumPlan
+from ..data.sums import SumPlan, room_for
 from ..exec import Executor
 from ..loops import bounded
+from ..risks import Risk, Targets
 from .changes import ChangedRows
+from .row_passes import Passes
 
 # Stored numbers from which on it pays to bring cuts up to date. Below, sums that cancel exactly
 # should stay exactly zero.
@@ -47,6 +48,23 @@ class Products(Protocol):
 
         With ``forget`` the scores of points do not matter any more either.
         """
+        ...
+
+
+class RowsElsewhere(Protocol):
+    """A design matrix whose rows are not in this process."""
+
+    shape: tuple[int, int]
+    numbers: int
+    blocks: range
+    part_rows: list[int]
+
+    def products(self, shape: tuple[int, ...], constant: float, updates: bool) -> Products:
+        """A problem begins: its products."""
+        ...
+
+    def passes(self, targets: Targets, risk: Risk, slices: Sequence[slice], light: bool) -> Passes:
+        """The risk of the problem that has begun is a sum over rows: its passes."""
         ...
 
 
@@ -152,12 +170,14 @@ class RowProducts:
         if self._changes is not None:
             self._changes.start_anew()
 
-    def sums(self) -> tuple[int, np.ndarray]:
-        """What the next gradient builds on besides the last coefficients, if it does: how old it
-        is, and the sums of all blocks.
+    def sums(self) -> tuple[np.ndarray, int, np.ndarray] | None:
+        """A copy of what the next gradient builds on, if it does and there was one before: the last
+        coefficients, how old the sums are, and the sums of all blocks.
         """
-        assert self._changes is not None
-        return self._changes.age, self._sum.held()
+        held = self._sum.held()
+        if self._changes is None or held is None:
+            return None
+        return self._changes.last.copy(), self._changes.age, held.copy()
 
     def restore_sums(self, coef: np.ndarray, age: int, sums: np.ndarray) -> None:
         """Be as after a gradient with these coefficients, which left these sums."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..data.blas import single_threaded_blas
+from .._blas import single_threaded_blas
 from ..exec import Executor
 from ..kernels import SUM_ROWS, PrecomputedMatrix
 

@@ -18,31 +18,41 @@ points it costs no product with the data.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from ..exec import Executor
+from ..loops import vectors
+from .line import Height, minimise_convex
 from .point import Cut, Line, Point, Proof, squared_norm
-from .whole_surface import PlaneSurface
+
+# Scores that a thread moves at a time: several times what handing them out costs.
+MOVED_SCORES = 1 << 16
 
 
-class Inferring(Protocol):
+class JointModel(Protocol):
     """All examples of a structured problem, and the inference for them.
 
     Attributes
     ----------
-    rows : int
-    outputs : int or None
-        Shape of the scores of a point: (rows, outputs), or (rows,) if None; 0 rows for none.
+    dimension : int
+        Length of w.
+    count : int
+        Number of examples.
     """
 
-    rows: int
-    outputs: int | None
+    dimension: int
+    count: int
 
     def new_point(self, w: np.ndarray) -> Point:
         """A point with buffers of its own, not evaluated."""
+        ...
+
+    def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
+        """scores = what the inference needs of w and the data together, linear in w."""
         ...
 
     def infer(self, point: Point, executor: Executor) -> None:
@@ -55,22 +65,6 @@ class Inferring(Protocol):
 
     def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
         """What gives the derivative along a line of the plane at a point."""
-        ...
-
-
-class JointModel(Inferring, Protocol):
-    """The same, where w is a vector.
-
-    Attributes
-    ----------
-    dimension : int
-        Length of w.
-    """
-
-    dimension: int
-
-    def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
-        """scores = what the inference needs of w and the data together, linear in w."""
         ...
 
     def plane(self, point: Point, executor: Executor) -> np.ndarray:
@@ -114,60 +108,15 @@ class Elsewhere(Protocol):
         ...
 
 
-class JointSurface(PlaneSurface):
-    """The risk of a structured problem, in whose points w counts besides the scores.
+class StructuredOracle:
+    """Cuts and lines of a structured problem.
 
     Attributes
     ----------
     passes : int
         How often inference ran over all examples.
-    """
-
-    def __init__(self, model: Inferring, executor: Executor) -> None:
-        super().__init__(model.rows, model.outputs, 1.0, executor)
-        self.model = model
-        self.passes = 0
-
-    def new_point(self, w: np.ndarray) -> Point:
-        return self.model.new_point(w)
-
-    def settle(self, point: Point) -> None:
-        self.passes += 1
-        self.model.infer(point, self.executor)
-
-    def slopes(self, line: Line) -> Callable[[Point], float]:
-        return self.model.slopes(line, self.executor)
-
-    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
-        """Move ``into`` to start + k(end − start); at the end itself everything is known."""
-        if k == 1.0:
-            self._copy(end, into)
-        else:
-            super().blend(start, end, k, into)
-
-    def between(self, start: Point, end: Point, k: float) -> Point:
-        point = self.spare()
-        self.blend(start, end, k, point)
-        return point
-
-    def _blend_scores(self, start: Point, end: Point, k: float, into: Point) -> None:
-        if isinstance(self.model, Elsewhere):
-            self.model.blend_scores(start, end, k, into)
-        else:
-            super()._blend_scores(start, end, k, into)
-
-    def _copy(self, point: Point, into: Point) -> None:
-        into.w, into.risk, into.offset = point.w, point.risk, point.offset
-        into.error = point.error
-        if isinstance(self.model, Elsewhere):
-            self.model.copy_scores(point, into)
-        else:
-            into.scores[...] = point.scores
-            into.coef[...] = point.coef
-
-
-class StructuredOracle:
-    """Cuts and lines of a structured problem.
+    dimension : int
+        Length of w.
 
     Parameters
     ----------
@@ -178,12 +127,11 @@ class StructuredOracle:
     def __init__(self, model: JointModel, executor: Executor) -> None:
         self.model = model
         self.executor = executor
-        self.surface = JointSurface(model, executor)
-
-    @property
-    def dimension(self) -> int:
-        """Length of w."""
-        return self.model.dimension
+        self.dimension = model.dimension
+        self.passes = 0
+        self._step_guess = 1.0
+        # For what is needed briefly on a line.
+        self._best, self._last = self.new_point(), self.new_point()
 
     def regularised(self, w: np.ndarray) -> np.ndarray:
         """All of w."""
@@ -195,30 +143,28 @@ class StructuredOracle:
 
     def new_point(self) -> Point:
         """The point w = 0, not evaluated."""
-        return self.surface.new_point(np.zeros(self.dimension))
+        return self.model.new_point(np.zeros(self.dimension))
+
+    def _infer(self, point: Point) -> None:
+        self.passes += 1
+        self.model.infer(point, self.executor)
 
     def evaluate(self, w: np.ndarray, into: Point) -> None:
         """Move ``into`` to w: one pass of inference, unless it is there already."""
-        if not self._has_scores(into) and np.isfinite(into.risk) and np.array_equal(into.w, w):
-            into.w = w
-            return
+        known = not _has_scores(into) and np.isfinite(into.risk) and np.array_equal(into.w, w)
         into.w = w
-        self.model.score(w, into.scores, self.executor)
-        self.surface.settle(into)
+        if not known:
+            self.model.score(w, into.scores, self.executor)
+            self._infer(into)
 
     def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
         """Move ``into`` to w and prove upper bounds there: one pass of inference."""
         self.evaluate(w, into)
         return Proof(self.model.upper(into, self.executor), squared_norm(into.w))
 
-    @staticmethod
-    def _has_scores(point: Point) -> bool:
-        """Whether there are scores, to which blending adds rounding, here or elsewhere."""
-        return not isinstance(point.scores, np.ndarray) or point.scores.size > 0
-
     def refresh(self, point: Point) -> None:
         """Compute the scores of a point anew from its w, and depend on nothing before."""
-        if self._has_scores(point):
+        if _has_scores(point):
             self.place(point)
 
     def place(self, point: Point) -> None:
@@ -226,33 +172,94 @@ class StructuredOracle:
         if isinstance(self.model, Elsewhere):
             self.model.begin_anew()
         self.model.score(point.w, point.scores, self.executor)
-        self.surface.settle(point)
+        self._infer(point)
 
     def forget_cuts(self) -> None:
         """Nothing to do: every cut is computed from all examples."""
 
     def state(self) -> dict[str, Any]:
-        """Guesses of the surface, and what is known of the inference."""
-        return {**self.surface.state(), "model": self.model.state()}
+        """Where the next search on a line begins, and what is known of the inference."""
+        return {"step": self._step_guess, "model": self.model.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Return to a state."""
-        self.surface.restore(state)
+        self._step_guess = float(state["step"])
         self.model.restore(state["model"])
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
-        """Move ``into`` to start + k(end − start): one pass of inference."""
-        self.surface.blend(start, end, k, into)
+        """Move ``into`` to start + k(end − start): one pass of inference, none at the end."""
+        elsewhere = isinstance(self.model, Elsewhere)
+        if k == 1.0:  # everything is known
+            into.w, into.risk, into.offset, into.error = end.w, end.risk, end.offset, end.error
+            if elsewhere:
+                self.model.copy_scores(end, into)  # type: ignore[attr-defined]
+            else:
+                into.scores[...], into.coef[...] = end.scores, end.coef
+            return
+        w = np.empty(self.dimension)
+        vectors.blend(start.w, end.w, k, w)
+        into.w = w
+        if elsewhere:
+            self.model.blend_scores(start, end, k, into)  # type: ignore[attr-defined]
+        else:
+            a, b, out = (point.scores.reshape(-1) for point in (start, end, into))
+
+            def move(number: int) -> None:
+                some = slice(number * MOVED_SCORES, (number + 1) * MOVED_SCORES)
+                vectors.blend(a[some], b[some], k, out[some])
+
+            self.executor.run(move, -(-len(a) // MOVED_SCORES))
+        self._infer(into)
 
     def descend(self, line: Line) -> float:
-        """Move the start of a line to the minimum on it; returns its k."""
-        return self.surface.descend(line)
+        """Move the start of a line to the minimum on it; returns its k.
+
+        Both ends must have been evaluated.
+        """
+        start, end = line.start, line.end
+        derivative = self.model.slopes(line, self.executor)
+        lowest, lowest_k = math.inf, -1.0
+
+        def height(k: float) -> Height:
+            nonlocal lowest, lowest_k
+            self.blend(start, end, k, self._last)
+            here = line.height(k, self._last.risk, derivative(self._last))
+            if here.value < lowest:  # keep it: by convexity the answer is the best one
+                lowest, lowest_k = here.value, k
+                self._best, self._last = self._last, self._best
+            return here
+
+        k = minimise_convex(
+            height,
+            line.height(0.0, start.risk, derivative(start)),
+            self._step_guess,
+            line.tolerance,
+            longest=line.longest,
+            curvature=line.curvature,
+            known=line.height(1.0, end.risk, derivative(end)),
+        ).k
+        if k == 0.0:
+            return k
+        if k == lowest_k:
+            start.take(self._best)
+        else:  # the end itself
+            self.blend(start, end, k, start)
+        self._step_guess = k
+        return k
 
     def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
         """The cut at start, or at start + k(end − start): inference if it is between."""
-        point = start if end is None else self.surface.between(start, end, k)
+        point = start
+        if end is not None:
+            point = self._last
+            self.blend(start, end, k, point)
         return Cut(self.model.plane(point, self.executor), point.offset)
 
     def cheap_cut(self, w: np.ndarray) -> Cut | None:
         """The highest cut at w from outputs of earlier passes; None if there are none."""
         return self.model.cheap_cut(w)
+
+
+def _has_scores(point: Point) -> bool:
+    """Whether there are scores, to which blending adds rounding, here or elsewhere."""
+    return not isinstance(point.scores, np.ndarray) or point.scores.size > 0

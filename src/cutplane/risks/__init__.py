@@ -1,21 +1,28 @@
 """Risks: functions of scores. They never see the data or the weights of the model."""
 
 from .base import LossRisk, Risk, Scores, Targets, WholeRisk
-from .measures import F1Risk, TopRisk, best_threshold
-from .multiclass import CrammerSingerRisk
+from .measures import TableRisk, TopRisk, best_threshold
+from .multiclass import CrammerSingerRisk, MultinomialRisk
 from .pairs import PairRisk
-from .thresholds import fit_thresholds
+from .partial_area import PartialAreaRisk
+from .rankings import RankingRisk
+from .thresholds import fit_thresholds, least_rows_for_fpr, threshold_for_fpr
 
 __all__ = [
     "CrammerSingerRisk",
-    "F1Risk",
     "LossRisk",
+    "MultinomialRisk",
     "PairRisk",
+    "PartialAreaRisk",
+    "RankingRisk",
     "Risk",
     "Scores",
+    "TableRisk",
     "Targets",
     "TopRisk",
     "WholeRisk",
     "best_threshold",
     "fit_thresholds",
+    "least_rows_for_fpr",
+    "threshold_for_fpr",
 ]

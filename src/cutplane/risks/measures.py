@@ -1,4 +1,4 @@
-"""Measures of a whole labelling: F1, precision and recall at k, break-even point.
+"""Measures of a whole labelling: F1 and the like, precision and recall at k, break-even point.
 
 With p positives among m rows, scores s and labels y ∈ {−1, +1}, a labelling ȳ has a
 true and b false positives, and a loss Δ(a, b) ∈ [0, 1]. The risk is the worst
@@ -8,12 +8,12 @@ labelling by loss and score together (Joachims, ICML 2005):
          = max_ȳ  Δ(a, b) + (1/m)(Σ_{false positives} s_j − Σ_{false negatives} s_i).
 
 A maximum of linear functions is convex. For a given table (a, b) the worst
-labelling predicts the a highest positives and the b highest negatives, so two
-sorted classes and a walk over tables find it: O(m log m) for the sort, O(m) after.
+labelling predicts the a highest positives and the b highest negatives: what remains,
+after a sort, is a search over tables from running sums of the sorted scores.
 (The error rate as Δ gives the mean hinge loss, which a ``LossRisk`` finds without a sort.)
 
-**F1.** Δ = 1 − 2a/(p + a + b), over all labellings. ȳ = y gives R ≥ 0. The
-prediction ŷ = sign(s) has Σ (ŷ_i − y_i)s_i ≥ 0, so R(s) ≥ Δ(ŷ).
+**Any loss of the table**, over all labellings: ``risks.contingency`` has the losses and the
+search. ȳ = y gives R ≥ 0. The prediction ŷ = sign(s) has Σ (ŷ_i − y_i)s_i ≥ 0, so R(s) ≥ Δ(ŷ).
 
 **The k highest rows.** Δ = 1 − a/k (precision) or 1 − a/p (recall), over labellings
 with a + b = k. For k = p, the break-even point of precision and recall, the formula
@@ -50,18 +50,8 @@ from ..exec import Executor
 from ..loops import measures as loops
 from ..loops.bounded import FEW, MANY, ROUNDING
 from .base import WholeRisk
+from .contingency import Loss, Ranked, Tables, Worst, table_measure
 from .order import ScoreOrder
-
-# From so many rows on a product of two counts may not be exact.
-_EXACT_PRODUCTS = 1 << 25
-
-
-@dataclass(frozen=True)
-class Table:
-    """How many rows are predicted positive, rightly and wrongly."""
-
-    true_positives: int
-    false_positives: int
 
 
 @dataclass(frozen=True)
@@ -91,9 +81,9 @@ class MeasureRisk(WholeRisk):
     """
 
     def __init__(self, labels: np.ndarray, *, multiplicity: np.ndarray | None = None) -> None:
-        labels = _checked_labels(labels)
+        labels = checked_labels(labels)
         self.rows = len(labels)
-        counts = _checked_multiplicity(multiplicity, self.rows)
+        counts = checked_multiplicity(multiplicity, self.rows)
         self.positives = int(counts[labels > 0.0].sum())
         self.negatives = int(counts[labels < 0.0].sum())
         self.total = self.positives + self.negatives
@@ -109,14 +99,29 @@ class MeasureRisk(WholeRisk):
         self._ranked_scores = np.empty(self.total)
 
     @abstractmethod
-    def loss(self, table: Table) -> float:
-        """Δ."""
+    def loss(self, true_positives: int, false_positives: int) -> float:
+        """Δ of a table."""
 
     @abstractmethod
-    def worst_table(self, positives: np.ndarray, negatives: np.ndarray) -> Table:
-        """The table where the maximum is attained, from the sorted scores of each class."""
+    def worst(
+        self, missed: np.ndarray, alarms: np.ndarray, scores: Ranked, rounding: float
+    ) -> Worst:
+        """The table where the maximum is attained, and the maximum.
 
-    def rates(self, table: Table) -> Rates:
+        Parameters
+        ----------
+        missed : ndarray, shape (p + 1,)
+            Sums of all positives' scores but the a highest ones.
+        alarms : ndarray, shape (n + 1,)
+            Sums of the b highest negatives' scores.
+        scores : Ranked
+            These scores.
+        rounding : float
+            0, or the rounding of sums and losses relative to their size, at most: the value is
+            then at least the maximum in exact arithmetic, but for a factor 1 + a few roundings.
+        """
+
+    def rates(self, table: Worst) -> Rates:
         """Slopes of the table's plane in the scores of its errors."""
         return Rates(1.0 / self.total, 1.0 / self.total)
 
@@ -126,7 +131,7 @@ class MeasureRisk(WholeRisk):
         order = self._order.sort(scores, executor)
         p = self.positives
         loops.split(order, self._copies, scores, p, self._ranked, self._ranked_scores)
-        table = self.worst_table(self._ranked_scores[:p], self._ranked_scores[p:])
+        table = self._worst(self._ranked_scores, np.zeros(self.total), 0.0)
         rates = self.rates(table)
         change = loops.coefficients(
             self._ranked,
@@ -139,18 +144,9 @@ class MeasureRisk(WholeRisk):
             scores,
             coef,
         )
-        offset = self.loss(table)
-        return max(0.0, offset + change), offset  # below 0 by rounding only
-
-    @abstractmethod
-    def maximum(
-        self,
-        positives: np.ndarray,
-        positives_low: np.ndarray,
-        negatives: np.ndarray,
-        negatives_low: np.ndarray,
-    ) -> float:
-        """The risk from the sorted scores of each class, in two numbers, to all digits."""
+        offset = self.loss(table.true_positives, table.false_positives)
+        value = offset + change
+        return (0.0 if value < 0.0 else value), offset  # rounding; NaN stays NaN
 
     def upper(
         self, high: np.ndarray, low: np.ndarray | None, errors: np.ndarray, executor: Executor
@@ -161,14 +157,20 @@ class MeasureRisk(WholeRisk):
         order = np.lexsort((low, high))[::-1]
         ranked = np.repeat(order, np.abs(self._copies[order]))
         positive = self._copies[ranked] > 0
-        ranks = ranked[positive], ranked[~positive]
-        value = self.maximum(*(part[rank] for rank in ranks for part in (high, low)))
+        ranked = np.concatenate([ranked[positive], ranked[~positive]])
+        value = self._worst(high[ranked], low[ranked], FEW * ROUNDING).value
         # Sums of m numbers and of their rounding errors: only the rounding of those is lost.
         lost = FEW * (2.0 * self.total * ROUNDING) ** 2
         value += float(np.sum(copies * (errors + lost * np.abs(high))))
-        if self.total >= _EXACT_PRODUCTS:
-            value += FEW * ROUNDING
+        value = 0.0 if value < 0.0 else value
         return value * (1.0 + MANY * ROUNDING)
+
+    def _worst(self, high: np.ndarray, low: np.ndarray, rounding: float) -> Worst:
+        """The worst table from the sorted scores of the positives, then of the negatives."""
+        p = self.positives
+        missed, alarms = np.empty(p + 1), np.empty(self.negatives + 1)
+        loops.running_sums(high[:p], low[:p], high[p:], low[p:], missed, alarms)
+        return self.worst(missed, alarms, Ranked(high, low), rounding)
 
     def digest(self) -> bytes:
         digest = hashlib.blake2b(repr(self._name()).encode(), digest_size=16)
@@ -179,24 +181,42 @@ class MeasureRisk(WholeRisk):
         return (type(self).__name__, self.rows)
 
 
-class F1Risk(MeasureRisk):
-    """F1 score of the prediction s > 0: Δ = 1 − 2a/(p + a + b)."""
+class TableRisk(MeasureRisk):
+    """The risk of a loss of the table, of the prediction s > 0, over all labellings.
 
-    def loss(self, table: Table) -> float:
-        a = table.true_positives
-        return 1.0 - 2.0 * a / (self.positives + a + table.false_positives)
+    Parameters
+    ----------
+    labels, multiplicity
+        As for ``MeasureRisk``.
+    measure : str or callable
+        A name of ``contingency.TABLE_MEASURES``, or ``loss(tp, fp, fn, tn)`` of arrays.
+    beta : float, default=1
+        For 'fbeta' and 'q_beta'.
+    """
 
-    def worst_table(self, positives: np.ndarray, negatives: np.ndarray) -> Table:
-        return Table(*loops.worst_f1_table(positives, negatives))
-
-    def maximum(
+    def __init__(
         self,
-        positives: np.ndarray,
-        positives_low: np.ndarray,
-        negatives: np.ndarray,
-        negatives_low: np.ndarray,
-    ) -> float:
-        return loops.f1_maximum(positives, positives_low, negatives, negatives_low)
+        labels: np.ndarray,
+        measure: str | Loss,
+        *,
+        beta: float = 1.0,
+        multiplicity: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(labels, multiplicity=multiplicity)
+        self.tables = Tables(table_measure(measure, beta), self.positives, self.negatives)
+
+    def loss(self, true_positives: int, false_positives: int) -> float:
+        return float(self.tables.losses(np.array(true_positives), np.array(false_positives)))
+
+    def worst(
+        self, missed: np.ndarray, alarms: np.ndarray, scores: Ranked, rounding: float
+    ) -> Worst:
+        g, h = -missed / self.total, alarms / self.total
+        g, h = g + rounding * np.abs(g), h + rounding * np.abs(h)
+        return self.tables.worst(g, h, scores, rounding)
+
+    def _name(self) -> tuple[object, ...]:
+        return (*super()._name(), self.tables.digest())
 
 
 class TopRisk(MeasureRisk):
@@ -232,26 +252,25 @@ class TopRisk(MeasureRisk):
         self.k = int(k)
         self.recall = recall
 
-    def loss(self, table: Table) -> float:
-        return 1.0 - table.true_positives / self._size
+    def loss(self, true_positives: int, false_positives: int) -> float:
+        return 1.0 - true_positives / self._size
 
-    def worst_table(self, positives: np.ndarray, negatives: np.ndarray) -> Table:
-        a = loops.worst_top_table(positives, negatives, self.k, 1.0 / self._size)
-        return Table(a, self.k - a)
+    def worst(
+        self, missed: np.ndarray, alarms: np.ndarray, scores: Ranked, rounding: float
+    ) -> Worst:
+        most = min(self.k, self.positives)
+        a = np.arange(most, max(0, self.k - self.negatives) - 1, -1)
+        b, f, exchanged = self.k - a, self.positives - a, most - a
+        # Without an exchange b or f may be 0; nothing is divided then.
+        false_positives = alarms[b] * (exchanged / (np.maximum(b, 1) * self.total))
+        false_negatives = missed[a] * (exchanged / (np.maximum(f, 1) * self.total))
+        values = exchanged / self._size + false_positives - false_negatives
+        values += rounding * (np.abs(values) + np.abs(false_positives) + np.abs(false_negatives))
+        best = int(np.argmax(values))
+        least = (self._size - most) / self._size
+        return Worst(least + float(values[best]), int(a[best]), int(b[best]))
 
-    def maximum(
-        self,
-        positives: np.ndarray,
-        positives_low: np.ndarray,
-        negatives: np.ndarray,
-        negatives_low: np.ndarray,
-    ) -> float:
-        size = self._size
-        scores = (positives, positives_low, negatives, negatives_low)
-        least = (size - min(self.k, self.positives)) / size
-        return least + loops.top_maximum(*scores, self.k, float(size))
-
-    def rates(self, table: Table) -> Rates:
+    def rates(self, table: Worst) -> Rates:
         missed = self.positives - table.true_positives
         exchanged = min(table.false_positives, missed)
         if exchanged == 0:
@@ -322,7 +341,7 @@ def best_threshold(
         above them, by half the distance between the outermost two.
     """
     scores = np.asarray(scores, dtype=np.float64)
-    labels = _checked_labels(labels)
+    labels = checked_labels(labels)
     weights = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=np.float64)
     if not len(scores) == len(labels) == len(weights):
         raise ValueError(
@@ -383,14 +402,16 @@ def _between(levels: np.ndarray, cut: int) -> float:
     return float(middle if low <= middle < high else low)  # neighbours in floating point
 
 
-def _checked_labels(labels: np.ndarray) -> np.ndarray:
+def checked_labels(labels: np.ndarray) -> np.ndarray:
+    """Labels of two classes, in float64."""
     labels = np.asarray(labels, dtype=np.float64)
     if labels.ndim != 1 or not np.isin(labels, (-1.0, 1.0)).all():
         raise ValueError("labels must be −1 or +1, one per row; encode the two classes so")
     return labels
 
 
-def _checked_multiplicity(multiplicity: np.ndarray | None, rows: int) -> np.ndarray:
+def checked_multiplicity(multiplicity: np.ndarray | None, rows: int) -> np.ndarray:
+    """How often each row counts."""
     if multiplicity is None:
         return np.ones(rows, np.int64)
     counts = np.asarray(multiplicity)

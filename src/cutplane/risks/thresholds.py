@@ -1,4 +1,4 @@
-"""Thresholds that turn scores into ranks.
+"""Thresholds that turn scores into ranks, and one that keeps a false positive rate.
 
 A row of score f is predicted rank ρ = #{k : f > θ_k} for θ_1 ≤ … ≤ θ_{R−1}. The
 thresholds are fitted to training scores f_i, ranks r_i in 0..R−1 and weights c_i:
@@ -24,9 +24,17 @@ problem of threshold k by v_k − v_{k−1} > 0: the same thresholds are optimal
 
 **zero_one** is the heaviest chain of hits, by dynamic programming over the groups of
 equal scores with a tree of prefix maxima over the ranks.
+
+**A false positive rate.** Of n negative rows that the scores do not depend on, let t be the r-th
+smallest score. With probability at least 1 − P(B ≥ r), B binomial with n trials of probability
+1 − β, no more than a share β of all negatives scores above t: otherwise t lies below the
+(1 − β)-quantile of the scores, so that r rows or more do. The least r for which P(B ≥ r) is at most
+1 − confidence keeps the most positives (Tong, Feng and Li, 2018: the umbrella algorithm).
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -94,6 +102,54 @@ def fit_thresholds(
     else:
         raise ValueError(f"criterion must be 'absolute' or 'zero_one', got {criterion!r}")
     return _between(scores, int(np.count_nonzero(starts)) - 1, cuts)
+
+
+def least_rows_for_fpr(max_fpr: float, confidence: float) -> int:
+    """Negative rows from which on some threshold keeps the rate: (1 − β)ⁿ ≤ 1 − confidence."""
+    if max_fpr >= 1.0:
+        return 1
+    return max(1, math.ceil(math.log1p(-confidence) / math.log1p(-max_fpr) - 1e-9))
+
+
+def threshold_for_fpr(scores: np.ndarray, max_fpr: float, confidence: float) -> float:
+    """The lowest order statistic above which at most ``max_fpr`` of all negatives score.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n,)
+        Of negative rows that the model has not been trained on, at least
+        ``least_rows_for_fpr(max_fpr, confidence)`` of them.
+    max_fpr : float
+        β, above 0 and up to 1.
+    confidence : float
+        Probability with which it holds, over the choice of the rows; below 1.
+
+    Returns
+    -------
+    float
+        A score; a row is predicted positive if it scores more.
+    """
+    ranked = np.sort(np.asarray(scores, np.float64))
+    n = len(ranked)
+    misses = binomial_tails(n, 1.0 - max_fpr)
+    enough = np.flatnonzero(misses[1:] <= (1.0 - confidence) * (1.0 + 1e-9))
+    if not len(enough):
+        raise ValueError(
+            f"{n} negative rows are too few for max_fpr={max_fpr:g} with "
+            f"confidence={confidence:g}: give at least {least_rows_for_fpr(max_fpr, confidence)}"
+        )
+    return float(ranked[enough[0]])
+
+
+def binomial_tails(n: int, share: float) -> np.ndarray:
+    """P(B ≥ r) for r = 0, …, n, where B counts the successes in n trials of probability share."""
+    r = np.arange(n + 1)
+    if share <= 0.0:
+        return (r == 0).astype(np.float64)
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+    logs = factorials[n] - factorials - factorials[::-1]
+    logs += r * math.log(share) + (n - r) * math.log1p(-share)
+    return np.minimum(1.0, np.cumsum(np.exp(logs)[::-1])[::-1])
 
 
 def _between(scores: np.ndarray, n_groups: int, cuts: np.ndarray) -> np.ndarray:

@@ -30,8 +30,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._blas import single_threaded_blas
 from ..bundle import IterativeSolver, Observer, StopRule
-from ..data.blas import single_threaded_blas
 from ..loops import smoothed as loops
 from ..losses import direction
 from ..oracles import Cut, RowOracle

@@ -1,8 +1,7 @@
 """Structured outputs: what a user writes for a new output space, and those that come with us."""
 
-from .multiclass import BinaryProblem, MulticlassProblem
-from .multilabel import MultilabelProblem
-from .problem import Problem
+from .labels import BinaryProblem, MulticlassProblem, MultilabelProblem
+from .problem import Problem, Score, Scores
 from .sequences import Sequences, sequences_from
 
 __all__ = [
@@ -10,6 +9,8 @@ __all__ = [
     "MulticlassProblem",
     "MultilabelProblem",
     "Problem",
+    "Score",
+    "Scores",
     "Sequences",
     "sequences_from",
 ]

@@ -10,13 +10,17 @@ wrong tokens, or 1 for every wrong sequence.
 
 Sequences are ragged and lie one after the other in one matrix in blocks: emissions
 and their gradient are products of blocks with K outputs, as in multiclass, and inference
-is one compiled call per chunk of sequences. Chunks depend on the data alone.
+is one compiled call per chunk of sequences. Parts are what several machines share out among them:
+runs of chunks, and of blocks of tokens, whose sums are added up along the tree of ``data.parts``.
+Chunks and parts depend on the data alone.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import hashlib
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,15 +29,23 @@ import numpy as np
 
 from ..data import BlockedMatrix, BlockSum, as_blocks
 from ..data.blocks import Block
-from ..data.parts import SumPlan
+from ..data.sums import PARTS, ChunkSums, SumPlan
 from ..exec import Executor
-from ..loops import viterbi, viterbi2
+from ..loops import viterbi
 from ..loops.bounded import MANY, ROUNDING
 from ..oracles import Cut, Line, Point
 from ..oracles.products import bounded_scores
-from .chain_chunks import Chunks, part_edges
 
-LOSSES = {"hamming": "most_violated", "zero_one": "most_violated_whole"}
+# Additions and comparisons of a chunk: a few hundred microseconds.
+CHUNK_WORK = 1 << 20
+MOST_CHUNKS = 64
+# Partial gradients are long; what they hold must be worth writing and adding them.
+NUMBERS_PER_WEIGHT = 4
+# There are so many parts even so, if there is work enough for each of them.
+LEAST_PARTS = 2
+PART_WORK = 1 << 16
+# The number of wrong tokens, or 1 for every wrong sequence.
+LOSSES = ("hamming", "zero_one")
 
 
 @dataclass(frozen=True)
@@ -61,11 +73,6 @@ class ChainShape:
         K = self.labels
         return (self.features + K + 2 * self.boundaries + K * K * (self.order == 2)) * K
 
-    @property
-    def loops(self) -> Any:
-        """The compiled code for this order."""
-        return viterbi2 if self.order == 2 else viterbi
-
     def unpack(self, w: np.ndarray) -> ChainWeights:
         """Views of the parts of w."""
         K = self.labels
@@ -73,49 +80,108 @@ class ChainShape:
         first, transitions, begin, finish, rest = np.split(w, np.cumsum(sizes))
         if not self.boundaries:
             begin, finish = np.zeros(K), np.zeros(K)
-        second = rest.reshape(K, K, K) if self.order == 2 else None
+        second = rest.reshape((K, K, K) if self.order == 2 else (0, 0, 0))
         return ChainWeights(first.reshape(-1, K), transitions.reshape(K, K), begin, finish, second)
 
     def pack(self, weights: ChainWeights) -> np.ndarray:
         """The flat w of these parts."""
-        parts = [weights.emissions, weights.transitions]
-        if self.boundaries:
-            parts += [weights.begin, weights.finish]
-        if weights.second is not None:
-            parts.append(weights.second)
+        ends = [weights.begin, weights.finish] if self.boundaries else []
+        parts = [weights.emissions, weights.transitions, *ends, weights.second]
         return np.concatenate([part.reshape(-1) for part in parts])
 
 
 @dataclass(frozen=True)
 class ChainWeights:
-    """Parameters of a chain: W (n, K), T (K, K), begin and finish (K,), S (K, K, K) or None.
+    """Parameters of a chain: W (n, K), T (K, K), begin and finish (K,), S (K, K, K).
 
-    S has the middle label first: second[j, i, k] is for k after j after i.
+    S has the middle label first: second[j, i, k] is for k after j after i. It is (0, 0, 0) in
+    chains of first order.
     """
 
     emissions: np.ndarray
     transitions: np.ndarray
     begin: np.ndarray
     finish: np.ndarray
-    second: np.ndarray | None = None
+    second: np.ndarray
 
     def scores(self) -> tuple[np.ndarray, ...]:
         """What inference needs besides the emissions."""
-        first = (self.transitions, self.begin, self.finish)
-        return first if self.second is None else (self.second, *first)
+        return (self.second, self.transitions, self.begin, self.finish)
+
+
+class Chunks:
+    """Sequences in consecutive chunks of about the same work, none of them in two parts.
+
+    Attributes
+    ----------
+    starts : ndarray
+    bounds : list of (int, int)
+        The first sequence of every chunk, and the one after its last.
+    sums : ChunkSums
+        How long sums over chunks are added up.
+
+    Parameters
+    ----------
+    starts : ndarray of int64, shape (sequences + 1,)
+        Where each sequence begins among the tokens.
+    shape : ChainShape
+    edges : sequence of int, optional
+        Sequences at which parts begin, and the end.
+    """
+
+    def __init__(
+        self, starts: np.ndarray, shape: ChainShape, edges: Sequence[int] | None = None
+    ) -> None:
+        tokens = int(starts[-1])
+        count = min(MOST_CHUNKS, max(1, tokens * shape.labels ** (shape.order + 1) // CHUNK_WORK))
+        self.bounds: list[tuple[int, int]] = []
+        counts = []
+        for first, last in itertools.pairwise((0, len(starts) - 1) if edges is None else edges):
+            begin, own = int(starts[first]), int(starts[last] - starts[first])
+            pieces = max(1, count * own // max(1, tokens))
+            inner = np.searchsorted(starts, [begin + own * k // pieces for k in range(1, pieces)])
+            marks = np.unique(np.concatenate([[first], inner, [last]])).tolist()
+            self.bounds += itertools.pairwise(marks)
+            counts.append(len(marks) - 1)
+        self.starts = starts
+        self.sums = ChunkSums.whole(counts)
+        self._width = (shape.labels if shape.order == 2 else 1, shape.labels)
+
+    def held(self, plan: SumPlan) -> Chunks:
+        """Those of some parts, whose sequences and tokens are numbered anew."""
+        counts = self.sums.counts
+        chunks = slice(sum(counts[: plan.first]), sum(counts[: plan.last]))
+        first, last = self.bounds[chunks][0][0], self.bounds[chunks][-1][1]
+        some = copy.copy(self)
+        some.bounds = [(a - first, b - first) for a, b in self.bounds[chunks]]
+        some.starts = self.starts[first : last + 1] - self.starts[first]
+        some.sums = ChunkSums(counts[plan.first : plan.last], plan.first, plan.nodes)
+        return some
+
+    def buffer(self, first: int, last: int) -> np.ndarray:
+        """Room for the forward pass over the longest of the sequences first..last."""
+        longest = int(np.max(np.diff(self.starts[first : last + 1]), initial=1))
+        return np.empty((longest, *self._width))
+
+
+def part_edges(starts: np.ndarray, shape: ChainShape, numbers: int) -> np.ndarray:
+    """Sequences at which parts begin, and the end, for so many stored numbers of all tokens.
+
+    Parts are the smallest share of a machine. Each has a partial gradient, which must be worth it.
+    """
+    tokens = int(starts[-1])
+    inference = tokens * shape.labels ** (shape.order + 1)
+    worth = max(LEAST_PARTS, numbers // (NUMBERS_PER_WEIGHT * shape.features * shape.labels))
+    count = max(1, min(PARTS, worth, (inference + numbers * shape.labels // 4) // PART_WORK))
+    inner = np.searchsorted(starts, [tokens * k // count for k in range(1, count)])
+    inner = inner[starts[inner] < tokens]
+    return np.unique(np.concatenate([[0], inner, [len(starts) - 1]]))
 
 
 def work(shape: ChainShape, matrix: BlockedMatrix) -> int:
     """What a pass of products and inference costs, in numbers of a data matrix."""
     inference = 4 * len(matrix) * shape.labels ** (shape.order + 1)
     return inference + matrix.numbers * shape.labels
-
-
-def emissions(
-    matrix: BlockedMatrix, weights: np.ndarray, out: np.ndarray, executor: Executor
-) -> None:
-    """out = X·W."""
-    matrix.scores(np.ascontiguousarray(weights), out, executor)
 
 
 def decode(
@@ -131,7 +197,7 @@ def decode(
     def task(k: int) -> None:
         first, last = chunks.bounds[k]
         buffer = chunks.buffer(first, last)
-        shape.loops.decode(scores, chunks.starts, first, last, *weights.scores(), buffer, path)
+        viterbi.decode(scores, chunks.starts, first, last, *weights.scores(), buffer, path)
 
     executor.run(task, len(chunks.bounds))
     return path
@@ -179,16 +245,11 @@ class LabelledChains:
         self.loss = loss
         self.truth = truth
         sequences = len(starts) - 1
-        self._violated = getattr(shape.loops, LOSSES[loss])
         self.weight = 1.0 / sequences if weight is None else weight
         self._weights = np.full(sequences, self.weight)
         self.token_weights = np.repeat(self._weights, np.diff(starts))
         self.chunks = chunks or Chunks(starts, shape)
-
-    @property
-    def starts(self) -> np.ndarray:
-        """Where each sequence begins among the tokens."""
-        return self.chunks.starts
+        self.starts = self.chunks.starts
 
     def infer(self, point: Point, weights: ChainWeights, executor: Executor) -> None:
         """Viterbi's algorithm with the loss added; the most violated labelling becomes ``coef``."""
@@ -204,7 +265,7 @@ class LabelledChains:
         def task(k: int) -> np.ndarray:
             first, last = chunks.bounds[k]
             return np.array(
-                self._violated(
+                viterbi.most_violated(
                     scores,
                     chunks.starts,
                     first,
@@ -212,6 +273,7 @@ class LabelledChains:
                     *weights.scores(),
                     self.truth,
                     self._weights,
+                    self.loss == "hamming",
                     chunks.buffer(first, last),
                     path,
                 )
@@ -229,7 +291,7 @@ class LabelledChains:
         """
         lengths = np.diff(self.starts)
         number = np.repeat(np.arange(len(lengths)), lengths)
-        plain = sum(float(np.max(np.abs(part))) for part in weights.scores())
+        plain = sum(float(np.max(np.abs(part), initial=0.0)) for part in weights.scores())
         tokens = len(number)
         if plain == 0.0 and not np.any(scores):  # losses alone are exact
             return [0.0] * len(self.chunks.bounds)
@@ -257,7 +319,7 @@ class LabelledChains:
         chunks = self.chunks
 
         def task(k: int) -> float:
-            return self.shape.loops.slope(
+            return viterbi.slope(
                 start,
                 end,
                 chunks.starts,
@@ -270,18 +332,17 @@ class LabelledChains:
 
         return executor.run(task, len(chunks.bounds))
 
-    def counts(self, path: np.ndarray, executor: Executor) -> ChainWeights:
-        """Mean counts of a labelling minus those of the truth, of all but the emissions."""
-        return self.count_sums(path, executor)[0]
-
     def count_sums(self, path: np.ndarray, executor: Executor) -> list[ChainWeights]:
-        """As ``counts``, of the nodes of the tree of parts."""
+        """Mean counts of a labelling minus those of the truth, of all but the emissions.
+
+        By node of the tree of parts; all sequences in one place are one node.
+        """
         chunks = self.chunks
         counted = ChainShape(0, self.shape.labels, True, self.shape.order)
 
         def count(k: int) -> np.ndarray:
             partial = np.zeros(counted.dimension)
-            self.shape.loops.add_counts(
+            viterbi.add_counts(
                 chunks.starts,
                 *chunks.bounds[k],
                 self.truth,
@@ -316,8 +377,7 @@ class ChainExamples:
         self.chains = chains
         self.shape = chains.shape
         self.dimension = self.shape.dimension
-        self.rows = len(chains.truth)
-        self.outputs: int | None = self.shape.labels
+        self.count = round(1.0 / chains.weight)
         self._sum = BlockSum(matrix, (self.shape.features, self.shape.labels), plan)
 
     @classmethod
@@ -360,12 +420,14 @@ class ChainExamples:
         return digest.digest()
 
     def new_point(self, w: np.ndarray) -> Point:
-        scores = np.zeros((self.rows, self.shape.labels))
-        return Point(w, scores, coef=np.zeros(self.rows, dtype=np.int64))
+        tokens = len(self.chains.truth)
+        scores = np.zeros((tokens, self.shape.labels))
+        return Point(w, scores, coef=np.zeros(tokens, dtype=np.int64))
 
     def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
         """The emissions: one product X·W."""
-        emissions(self.matrix, self.shape.unpack(w).emissions, scores, executor)
+        own = np.ascontiguousarray(self.shape.unpack(w).emissions)
+        self.matrix.scores(own, scores, executor)
 
     def infer(self, point: Point, executor: Executor) -> None:
         """Viterbi's algorithm with the loss added."""

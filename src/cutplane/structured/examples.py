@@ -1,218 +1,462 @@
-"""All training examples of a user's problem: a ``JointModel``.
+"""All training examples of a user's problem, in chunks, and what their outputs add to a cut.
 
-Examples lie in chunks that depend on their number alone. The most violated outputs of a chunk are
-answered as a matrix with rows Ψ(x_i, z_i) − Ψ(x_i, y_i) and losses Δ(y_i, z_i); with
-slack rescaling the rows are multiplied by the losses. Either way the loss of example i is
+The loss of example i at an output z is
 
-    offset_i + <row_i, w>,
+    Δ(y_i, z) + Σ_p <a_p(x_i, z) − a_p(x_i, y_i), scores of part p> + <w, plain difference>,
 
-and 0 for the truth. Answers of the last passes are kept: they give cuts without
-inference, and show inference that is not exact, where an answer is below one known already.
+with slack rescaling the differences times Δ; and 0 for the truth. Chunks depend on the number of
+examples and the problem's methods alone, so that answers do not depend on who computes them: the
+calling thread, threads, processes of our own or the workers of a cluster.
 """
 
 from __future__ import annotations
 
+import copy
 import itertools
-import os
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
-from ..data.parts import Node, add_nodes
-from ..exec import Executor
-from ..loops.bounded import MANY
+from ..exec import Executor, ProcessPool
 from ..loops.bounded import ROUNDING as UNIT
-from ..oracles import Cut, Line, Point
 from . import rows
-from .chunks import Chunk, ChunksHere, ChunksOnCluster, Holders, plan_for
-from .inference import Inference, bounds, runs_in_threads
-from .kept import Share
-from .problem import ROUNDING, call, count_of, take
+from .problem import (
+    RESCALINGS,
+    SLACK,
+    Scores,
+    call,
+    coefficients_of,
+    has_batch,
+    losses_of,
+    parts_of,
+    plain_of,
+    take,
+)
 
-# Numbers that the cache may hold.
-CACHE_NUMBERS = 1 << 26
-# Examples whose predictions are held against the answers of inference in the end.
-AUDITED = 200
+# Enough to share among processes and workers.
+MOST_CHUNKS = 32
+# Examples that are worth a call of a batch form.
+BATCH = 512
+# Examples that are tried before a fit, and those whose predictions are checked after it.
+TRIED, AUDITED = 5, 200
+# Relative error of a score that is rounding.
+ROUNDING = 1e-8
 
 
-class ProblemExamples:
-    """All examples of a problem.
+@dataclass(frozen=True)
+class RowAnswers:
+    """Outputs of the examples of a chunk in the linear form: loss_i(w) = offset_i + <row_i, w>.
 
     Attributes
     ----------
-    nonmaximal : int or None
-        An example for which inference gave less than an output that was known; None so far.
-    threads : bool
-        Whether threads can run the inference.
-    crew : Crew or None
-        The workers that run it.
+    rows : matrix, shape (examples, dimension)
+        Differences of joint features.
+    offsets : ndarray, shape (examples,)
+    errors : ndarray, shape (examples,), optional
+        How far the largest losses may be off at the w for which these outputs are the answer.
+    """
+
+    rows: rows.Rows
+    offsets: np.ndarray
+    errors: np.ndarray | None = None
+
+    def values(self, w: np.ndarray) -> np.ndarray:
+        """Loss of every example at w."""
+        return self.offsets + rows.products(self.rows, w)
+
+
+@dataclass(frozen=True)
+class PartAnswers:
+    """Outputs of the examples of a chunk, over the scores of their parts.
+
+    The sums are those of the examples whose output is no less violated than the truth.
+
+    Attributes
+    ----------
+    coef : ndarray, shape (parts, K)
+        Differences of coefficients.
+    plain : ndarray, shape (plain features,)
+        Sum of the differences of plain features.
+    offset : float
+        Sum of the losses.
+    values : ndarray, shape (examples,)
+        What the risk is the mean of: the loss at these scores, and at least 0.
+    roundings : ndarray, shape (examples,)
+        Differences of values that are rounding.
+    below : int or None
+        An example for which inference gave less than the truth has.
+    largest : ndarray, shape (4,)
+        Of these examples: the largest loss, |coefficients of a part|, sum of the latter over the
+        parts of an example, and |difference of plain features|.
+    """
+
+    coef: np.ndarray
+    plain: np.ndarray
+    offset: float
+    values: np.ndarray
+    roundings: np.ndarray
+    below: int | None
+    largest: np.ndarray
+
+
+class Chunk:
+    """Some examples, and the inference for them. Sent to other processes as it is.
 
     Parameters
     ----------
     problem : Problem
     X, Y : lists
-    dimension : int
-        Of the joint features.
+    first : int or Numbers
+        Number of the first example, or those of all.
     rescaling : {'margin', 'slack'}
-    cache_size : int
-        Passes whose answers are kept.
+    parts : matrix or None
+        Of these examples, one below the other, where functions of them are linear.
+    counts : ndarray
+        Parts of each example.
+    outputs, plain : int
+        K, and the number of plain features.
     """
-
-    rows = 0
-    outputs: int | None = None
 
     def __init__(
         self,
         problem: Any,
         X: Sequence[Any],
         Y: Sequence[Any],
-        dimension: int,
-        *,
+        first: rows.First,
         rescaling: str,
-        cache_size: int,
+        parts: rows.Rows | None,
+        counts: np.ndarray,
+        outputs: int,
+        plain: int,
     ) -> None:
         self.problem = problem
-        self.dimension = dimension
-        self._examples = count_of(X)
-        self.chunks = [
-            Chunk(problem, X[a:b], Y[a:b], a, rescaling)
-            for a, b in bounds(problem, self._examples, rescaling)
-        ]
+        self.X, self.Y = X, Y
+        self.first = first
+        self.rescaling = rescaling
+        self.parts, self.counts = parts, counts
+        self.outputs, self.plain = outputs, plain
+
+    def __len__(self) -> int:
+        """Number of examples."""
+        return len(self.counts)
+
+    def bare(self) -> Chunk:
+        """The chunk as it travels, without the problem and what is computed from it."""
+        other = copy.copy(self)
+        other.problem = None
+        other.__dict__.pop("truth", None)
+        other.__dict__.pop("_truth_rows", None)
+        return other
+
+    @cached_property
+    def truth(self) -> tuple[np.ndarray, rows.Rows]:
+        """Coefficients and plain features of the true outputs."""
+        return self._features(self.Y)
+
+    @cached_property
+    def _truth_rows(self) -> rows.Rows:
+        return rows.joint_rows(self.parts, self.truth[0], self.counts, self.truth[1])
+
+    def _features(self, outputs: Sequence[Any]) -> tuple[np.ndarray, rows.Rows]:
+        lists = (self.problem, self.first, self.X, outputs)
+        return coefficients_of(*lists, self.counts, self.outputs), plain_of(*lists, self.plain)
+
+    def linear_scores(self, w: np.ndarray) -> Scores:
+        """What inference gets where functions of parts are linear: W, then plain weights, in w."""
+        own = len(w) - self.plain
+        weights = w[:own].reshape(self.outputs, -1) if self.outputs else np.zeros((0, 0))
+        return self.scores(rows.part_scores(self.parts, weights), w[own:])
+
+    def scores(self, table: np.ndarray, w: np.ndarray) -> Scores:
+        """What inference gets, from scores of parts and plain weights."""
+        return Scores(self.problem, self.X, w, table, self.counts)
+
+    def most_violated(self, scores: Scores) -> Any:
+        """The most violated outputs."""
+        return call(self.problem, RESCALINGS[self.rescaling], self.first, (self.X, self.Y, scores))
+
+    def predictions(self, scores: Scores) -> Any:
+        """The outputs of highest score."""
+        return call(self.problem, "predict", self.first, (self.X, scores))
+
+    def row_answers(self, w: np.ndarray) -> RowAnswers:
+        """The most violated outputs at w, where functions of parts are linear.
+
+        Inference compares scores of outputs, which are rounded as those of its answer are.
+        """
+        outputs = self.most_violated(self.linear_scores(w))
+        offsets = losses_of(self.problem, self.first, self.Y, outputs)
+        coef, plain = self._features(outputs)
+        features = rows.joint_rows(self.parts, coef, self.counts, plain)
+        difference = features - self._truth_rows
+        if self.rescaling == SLACK:
+            difference = rows.scaled(difference, offsets)
+        if not np.any(w):  # losses alone are exact
+            return RowAnswers(difference, offsets)
+        sizes = sum(rows.products(abs(some), np.abs(w)) for some in (features, self._truth_rows))
+        if self.rescaling == SLACK:
+            sizes = np.maximum(offsets, 1.0) * sizes
+        return RowAnswers(difference, offsets, UNIT * (len(w) + 8.0) * (offsets + sizes))
+
+    def part_answers(self, table: np.ndarray, w: np.ndarray) -> PartAnswers:
+        """The most violated outputs at these scores of parts and plain weights."""
+        scores = self.scores(table, w)
+        return self.answers_of(self.most_violated(scores), scores)
+
+    def answers_of(self, outputs: Sequence[Any], scores: Scores) -> PartAnswers:
+        """What these outputs add to a cut."""
+        losses = losses_of(self.problem, self.first, self.Y, outputs)
+        coef, plain = self._features(outputs)
+        coef, plain = coef - self.truth[0], plain - self.truth[1]
+        example = np.repeat(np.arange(len(self)), self.counts)
+        if self.rescaling == SLACK:
+            coef *= losses[example, None]
+            plain = rows.scaled(plain, losses)
+        terms = np.einsum("ij,ij->i", coef, scores.parts)
+        heights = np.bincount(example, terms, len(self)) + rows.products(plain, scores.w)
+        size = np.bincount(example, np.abs(terms), len(self)) + np.abs(heights)
+        values = losses + heights
+        roundings = ROUNDING * (1.0 + losses + size)
+        worse = values < 0.0
+        below = np.flatnonzero(values < -roundings)
+        coef[worse[example]] = 0.0
+        lengths = rows.sizes(coef)
+        largest = (losses, lengths, np.bincount(example, lengths, len(self)), rows.sizes(plain))
+        return PartAnswers(
+            coef,
+            rows.total(plain, ~worse),
+            float(losses[~worse].sum()),
+            np.maximum(values, 0.0),
+            roundings,
+            self.first + int(below[0]) if len(below) else None,
+            np.array([np.max(numbers, initial=0.0) for numbers in largest]),
+        )
+
+
+class Inference:
+    """Runs a method of all chunks: in threads, in processes, or in the calling thread.
+
+    Attributes
+    ----------
+    threads : bool
+        Whether threads can run it side by side.
+
+    Parameters
+    ----------
+    chunks : sequence of Chunk
+    threads : bool
+    """
+
+    def __init__(self, chunks: Sequence[Chunk], threads: bool) -> None:
+        self.chunks = chunks
+        self.threads = threads
+        self._pool: ProcessPool | None = None
+
+    def start(self, processes: int) -> None:
+        """Start processes, if the inference holds the GIL."""
+        if processes > 1 and not self.threads and len(self.chunks) > 1:
+            self._pool = ProcessPool(self.chunks, processes)
+
+    def close(self) -> None:
+        """End the processes."""
+        if self._pool is not None:
+            self._pool.close()
+
+    def call_each(
+        self, method: str, arguments: Sequence[tuple[Any, ...]], executor: Executor
+    ) -> list[Any]:
+        """chunk.method(*arguments) for every chunk."""
+        if self._pool is not None:
+            return self._pool.call_each(method, arguments)
+
+        def task(k: int) -> Any:
+            return getattr(self.chunks[k], method)(*arguments[k])
+
+        if self.threads:
+            return executor.run(task, len(self.chunks))
+        return [task(k) for k in range(len(self.chunks))]
+
+
+class Examples:
+    """All examples of a problem, which is tried on a few of them.
+
+    Attributes
+    ----------
+    outputs, width, plain : int
+        K, features of a part, and plain features.
+    starts : ndarray of int64, shape (examples + 1,)
+        Where the parts of each example begin.
+    nonmaximal : int or None
+        An example for which inference gave less than an output that was known; None so far.
+    threads : bool
+        Whether threads can run the inference.
+
+    Parameters
+    ----------
+    problem : Problem
+    X, Y : lists
+    rescaling : {'margin', 'slack'}
+    parts : (matrix, ndarray), optional
+        What ``parts_of`` gives for X, checked.
+    kernel : bool, default=False
+        Whether functions of parts are not linear; the parts themselves are then not needed here.
+    """
+
+    def __init__(
+        self,
+        problem: Any,
+        X: Sequence[Any],
+        Y: Sequence[Any],
+        rescaling: str = "margin",
+        parts: tuple[Any, np.ndarray] | None = None,
+        kernel: bool = False,
+    ) -> None:
+        self.problem = problem
+        self.rescaling = rescaling
+        matrix, self._counts = parts_of(problem, X) if parts is None else parts
+        self._parts = None if kernel else matrix
+        self.width = matrix.shape[1]
+        self.starts = np.concatenate([[0], np.cumsum(self._counts)])
         self.nonmaximal: int | None = None
-        self.threads = runs_in_threads(problem, rescaling)
-        self.crew: Any = None
-        self._cache_size = cache_size
-        self._kept = 0
-        self._identity = (problem, X, Y, rescaling)
-        self._here = ChunksHere(self.chunks, self.threads)
-        self._holders: Holders = self._here
-
-    # -- who runs the inference -----------------------------------------------
+        self._X, self._Y = X, Y
+        batch = has_batch(problem, RESCALINGS[rescaling])
+        self.threads = batch or bool(getattr(problem, "releases_gil", False))
+        self._batch = BATCH if batch else 1
+        self.outputs, self.plain = self._try()
 
     @property
-    def numbers(self) -> int:
-        """So many that threads are used wherever they can be."""
-        return 1 << 40 if self.threads else self.dimension
+    def count(self) -> int:
+        """Number of examples."""
+        return len(self._counts)
 
     @property
+    def dimension(self) -> int:
+        """Length of w where functions of parts are linear."""
+        return self.outputs * self.width + self.plain
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What a fingerprint of the data is made of."""
+        return (self.problem, self._X, self._Y, self.rescaling)
+
+    @cached_property
     def inference(self) -> Inference:
-        """Who runs it, if it is not the workers of a cluster."""
-        return self._here.inference
+        """Of all examples."""
+        return self.inference_of(np.arange(self.count))
 
-    def send(self, crew: Any, workers: Sequence[Any]) -> None:
-        """Have the workers of a cluster run the inference."""
-        self._holders = ChunksOnCluster(crew, workers, self.chunks, self.threads)
-        self.crew = crew
+    def inference_of(self, which: np.ndarray) -> Inference:
+        """Of some examples, in chunks."""
+        count = min(MOST_CHUNKS, -(-len(which) // self._batch))
+        edges = itertools.pairwise(len(which) * k // count for k in range(count + 1))
+        return Inference([self._chunk(which[a:b]) for a, b in edges], self.threads)
 
-    def digest(self) -> bytes:
-        """Identifies problem and data; never the same if they cannot be pickled."""
-        import joblib
+    def _chunk(self, which: np.ndarray) -> Chunk:
+        first, last = int(which[0]), int(which[-1]) + 1
+        run = last - first == len(which)  # consecutive examples are slices
+        own = slice(*self.starts[[first, last]]) if run else parts_at(self.starts, which)
+        at = which.tolist()
+        return Chunk(
+            self.problem,
+            self._X[first:last] if run else take(self._X, at),
+            self._Y[first:last] if run else take(self._Y, at),
+            first if run else rows.Numbers(which),
+            self.rescaling,
+            None if self._parts is None else self._parts[own],
+            self._counts[which],
+            self.outputs,
+            self.plain,
+        )
 
-        try:
-            return joblib.hash(self._identity).encode()
-        except Exception:  # whatever pickling of the user's objects raises
-            return os.urandom(16)
-
-    # -- as the oracle sees it ------------------------------------------------
-
-    def new_point(self, w: np.ndarray) -> Point:
-        return Point(w, np.zeros(0), coef=np.zeros(self.dimension))
-
-    def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
-        """Nothing: users' inference starts from w."""
-
-    def infer(self, point: Point, executor: Executor) -> None:
-        """A pass of inference. Where a known output is more violated it is taken instead."""
-        keep = self._cache_size > 0
-        shares = self._holders.infer(point.w, self._kept, keep, executor)
+    def note(self, example: int | None) -> None:
+        """An example for which inference was caught, if none was known."""
         if self.nonmaximal is None:
-            below = [share.below for share in shares if share.below is not None]
-            self.nonmaximal = below[0] if below else None
-        point.coef[...] = self._plane(shares) / self._examples
-        point.offset = _sum([share.offsets for share in shares]) / self._examples
-        point.risk = _sum([share.risks for share in shares]) / self._examples
-        point.error = _sum([share.errors for share in shares]) / self._examples
-        size = sum(share.numbers for share in shares)
-        self._kept = min(self._kept + keep, self._cache_size, CACHE_NUMBERS // max(1, size))
+            self.nonmaximal = example
 
-    def upper(self, point: Point, executor: Executor) -> float:
-        """From what the inference there has said."""
-        return (point.risk + point.error) * (1.0 + (MANY + self._examples) * UNIT)
+    def _try(self) -> tuple[int, int]:
+        """Try the problem on a few examples; returns K and the number of plain features.
 
-    def _plane(self, shares: Sequence[Share]) -> np.ndarray:
-        planes = [plane for share in shares for plane in share.planes]
-        return add_nodes(dict(zip(self._nodes(shares), planes, strict=True)), len(self.chunks))
+        Checks that features have one length, the loss of the truth is 0, and, at scores 0 and at
+        random ones, that the most violated output is at least as violated as the truth and the
+        prediction scores at least as much as both.
+        """
+        outputs, plain = None, None
+        for i in sorted({self.count * k // TRIED for k in range(TRIED)}):
+            lists = (self.problem, i, take(self._X, [i]), take(self._Y, [i]))
+            outputs = coefficients_of(*lists, self._counts[[i]], outputs).shape[1]
+            plain = plain_of(*lists, plain).shape[1]
+            self.outputs, self.plain = outputs, plain
+            own = losses_of(self.problem, i, lists[3], lists[3])[0]
+            if own != 0.0:
+                raise ValueError(
+                    f"loss(y, y) must be 0, got {own:g} for example {i} of "
+                    f"{type(self.problem).__name__}"
+                )
+            rng = np.random.default_rng(i)
+            for size in (0.0, 1.0):
+                table = size * rng.normal(size=(int(self._counts[i]), outputs))
+                w = rng.normal(size=plain)
+                self._try_at(i, table, size * w / (np.linalg.norm(w) or 1.0))
+        assert outputs is not None and plain is not None
+        return outputs, plain
 
-    def _nodes(self, shares: Sequence[Share]) -> list[Node]:
-        """Which chunks the sums of everybody are over."""
-        last = itertools.accumulate(len(share.offsets) for share in shares)
-        edges = itertools.pairwise([0, *last])
-        return [node for a, b in edges for node in plan_for(len(self.chunks), a, b).nodes]
+    def _try_at(self, i: int, table: np.ndarray, w: np.ndarray) -> None:
+        """Raise if one of the outputs found for an example cannot be a maximum."""
+        chunk = self._chunk(np.array([i]))
+        scores = chunk.scores(table, w)
+        worst = chunk.most_violated(scores)
+        loss = float(losses_of(self.problem, i, chunk.Y, worst)[0])
+        guess = chunk.predictions(scores)
+        if not getattr(self.problem, "exact", True):
+            return
+        of_truth, of_worst, of_guess = (scores[0](z[0]) for z in (chunk.Y, worst, guess))
+        size = ROUNDING * (1.0 + abs(of_truth) + abs(of_worst) + loss)
+        factor = loss if self.rescaling == SLACK else 1.0
+        violation = loss + (of_worst - of_truth) * factor
+        if violation < -size:
+            raise ValueError(
+                f"{RESCALINGS[self.rescaling]} gave an output for example {i} that is less "
+                f"violated ({violation:.3g}) than the true one (0); if inference is approximate "
+                "say so with exact = False"
+            )
+        best = max(of_truth, of_worst)
+        if of_guess < best - size and math.isfinite(best):
+            raise ValueError(
+                f"predict gave an output for example {i} of score {of_guess:.6g}, but "
+                f"another one scores {best:.6g}; if inference is approximate say so with "
+                "exact = False"
+            )
 
-    def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
-        way = line.end.w - line.start.w
-        return lambda point: float(np.einsum("i,i->", point.coef, way))
-
-    def plane(self, point: Point, executor: Executor) -> np.ndarray:
-        return point.coef.copy()
-
-    # -- the cache ------------------------------------------------------------
-
-    def cheap_cut(self, w: np.ndarray) -> Cut | None:
-        """The highest cut at w from the kept answers."""
-        if self._kept < 2:  # a single pass is a cut that the bundle has
-            return None
-        shares = self._holders.cut(w, self._kept)
-        offset = _sum([share.offsets for share in shares])
-        return Cut(self._plane(shares) / self._examples, offset / self._examples)
-
-    def state(self) -> dict[str, Any]:
-        """The cache, and whether inference was caught not being exact."""
-        return {"nonmaximal": self.nonmaximal, "cache": self._holders.state(self._kept)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to a state."""
-        cache = [[(matrix, offsets) for matrix, offsets in kept] for kept in state["cache"]]
-        expected = [(len(chunk), self.dimension) for chunk in self.chunks]
-        if any([matrix.shape for matrix, _ in kept] != expected for kept in cache):
-            raise ValueError("kept outputs are of other examples")
-        for matrix, offsets in itertools.chain(*cache):
-            for numbers in (matrix.data if scipy.sparse.issparse(matrix) else matrix, offsets):
-                if numbers.dtype != np.float64 or not np.isfinite(numbers).all():
-                    raise ValueError("kept outputs are not finite numbers")
-            if offsets.shape != matrix.shape[:1]:
-                raise ValueError("kept outputs do not have a loss each")
-        self.nonmaximal = state["nonmaximal"]
-        self._holders.restore(cache)
-        self._kept = len(cache)
-
-    # -- in the end -----------------------------------------------------------
-
-    def audit(self, w: np.ndarray) -> None:
-        """Hold predictions for some examples against the inference there.
+    def audit(self, table: Callable[[np.ndarray], np.ndarray], w: np.ndarray) -> None:
+        """Hold predictions for some examples against the inference there, when a fit is done.
 
         A prediction is an output like any other: its loss must not exceed the maximum.
+
+        Parameters
+        ----------
+        table : callable
+            Gives the scores of the parts with these numbers.
+        w : ndarray
+            Plain weights.
         """
         if self.nonmaximal is not None:
             return
-        stride = -(-self._examples // AUDITED)
-        for chunk in self.chunks:
-            at = [i for i in range(len(chunk)) if (chunk.first + i) % stride == 0]
-            if not at:
-                continue
-            X, Y = take(chunk.X, at), take(chunk.Y, at)
-            some = Chunk(chunk.problem, X, Y, chunk.first, chunk.rescaling)
-            found = some.answer(w)
-            guess = some.answers_of(call(chunk.problem, "predict", chunk.first, (X,), w), len(w))
-            slack = ROUNDING * (1.0 + found.offsets + rows.sizes(found.rows) * np.linalg.norm(w))
-            below = found.values(w) < np.maximum(guess.values(w), 0.0) - slack
-            if below.any():
-                self.nonmaximal = chunk.first + at[int(np.argmax(below))]
-                return
+        which = np.arange(0, self.count, -(-self.count // AUDITED))
+        some = self._chunk(which)
+        scores = some.scores(table(parts_at(self.starts, which)), w)
+        found = some.answers_of(some.most_violated(scores), scores)
+        guess = some.answers_of(some.predictions(scores), scores)
+        self.note(found.below)
+        below = found.values < guess.values - found.roundings - guess.roundings
+        if below.any():
+            self.note(int(which[np.argmax(below)]))
 
 
-def _sum(parts: Sequence[Sequence[float]]) -> float:
-    """The sum over chunks, in their order."""
-    return sum(itertools.chain(*parts))
+def parts_at(starts: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """Numbers of the parts of some examples, one after the other."""
+    counts = starts[which + 1] - starts[which]
+    before = np.cumsum(counts) - counts
+    return np.repeat(starts[which] - before, counts) + np.arange(int(counts.sum()))

@@ -17,33 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from ..data.parts import SumPlan
+from ..data.sums import SumPlan
 from . import rows
-from .problem import ROUNDING
+from .examples import ROUNDING, Chunk, RowAnswers
 
 # A chunk's outputs in a checkpoint: rows and offsets.
 Stored = tuple[rows.Rows, np.ndarray]
-
-
-@dataclass(frozen=True)
-class Answers:
-    """Outputs of the examples of a chunk: what they add to a plane.
-
-    Attributes
-    ----------
-    rows : matrix, shape (examples, dimension)
-    offsets : ndarray, shape (examples,)
-    errors : ndarray, shape (examples,), optional
-        How far the largest losses may be off at the w for which these outputs are the answer.
-    """
-
-    rows: rows.Rows
-    offsets: np.ndarray
-    errors: np.ndarray | None = None
-
-    def values(self, w: np.ndarray) -> np.ndarray:
-        """Loss of every example at w."""
-        return self.offsets + rows.products(self.rows, w)
 
 
 @dataclass(frozen=True)
@@ -82,14 +61,13 @@ class KeptAnswers:
     ----------
     plan : SumPlan
         Which chunks.
-    first : sequence of int
-        By chunk, the number of its first example.
+    chunks : sequence of Chunk
     """
 
-    def __init__(self, plan: SumPlan, first: Sequence[int]) -> None:
+    def __init__(self, plan: SumPlan, chunks: Sequence[Chunk]) -> None:
         self._plan = plan
-        self._first = first
-        self._passes: deque[list[Answers]] = deque()
+        self._chunks = chunks
+        self._passes: deque[list[RowAnswers]] = deque()
 
     def __len__(self) -> int:
         """Number of passes kept."""
@@ -97,14 +75,14 @@ class KeptAnswers:
 
     def add(self, answers: Sequence[Stored]) -> None:
         """Keep the outputs of a pass."""
-        self._passes.append([Answers(*kept) for kept in answers])
+        self._passes.append([RowAnswers(*kept) for kept in answers])
 
     def trim(self, most: int) -> None:
         """Forget all but the last passes."""
         while len(self._passes) > most:
             self._passes.popleft()
 
-    def take(self, answers: list[Answers], w: np.ndarray, keep: bool) -> Share:
+    def take(self, answers: list[RowAnswers], w: np.ndarray, keep: bool) -> Share:
         """The highest cut at w from a new pass and the ones before; the new one is kept."""
         below: list[int] = []
         chosen, errors = [], []
@@ -113,7 +91,7 @@ class KeptAnswers:
             slack = ROUNDING * (1.0 + answer.offsets + rows.sizes(answer.rows) * np.linalg.norm(w))
             less = answer.values(w) < one.values - slack
             if less.any():
-                below.append(self._first[k] + int(np.argmax(less)))
+                below.append(self._chunks[k].first + int(np.argmax(less)))
             chosen.append(one)
             errors.append(0.0 if answer.errors is None else float(answer.errors.sum()))
         if keep:
@@ -122,13 +100,13 @@ class KeptAnswers:
             chosen,
             errors=errors,
             below=below[0] if below else None,
-            numbers=sum(rows.numbers(answer.rows) for answer in answers),
+            numbers=sum(rows.n_stored(answer.rows) for answer in answers),
         )
 
     def cut(self, w: np.ndarray) -> Share:
         """The highest cut at w from the passes kept."""
         return self._share(
-            _chosen([kept[k] for kept in self._passes], w) for k in range(len(self._first))
+            _chosen([kept[k] for kept in self._passes], w) for k in range(len(self._chunks))
         )
 
     def _share(self, chosen: Iterable[_Chosen], **facts: Any) -> Share:
@@ -167,7 +145,7 @@ class _Chosen:
     offset: float
 
 
-def _chosen(known: Sequence[Answers], w: np.ndarray) -> _Chosen:
+def _chosen(known: Sequence[RowAnswers], w: np.ndarray) -> _Chosen:
     values = np.stack([np.zeros(len(known[0].offsets)), *(a.values(w) for a in known)])
     # The first of equal ones, but rather any of them than the truth: its cut is steeper.
     best = values[1:].argmax(axis=0)

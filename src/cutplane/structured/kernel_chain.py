@@ -17,7 +17,8 @@ from ..exec import Executor
 from ..loops import viterbi
 from ..oracles import Line, Point
 from .chain import ChainShape, ChainWeights, LabelledChains, upper
-from .parts import PartsModel, PartsSurface, Reach, parts_at
+from .examples import parts_at
+from .parts import PartsModel, PartsSurface, Reach
 
 
 class KernelChainSurface(PartsSurface):
@@ -70,7 +71,7 @@ class KernelChainSurface(PartsSurface):
         viterbi.emission_coefficients(
             chains.truth, chains.token_weights, point.coef, coef[: self.parts]
         )
-        counts = chains.counts(point.coef, self.executor)
+        (counts,) = chains.count_sums(point.coef, self.executor)
         coef[self.parts :].reshape(-1)[:] = self.explicit.pack(counts)
         return coef, point.offset
 

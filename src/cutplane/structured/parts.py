@@ -13,6 +13,10 @@ same shape: f of all parts, and below these the plain numbers once more. So inne
 of coefficients times scores, as for kernels in classification, and the span of the cuts, the table
 of scores and the sampling are the same; inference takes the place of a sum of losses over rows.
 
+For that the kernel matrix gets units, too:
+
+    k(part, part) as given,    k(unit, part) = 0,    k(unit, unit) = 1 with itself, else 0
+
 A sampled cut (Yu & Joachims 2008, Algorithm 3) has r of the parts with a coefficient. Units cost
 no kernel value, so they are those of all examples in every cut. In the constant-time method
 (Algorithm 2) a cut has all parts and units of r examples, and nothing of the others.
@@ -32,9 +36,67 @@ from ..kernels import KernelMatrix
 from ..oracles import Cut, Line, Point
 from ..oracles.constant import MatrixSample
 from ..oracles.products import Products
-from ..oracles.sampled import SurfaceOracle
 from ..oracles.whole_surface import PlaneSurface
-from .units import WithUnits
+from .examples import parts_at
+
+
+class WithUnits(KernelMatrix):
+    """A kernel's values of parts, and of units below them, which cost no kernel value.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+        Of all parts.
+    units : int
+    """
+
+    def __init__(self, matrix: KernelMatrix, units: int) -> None:
+        self._whole = self._matrix = matrix
+        self._parts = matrix.columns
+        self._units = units
+        self._columns = np.arange(self._parts + units)
+        self._own = self._columns < self._parts
+        self.dtype = matrix.dtype
+        self.columns = len(self._columns)
+
+    @property
+    def diagonal(self) -> np.ndarray:  # type: ignore[override]
+        """k with itself of every part, then of every unit."""
+        return np.concatenate([self._whole.diagonal, np.ones(self._units)])
+
+    @property
+    def amplification(self) -> float:  # type: ignore[override]
+        """That of the parts."""
+        return self._whole.amplification
+
+    def values_of(self, which: np.ndarray) -> int:
+        if self._whole.values is not None:  # those of a stored matrix are counted once
+            return 0
+        return int(np.count_nonzero(which < self._parts)) * self._matrix.columns
+
+    def restricted(self, columns: np.ndarray) -> WithUnits:
+        other = WithUnits(self._whole, self._units)
+        other._columns = self._columns[columns]
+        other._own = other._columns < self._parts
+        other._matrix = self._whole.restricted(other._columns[other._own])
+        other.columns = len(columns)
+        return other
+
+    def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
+        out[slots, : self.columns] = self.combine(which, np.eye(len(which))).T
+
+    def combine(
+        self, which: np.ndarray, coef: np.ndarray, columns: np.ndarray | None = None
+    ) -> np.ndarray:
+        if columns is not None:
+            return self.restricted(columns).combine(which, coef)
+        own = which < self._parts
+        out = np.zeros((self.columns, *coef.shape[1:]))
+        out[self._own] = self._matrix.combine(which[own], coef[own])
+        units = np.zeros((self._units, *coef.shape[1:]))
+        np.add.at(units, which[~own] - self._parts, coef[~own])
+        out[~self._own] = units[self._columns[~self._own] - self._parts]
+        return out
 
 
 class PartsSurface(PlaneSurface):
@@ -182,48 +244,6 @@ class PartsPopulation:
         return MatrixSample(self.values, rows, model.some(which, self._executor))
 
 
-def parts_at(starts: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Numbers of the parts of some examples, one after the other."""
-    counts = starts[which + 1] - starts[which]
-    before = np.cumsum(counts) - counts
-    return np.repeat(starts[which] - before, counts) + np.arange(int(counts.sum()))
-
-
-class PartsOracle(SurfaceOracle):
-    """Cuts of all parts with a coefficient, or of a sample of them.
-
-    Parameters
-    ----------
-    matrix : KernelMatrix
-        Of all parts.
-    surface : PartsSurface
-    executor, rng, size, centred
-        As for the oracle of any surface.
-    """
-
-    surface: PartsSurface
-
-    def __init__(
-        self,
-        matrix: KernelMatrix,
-        surface: PartsSurface,
-        executor: Executor,
-        rng: np.random.Generator,
-        *,
-        size: int | None,
-        centred: bool,
-    ) -> None:
-        super().__init__(
-            WithUnits(matrix, surface.shape[0] - surface.parts),
-            surface,
-            executor,
-            rng,
-            size=size,
-            centred=centred,
-            free=surface.parts,
-        )
-
-
 class FeatureModel:
     """The same risk over explicit features of the parts; a ``JointModel``.
 
@@ -235,15 +255,20 @@ class FeatureModel:
         With the features of all parts.
     features : int
     surface : PartsSurface
+    count : int
+        Number of examples.
     """
 
-    def __init__(self, products: Products, features: int, surface: PartsSurface) -> None:
+    def __init__(
+        self, products: Products, features: int, surface: PartsSurface, count: int
+    ) -> None:
+        self.count = count
         self._products = products
         self._surface = surface
-        self.rows, self.outputs = surface.shape[0], surface.outputs or 1
-        self._shape = (features, self.outputs)
-        self._own = features * self.outputs
-        self.dimension = self._own + (self.rows - surface.parts) * self.outputs
+        rows, outputs = surface.shape[0], surface.shape[-1]
+        self._shape = (features, outputs)
+        self._own = features * outputs
+        self.dimension = self._own + (rows - surface.parts) * outputs
 
     def digest(self) -> bytes:
         """Nothing: no state of it is ever kept."""

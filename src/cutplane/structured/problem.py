@@ -1,45 +1,43 @@
 """What a user writes for a new output space.
 
-    R(w) = (1/N) Σ_i max_z [Δ(y_i, z) + <w, Ψ(x_i, z) − Ψ(x_i, y_i)>]        margin rescaling
-    R(w) = (1/N) Σ_i max_z  Δ(y_i, z)·[1 + <w, Ψ(x_i, z) − Ψ(x_i, y_i)>]     slack rescaling
+    R(w) = (1/N) Σ_i max_z [Δ(y_i, z) + score(x_i, z) − score(x_i, y_i)]        margin rescaling
+    R(w) = (1/N) Σ_i max_z  Δ(y_i, z)·[1 + score(x_i, z) − score(x_i, y_i)]     slack rescaling
 
-A problem knows Ψ (``joint_feature``), Δ (``loss``), the output at which the maximum is
-attained (``most_violated``) and the output of highest score <w, Ψ(x, z)> (``predict``).
+A problem says what its scores are made of, in one of two ways:
+
+    score(x, z) = <w, Ψ(x, z)>                                            joint features
+    score(x, z) = Σ_p Σ_k a_pk(x, z)·f_k(u_p(x)) + <w, plain(x, z)>       parts
+
+The parts u_p of an input do not depend on the output, which decides on their coefficients a. The
+functions f_k are linear, f_k(u) = <W_k, u>, or lie in the feature space of a kernel. Joint features
+are the second way without parts, and so the code below knows the second one only.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from . import rows
 
-# What the forms of a problem need besides the loss and inference.
-LINEAR, PARTS, PAIRS = "linear", "parts", "pairs"
-FORMS: dict[str, tuple[str, ...]] = {
-    LINEAR: ("joint_feature",),
-    PARTS: ("parts", "part_coefficients"),
-    PAIRS: ("pair_kernel",),
-}
 MARGIN, SLACK = "margin", "slack"
 RESCALINGS = {MARGIN: "most_violated", SLACK: "most_violated_slack"}
 
-# Examples that are tried before a fit.
-TRIED = 5
-# Relative error of a score that is rounding.
-ROUNDING = 1e-8
-
 
 class Problem:
-    """An output space for :class:`StructuredSVM`. Write a subclass with the first four methods.
+    """An output space for :class:`StructuredSVM`: what outputs are, and how to search them.
 
-    Inputs x and outputs y may be anything. w is an array of shape (dimension,), not to be changed;
-    the dimension is that of the joint features. Methods must not keep state.
+    Inputs x and outputs y may be anything. Write ``loss``, ``most_violated``, ``predict``, and
+    either ``joint_feature`` or ``parts`` with ``part_coefficients``. With parts the model may have
+    a kernel; a problem that has both ways is taken by its parts. Methods must not keep state.
+
+    Every method but ``prepare`` has a form for many examples at once, with ``_batch`` after its
+    name, that gets lists and gives a list, an array or a matrix with a row per example. Write it
+    instead of the other one where numpy or compiled code does many examples faster.
 
     Attributes
     ----------
@@ -48,103 +46,210 @@ class Problem:
         the upper bound of the certificate is an estimate and its ``kind`` says so.
     releases_gil : bool, default=False
         Whether threads can run the inference side by side; if not, processes do.
-
-    Notes
-    -----
-    Optional methods:
-
-    ``prepare(X, Y)``
-        Gives the problem for these training data, for instance with the labels that occur.
-    ``most_violated_slack(x, y, w)``
-        The z of the largest Δ(y, z)·(1 + <w, Ψ(x, z) − Ψ(x, y)>), for slack rescaling.
-    ``joint_feature_batch(X, Y)``, ``loss_batch(Y, Z)``, ``most_violated_batch(X, Y, w)``,
-    ``most_violated_slack_batch(X, Y, w)``, ``predict_batch(X, w)``
-        The same for lists of examples at once: a matrix with a row per example, an array
-        of numbers, lists of outputs.
-
-    With a kernel between *parts* the score of an output is Σ_p Σ_k a_pk(x, z)·f_k(u_p(x)) plus
-    plain terms, and these stand in for ``joint_feature``:
-
-    ``parts(x)``
-        The u_p: an array or sparse matrix with a row per part. ``parts_batch(X)`` gives
-        those of all inputs, one below the other, and how many each has.
-    ``part_coefficients(x, y)``
-        The a: an array or sparse matrix, shape (parts of x, K). ``part_coefficients_batch(X, Y)``
-        gives those of all examples, one below the other.
-    ``plain_feature(x, y)``
-        Optional: features with plain weights besides. ``plain_feature_batch(X, Y)`` as for the
-        joint feature.
-
-    With a kernel between *pairs*:
-
-    ``pair_kernel(x, y, x2, y2)``
-        A number; ``pair_kernel_batch(X, Y, X2, Y2)`` one for every two pairs, a row per (x, y).
-
-    With a kernel inference gets a score object in the place of w. ``score(z)`` is the score of an
-    output. With parts ``score.parts`` is the table f_k(u_p), shape (parts of x, K), and ``score.w``
-    has the weights of the plain features; with pairs ``score.of(outputs)`` gives several at once.
-    Batch forms get ``scores``, where ``scores[i]`` is the one of input i; with parts
-    ``scores.parts`` is the table of all inputs, whose rows begin at ``scores.starts``.
     """
 
     exact: bool = True
     releases_gil: bool = False
 
     def prepare(self, X: Sequence[Any], Y: Sequence[Any]) -> Any:
-        """The problem for these training data."""
+        """The problem for these training data, for instance with the labels that occur."""
         return self
+
+    def loss(self, y: Any, z: Any) -> float:
+        """Δ(y, z) ≥ 0, what it costs to answer z where y is true; 0 for z = y."""
+        raise NotImplementedError
+
+    def most_violated(self, x: Any, y: Any, score: Score) -> Any:
+        """The output z of the largest Δ(y, z) + score(z)."""
+        raise NotImplementedError
+
+    def most_violated_slack(self, x: Any, y: Any, score: Score) -> Any:
+        """The output z of the largest Δ(y, z)·(1 + score(z) − score(y)), for slack rescaling."""
+        raise NotImplementedError
+
+    def predict(self, x: Any, score: Score) -> Any:
+        """The output z of the largest score(z)."""
+        raise NotImplementedError
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """Ψ(x, y): an array or a sparse vector, always of the same length."""
+        raise NotImplementedError
+
+    def parts(self, x: Any) -> Any:
+        """The u_p: an array or sparse matrix with a row per part.
+
+        ``parts_batch(X)`` gives those of all inputs, one below the other, and an array that says
+        how many each input has.
+        """
+        raise NotImplementedError
+
+    def part_coefficients(self, x: Any, y: Any) -> Any:
+        """The a_pk: an array or sparse matrix, shape (parts of x, K)."""
+        raise NotImplementedError
+
+    def plain_feature(self, x: Any, y: Any) -> Any:
+        """Optional features besides the parts, with a weight each, as ``joint_feature``."""
+        raise NotImplementedError
+
+    def loss_batch(self, Y: Any, Z: Any) -> Any:
+        """Losses of several outputs."""
+        raise NotImplementedError
+
+    def most_violated_batch(self, X: Any, Y: Any, scores: Scores) -> Any:
+        """The most violated outputs of several examples."""
+        raise NotImplementedError
+
+    def most_violated_slack_batch(self, X: Any, Y: Any, scores: Scores) -> Any:
+        """The same for slack rescaling."""
+        raise NotImplementedError
+
+    def predict_batch(self, X: Any, scores: Scores) -> Any:
+        """The outputs of highest score of several inputs."""
+        raise NotImplementedError
+
+    def joint_feature_batch(self, X: Any, Y: Any) -> Any:
+        """Joint features of several examples: a matrix with a row per example."""
+        raise NotImplementedError
+
+    def parts_batch(self, X: Any) -> tuple[Any, Any]:
+        """The parts of several inputs, one below the other, and how many each input has."""
+        raise NotImplementedError
+
+    def part_coefficients_batch(self, X: Any, Y: Any) -> Any:
+        """The coefficients of the parts of several examples, one below the other."""
+        raise NotImplementedError
+
+    def plain_feature_batch(self, X: Any, Y: Any) -> Any:
+        """Plain features of several examples: a matrix with a row per example."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
-def check_problem(problem: Any, rescaling: str, form: str = LINEAR) -> None:
+class Score:
+    """What inference is told of a model, for one input: ``score(z)`` is the score of an output.
+
+    Parameters
+    ----------
+    problem : Problem
+    x : input
+    w : array-like
+        Weights of the joint features, or with parts of the plain features.
+    parts : array-like, shape (parts of the input, K), optional
+        Scores of the parts: f_k of part p at [p, k].
+
+    Attributes
+    ----------
+    w, parts : ndarray
+        The same. Not to be changed.
+    """
+
+    def __init__(self, problem: Any, x: Any, w: Any, parts: Any = None) -> None:
+        self._problem, self._x = problem, x
+        self.w = np.asarray(w, dtype=np.float64)
+        self.parts = np.zeros((0, 0)) if parts is None else np.asarray(parts, dtype=np.float64)
+
+    def __call__(self, z: Any) -> float:
+        """The score of an output."""
+        X, Z = [self._x], [z]
+        plain = plain_of(self._problem, 0, X, Z, len(self.w))
+        score = float(rows.products(plain, self.w)[0])
+        if self.parts.size:
+            counts = np.array([len(self.parts)])
+            coef = coefficients_of(self._problem, 0, X, Z, counts, self.parts.shape[1])
+            score += float(np.einsum("ij,ij->", coef, self.parts))
+        return score
+
+
+class Scores:
+    """The same for several inputs: what batch forms get. ``scores[i]`` is the ``Score`` of input i.
+
+    Attributes
+    ----------
+    w : ndarray
+    parts : ndarray, shape (parts of all inputs, K)
+    starts : ndarray, shape (inputs + 1,)
+        Where the parts of each input begin.
+    """
+
+    def __init__(
+        self, problem: Any, X: Sequence[Any], w: np.ndarray, parts: np.ndarray, counts: np.ndarray
+    ) -> None:
+        self._problem, self._X = problem, X
+        self.parts, self.w = parts.view(), w.view()
+        self.parts.flags.writeable = self.w.flags.writeable = False
+        self.starts = np.concatenate([[0], np.cumsum(counts)])
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, i: int) -> Score:
+        if not 0 <= i < len(self):
+            raise IndexError(i)
+        own = self.parts[self.starts[i] : self.starts[i + 1]]
+        return Score(self._problem, self._X[i], self.w, own)
+
+
+# -- what a problem has ---------------------------------------------------------------
+
+
+def check_problem(problem: Any, rescaling: str, kernel: bool) -> None:
     """Raise unless the problem has all methods that are needed."""
     if isinstance(problem, type):
         raise ValueError(f"problem must be an object, not a class: write {problem.__name__}()")
-    needed = (*FORMS[form], "loss", RESCALINGS[rescaling], "predict")
+    by_parts = kernel or has_parts(problem)
+    features = ("parts", "part_coefficients") if by_parts else ("joint_feature",)
+    needed = (*features, "loss", RESCALINGS[rescaling], "predict")
     missing = [name for name in needed if not has(problem, name)]
-    if missing:
-        names = ", ".join(f"{name}{_SIGNATURES[name]}" for name in missing)
-        raise ValueError(f"{type(problem).__name__} lacks {names}{_why(problem, missing, form)}")
-
-
-def _why(problem: Any, missing: Sequence[str], form: str) -> str:
-    """Why it is needed, and what there is instead."""
+    if not missing:
+        return
+    why = ""
     if missing == ["most_violated_slack"]:
-        return "; slack rescaling needs it"
-    if not set(missing) & set(FORMS[form]):
-        return ""
-    why = {PARTS: "; a kernel needs it", PAIRS: "; kernel='pairs' needs it", LINEAR: ""}[form]
-    instead = {
-        LINEAR: "kernel=None",
-        PARTS: "kernel='linear' or another one",
-        PAIRS: "kernel='pairs'",
-    }
-    ways = [instead[other] for other in FORMS if all(has(problem, name) for name in FORMS[other])]
-    return why + (f"; it has what is needed for {' and '.join(ways)}" if ways else "")
+        why = "; slack rescaling needs it"
+    elif kernel and set(missing) & set(features):
+        why = "; a kernel needs it"
+        if has(problem, "joint_feature"):
+            why += "; it has what is needed for kernel=None"
+    names = ", ".join(f"{name}{_SIGNATURES[name]}" for name in missing)
+    raise ValueError(f"{type(problem).__name__} lacks {names}{why}")
 
 
 _SIGNATURES = {
     "joint_feature": "(x, y)",
     "parts": "(x)",
     "part_coefficients": "(x, y)",
-    "pair_kernel": "(x, y, x2, y2)",
     "loss": "(y, z)",
-    "most_violated": "(x, y, w)",
-    "most_violated_slack": "(x, y, w)",
-    "predict": "(x, w)",
+    "most_violated": "(x, y, score)",
+    "most_violated_slack": "(x, y, score)",
+    "predict": "(x, score)",
 }
+
+
+def _written(problem: Any, name: str) -> bool:
+    """Whether a problem has a method that is not the placeholder of ``Problem``."""
+    method = getattr(problem, name, None)
+    return callable(method) and getattr(method, "__func__", method) is not getattr(
+        Problem, name, None
+    )
 
 
 def has(problem: Any, name: str) -> bool:
     """Whether the problem has a method, in one form or the other."""
-    return callable(getattr(problem, name, None)) or has_batch(problem, name)
+    return _written(problem, name) or has_batch(problem, name)
 
 
 def has_batch(problem: Any, name: str) -> bool:
     """Whether the problem has a method's form for many examples at once."""
-    return callable(getattr(problem, f"{name}_batch", None))
+    return _written(problem, f"{name}_batch")
+
+
+def has_parts(problem: Any) -> bool:
+    """Whether the problem's scores are made of parts."""
+    return has(problem, "parts")
+
+
+# -- its answers, checked -------------------------------------------------------------
 
 
 def count_of(values: Any) -> int:
@@ -167,7 +272,7 @@ def _at(where: str) -> Iterator[None]:
         raise
 
 
-def call(problem: Any, name: str, first: rows.First, lists: Sequence[Any], *more: Any) -> Any:
+def call(problem: Any, name: str, first: rows.First, lists: Sequence[Any]) -> Any:
     """A method for many examples, by its batch form if there is one.
 
     Parameters
@@ -178,12 +283,11 @@ def call(problem: Any, name: str, first: rows.First, lists: Sequence[Any], *more
         Number of the first example, or those of all.
     lists : sequence of lists
         Arguments per example.
-    more : arguments that all examples share
     """
     count = count_of(lists[0])
     if has_batch(problem, name):
         with _at(f"raised by {name}_batch for examples {first} to {first + (count - 1)}"):
-            answer = getattr(problem, f"{name}_batch")(*lists, *more)
+            answer = getattr(problem, f"{name}_batch")(*lists)
         size = count_of(answer)
         if size != count:
             raise ValueError(f"{name}_batch gave {size} answers for {count} examples")
@@ -193,21 +297,8 @@ def call(problem: Any, name: str, first: rows.First, lists: Sequence[Any], *more
     for i in range(count):
         arguments = [values[i] for values in lists]
         with _at(f"raised by {name} for example {first + i}"):
-            answers.append(method(*arguments, *more))
+            answers.append(method(*arguments))
     return answers
-
-
-def features_of(
-    problem: Any,
-    first: rows.First,
-    X: Sequence[Any],
-    Y: Sequence[Any],
-    dimension: int | None,
-    name: str = "joint_feature",
-) -> rows.Rows:
-    """Joint features, or other ones, as a matrix with a row per example."""
-    answer = call(problem, name, first, (X, Y))
-    return rows.stack(answer, first, dimension, name)
 
 
 def losses_of(problem: Any, first: rows.First, Y: Sequence[Any], Z: Sequence[Any]) -> np.ndarray:
@@ -228,93 +319,115 @@ def losses_of(problem: Any, first: rows.First, Y: Sequence[Any], Z: Sequence[Any
     return losses
 
 
-def tried(examples: int) -> list[int]:
-    """Examples to try a problem on."""
-    return sorted({examples * k // TRIED for k in range(TRIED)})
+def plain_of(
+    problem: Any, first: rows.First, X: Sequence[Any], Y: Sequence[Any], dimension: int | None
+) -> rows.Rows:
+    """Joint features, or with parts the plain features, of some examples; a row per example.
+
+    Of length 0 if the problem has parts alone.
+    """
+    name = "plain_feature" if has_parts(problem) else "joint_feature"
+    if not has(problem, name):
+        return np.zeros((count_of(X), 0))
+    return rows.stack(call(problem, name, first, (X, Y)), first, dimension, name)
 
 
-def check_truth(problem: Any, i: int, y: Any) -> None:
-    """Raise unless the loss of the truth is 0."""
-    own = losses_of(problem, i, y, y)[0]
-    if own != 0.0:
+def parts_of(problem: Any, X: Sequence[Any]) -> tuple[Any, np.ndarray]:
+    """The parts of inputs, one below the other, and how many each input has."""
+    count = count_of(X)
+    if not has_parts(problem):
+        return np.zeros((0, 0)), np.zeros(count, dtype=np.int64)
+    if has_batch(problem, "parts"):
+        return _parts_batch(problem, X, count)
+    found = [_part_matrix(p, i) for i, p in enumerate(call(problem, "parts", 0, (X,)))]
+    width = found[0].shape[1] if found else 0
+    for i, matrix in enumerate(found):
+        if matrix.shape[1] != width:
+            raise ValueError(
+                f"parts must always have the same width: it is {matrix.shape[1]} for example "
+                f"{i}, {width} for others"
+            )
+    counts = np.array([matrix.shape[0] for matrix in found], dtype=np.int64)
+    if any(scipy.sparse.issparse(matrix) for matrix in found):
+        return scipy.sparse.csr_array(scipy.sparse.vstack(found, "csr")), counts
+    return (np.concatenate(found) if found else np.zeros((0, 0))), counts
+
+
+def _parts_batch(problem: Any, X: Sequence[Any], count: int) -> tuple[Any, np.ndarray]:
+    answer = problem.parts_batch(X)
+    if not (isinstance(answer, tuple) and len(answer) == 2):
         raise ValueError(
-            f"loss(y, y) must be 0, got {own:g} for example {i} of {type(problem).__name__}"
+            "parts_batch must give a matrix with the parts of all inputs, and how many each has"
         )
+    matrix = answer[0] if scipy.sparse.issparse(answer[0]) else np.asarray(answer[0])
+    if matrix.ndim != 2:
+        raise ValueError(f"parts_batch must give a matrix, got {matrix.ndim} dimensions")
+    counts = np.asarray(answer[1], dtype=np.int64)
+    if counts.shape != (count,) or counts.min(initial=0) < 0:
+        raise ValueError(f"parts_batch must give one number of parts for each of {count} inputs")
+    if counts.sum() != matrix.shape[0]:
+        raise ValueError(
+            f"parts_batch gave {matrix.shape[0]} parts, but the inputs have {counts.sum()}"
+        )
+    return matrix, counts
 
 
-@dataclass(frozen=True)
-class Trial:
-    """Answers of inference for an example: scores of the truth and of what was found.
+def _part_matrix(value: Any, example: int) -> Any:
+    if scipy.sparse.issparse(value):
+        return scipy.sparse.csr_array(value)
+    matrix = rows.numbers_of(value, "parts must give a matrix of numbers", f"example {example}")
+    if matrix.ndim != 2:
+        raise ValueError(
+            f"parts must give a matrix with a row per part, got {matrix.ndim} dimensions for "
+            f"example {example}"
+        )
+    return matrix
 
-    Attributes
+
+def coefficients_of(
+    problem: Any,
+    first: rows.First,
+    X: Sequence[Any],
+    Y: Sequence[Any],
+    counts: np.ndarray,
+    outputs: int | None,
+) -> np.ndarray:
+    """The coefficients of the parts of some examples, one below the other.
+
+    Parameters
     ----------
-    loss : float
-        Of the most violated output.
-    of_truth, of_worst, of_guess : float
-        Scores of the truth, the most violated output and the prediction.
+    first : int or Numbers
+        Number of the first example, or those of all.
+    counts : ndarray
+        Parts of each example.
+    outputs : int or None
+        K; None for that of the first.
     """
-
-    loss: float
-    of_truth: float
-    of_worst: float
-    of_guess: float
-
-    def check(self, problem: Any, i: int, rescaling: str) -> None:
-        """Raise if one of the outputs found cannot be a maximum."""
-        if not getattr(problem, "exact", True):
-            return
-        size = ROUNDING * (1.0 + abs(self.of_truth) + abs(self.of_worst) + self.loss)
-        factor = self.loss if rescaling == SLACK else 1.0
-        violation = self.loss + (self.of_worst - self.of_truth) * factor
-        if violation < -size:
-            raise ValueError(
-                f"{RESCALINGS[rescaling]} gave an output for example {i} that is less violated "
-                f"({violation:.3g}) than the true one (0); if inference is approximate say so "
-                "with exact = False"
-            )
-        best = max(self.of_truth, self.of_worst)
-        if self.of_guess < best - size and math.isfinite(best):
-            raise ValueError(
-                f"predict gave an output for example {i} of score {self.of_guess:.6g}, but "
-                f"another one scores {best:.6g}; if inference is approximate say so with "
-                "exact = False"
-            )
+    if not has_parts(problem):
+        return np.zeros((0, 0))
+    if has_batch(problem, "part_coefficients"):
+        where = f"examples from {first} on"
+        answer = problem.part_coefficients_batch(X, Y)
+        return _coefficients(answer, "part_coefficients_batch", where, counts.sum(), outputs)
+    found = []
+    for i, value in enumerate(call(problem, "part_coefficients", first, (X, Y))):
+        where = f"example {first + i}"
+        found.append(_coefficients(value, "part_coefficients", where, counts[i], outputs))
+        outputs = found[0].shape[1]
+    return np.concatenate(found) if found else np.zeros((0, outputs or 1))
 
 
-def try_problem(problem: Any, X: Sequence[Any], Y: Sequence[Any], rescaling: str) -> int:
-    """Try a problem on a few examples; returns the dimension.
-
-    Checks that joint features have one length, the loss of the truth is 0, and, at w = 0 and at a
-    random w, that the most violated output is at least as violated as the truth and the
-    prediction scores at least as much as both.
-    """
-    dimension: int | None = None
-    for i in tried(count_of(X)):
-        x, y = take(X, [i]), take(Y, [i])
-        truth = features_of(problem, i, x, y, dimension)
-        dimension = truth.shape[1]
-        check_truth(problem, i, y)
-        w = np.random.default_rng(i).normal(size=dimension)
-        for point in (np.zeros(dimension), w / (np.linalg.norm(w) or 1.0)):
-            _try_at(problem, i, x, y, truth, rescaling, point)
-    assert dimension is not None
-    return dimension
-
-
-def _try_at(
-    problem: Any, i: int, x: Any, y: Any, truth: rows.Rows, rescaling: str, w: np.ndarray
-) -> None:
-    dimension = len(w)
-    w.flags.writeable = False
-    worst = call(problem, RESCALINGS[rescaling], i, (x, y), w)
-    loss = float(losses_of(problem, i, y, worst)[0])
-    guess = call(problem, "predict", i, (x,), w)
-    scores = (
-        float(rows.products(row, w)[0])
-        for row in (
-            truth,
-            features_of(problem, i, x, worst, dimension),
-            features_of(problem, i, x, guess, dimension),
+def _coefficients(value: Any, name: str, where: str, parts: int, outputs: int | None) -> np.ndarray:
+    value = value.toarray() if scipy.sparse.issparse(value) else value
+    coef = rows.numbers_of(value, f"{name} must give a matrix of numbers", where)
+    if not np.all(np.isfinite(coef)):
+        raise ValueError(f"{name} has a value that is not finite, for {where}")
+    if outputs is None and coef.ndim == 2:
+        outputs = coef.shape[1]
+    if coef.shape != (parts, outputs) or outputs == 0:
+        raise ValueError(
+            "part_coefficients must give a matrix with a row per part and always the same "
+            f"columns, ({parts}, {'K' if outputs is None else outputs}), got {coef.shape} for "
+            f"{where}"
         )
-    )
-    Trial(loss, *scores).check(problem, i, rescaling)
+    return coef

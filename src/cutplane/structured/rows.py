@@ -1,4 +1,4 @@
-"""Joint features of several examples: a dense matrix or a sparse one, a row per example."""
+"""Features of several examples: a dense matrix or a sparse one, a row per example."""
 
 from __future__ import annotations
 
@@ -31,7 +31,15 @@ class Numbers:
 First = int | Numbers
 
 
-def stack(vectors: Any, first: First, dimension: int | None, name: str = "joint_feature") -> Rows:
+def numbers_of(value: Any, demand: str, where: str) -> np.ndarray:
+    """An array of numbers, or an error that begins with the demand and ends with where."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{demand}: {error}, for {where}") from error
+
+
+def stack(vectors: Any, first: First, dimension: int | None, name: str) -> Rows:
     """A matrix from a matrix or from vectors, checked.
 
     Parameters
@@ -50,21 +58,13 @@ def stack(vectors: Any, first: First, dimension: int | None, name: str = "joint_
     elif isinstance(vectors, np.ndarray) and vectors.ndim == 2:
         matrix = np.asarray(vectors, dtype=np.float64)
     else:
-        found = [_vector(v, first + i, name) for i, v in enumerate(vectors)]
-        matrix = _stacked(found, first, dimension, name)
+        matrix = _stacked([_vector(v, first + i, name) for i, v in enumerate(vectors)], first, name)
     if dimension is not None and matrix.shape[1] != dimension:
         raise ValueError(_wrong_length(matrix.shape[1], first + 0, dimension, name))
-    values = matrix.data if scipy.sparse.issparse(matrix) else matrix
-    if not np.all(np.isfinite(values)):
-        bad = next(i for i in range(matrix.shape[0]) if not np.all(np.isfinite(_values(matrix, i))))
+    if not np.all(np.isfinite(matrix.data if scipy.sparse.issparse(matrix) else matrix)):
+        bad = int(np.argmin(np.isfinite(products(matrix, np.ones(matrix.shape[1])))))
         raise ValueError(f"{name} has a value that is not finite, for example {first + bad}")
     return matrix
-
-
-def _values(matrix: Rows, i: int) -> np.ndarray:
-    if scipy.sparse.issparse(matrix):
-        return matrix.data[matrix.indptr[i] : matrix.indptr[i + 1]]
-    return matrix[i]
 
 
 def _wrong_length(length: int, example: int, dimension: int, name: str) -> str:
@@ -75,18 +75,13 @@ def _wrong_length(length: int, example: int, dimension: int, name: str) -> str:
 
 
 def _vector(value: Any, example: int, name: str) -> Any:
-    """A joint feature as a 1-D array, or as a sparse row."""
+    """Features as a 1-D array, or as a sparse row."""
     if scipy.sparse.issparse(value):
         row = scipy.sparse.csr_array(value.reshape(1, -1), dtype=np.float64)
         row.sum_duplicates()
         return row
-    try:
-        vector = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{name} must give an array or a sparse vector of numbers: {error}, "
-            f"for example {example}"
-        ) from error
+    demand = f"{name} must give an array or a sparse vector of numbers"
+    vector = numbers_of(value, demand, f"example {example}")
     if vector.ndim != 1:
         raise ValueError(
             f"{name} must give a vector, got {vector.ndim} dimensions for example {example}"
@@ -94,15 +89,54 @@ def _vector(value: Any, example: int, name: str) -> Any:
     return vector
 
 
-def _stacked(vectors: list[Any], first: First, dimension: int | None, name: str) -> Rows:
-    expected = dimension if dimension is not None else vectors[0].shape[-1]
+def _stacked(vectors: list[Any], first: First, name: str) -> Rows:
+    expected = vectors[0].shape[-1]
     for i, vector in enumerate(vectors):
         if vector.shape[-1] != expected:
             raise ValueError(_wrong_length(vector.shape[-1], first + i, expected, name))
     if any(scipy.sparse.issparse(vector) for vector in vectors):
-        rows = [scipy.sparse.csr_array(v.reshape(1, -1)) for v in vectors]
-        return scipy.sparse.csr_array(scipy.sparse.vstack(rows, "csr"))
+        found = [scipy.sparse.csr_array(v.reshape(1, -1)) for v in vectors]
+        return scipy.sparse.csr_array(scipy.sparse.vstack(found, "csr"))
     return np.stack(vectors)
+
+
+def part_scores(parts: Rows, weights: np.ndarray) -> np.ndarray:
+    """<W_k, u_p> of every part and function, (parts, K).
+
+    Not by BLAS, whose threads would stand in the way of ours.
+    """
+    if scipy.sparse.issparse(parts):
+        return parts @ weights.T
+    return np.einsum("ij,kj->ik", parts, weights)
+
+
+def joint_rows(parts: Rows, coef: np.ndarray, counts: np.ndarray, plain: Rows) -> Rows:
+    """Joint features of linear functions of parts: Σ_p a_pk·u_p for all k, then the plain ones.
+
+    Parameters
+    ----------
+    parts : matrix, shape (parts, width)
+    coef : ndarray, shape (parts, K)
+    counts : ndarray
+        Parts of each example.
+    plain : matrix, shape (examples, plain features)
+    """
+    if coef.shape[1] == 0:
+        return plain
+    width = parts.shape[1]
+    part, output = np.nonzero(coef)
+    # A part as often as it has a coefficient, each time moved to the place of its function.
+    some = scipy.sparse.csr_array(parts)[part]
+    lengths = np.diff(some.indptr)
+    values = some.data * np.repeat(coef[part, output], lengths)
+    indices = some.indices + np.repeat(output * width, lengths)
+    ends = np.searchsorted(part, np.concatenate([[0], np.cumsum(counts)]))
+    shape = (len(counts), coef.shape[1] * width)
+    own = scipy.sparse.csr_array((values, indices, some.indptr[ends]), shape=shape)
+    own.sum_duplicates()
+    if plain.shape[1] == 0:
+        return own
+    return scipy.sparse.csr_array(scipy.sparse.hstack([own, scipy.sparse.csr_array(plain)], "csr"))
 
 
 def products(matrix: Rows, w: np.ndarray) -> np.ndarray:
@@ -136,6 +170,6 @@ def total(matrix: Rows, chosen: np.ndarray) -> np.ndarray:
     return np.einsum("ij,i->j", matrix, chosen.astype(np.float64))
 
 
-def numbers(matrix: Rows) -> int:
+def n_stored(matrix: Rows) -> int:
     """Values stored."""
     return int(matrix.nnz if scipy.sparse.issparse(matrix) else matrix.size)

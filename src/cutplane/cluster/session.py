@@ -1,0 +1,293 @@
+"""The worker's side: a plugin of Dask's worker, and what the worker holds for one fit.
+
+The plugin adds one handler to the worker's own server. A client that connects there, over Dask's
+own connection (plain, TLS or whatever the cluster speaks), opens a session: it sends orders, and
+gets answers. What the session holds is freed when the connection ends, for whatever reason. Other
+workers connect to the same handler, to hand on orders and to send sums.
+
+A session does the orders of a number once. If the client asks again, because some worker was lost
+in the middle, waiting for other workers ends and the session answers with what it has computed.
+
+This module, unlike the others, is imported where Dask is installed only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import weakref
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from distributed import WorkerPlugin, get_worker
+from distributed.comm import connect
+from distributed.protocol import to_serialize
+
+from ..data.sums import Node
+from ..exec import portable
+from .orders import Answer, Apart, Done, Failed, Hold, Means, Message, Order, Peer
+from .routes import Route
+
+NAME = "cutplane"
+# What workers send one another: orders, or the sum of a node for the order at some place.
+Key = tuple[int, ...]
+ORDERS: Key = ()
+Result = TypeVar("Result")
+
+
+class Service(WorkerPlugin):
+    """Sessions on a worker."""
+
+    name = NAME
+    sessions: weakref.WeakValueDictionary[str, Session]
+
+    def setup(self, worker: Any) -> None:
+        self.worker = worker
+        self.sessions = weakref.WeakValueDictionary()
+        worker.handlers[NAME] = self.serve
+
+    def teardown(self, worker: Any) -> None:
+        worker.handlers.pop(NAME, None)
+
+    async def serve(self, comm: Any, session: str, peer: bool) -> None:
+        """Hear what the client, or another worker, says on a connection until it ends."""
+        try:
+            await (self._hear_peer if peer else self._hear_client)(comm, session)
+        except OSError:  # the connection has ended
+            pass
+        finally:
+            comm.abort()
+
+    async def _hear_client(self, comm: Any, name: str) -> None:
+        session = Session(self.worker, name)
+        tasks: set[asyncio.Task[None]] = set()
+        turn = asyncio.Lock()  # to write
+
+        async def write(content: dict[str, Any]) -> None:
+            async with turn:
+                await comm.write(content)
+
+        async def reply(number: int, message: Message) -> None:
+            try:
+                answer = await session.answer(message, lambda: write({"computed": number}))
+                if answer is not None:
+                    await write({"number": number, "answer": to_serialize(answer)})
+            except Exception:  # the client takes the session for lost
+                comm.abort()
+
+        try:
+            while True:
+                heard = await comm.read()
+                task = asyncio.create_task(reply(heard["number"], heard["message"]))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+                del heard, task
+        finally:
+            for task in tasks:
+                task.cancel()
+            session.close()
+
+    async def _hear_peer(self, comm: Any, name: str) -> None:
+        while True:
+            heard = await comm.read()
+            session = self.sessions.get(name)
+            if session is None:
+                return
+            session.receive(heard["number"], heard["what"], heard["content"])
+            del heard, session
+
+
+async def install(dask_worker: Any) -> None:
+    """Run on a worker: add the plugin, if it is not there."""
+    if NAME not in dask_worker.plugins:
+        await dask_worker.plugin_add(plugin=Service(), name=NAME)
+
+
+def hand_over(session: str, inputs: Sequence[Any]) -> None:
+    """A Dask task: give a session of this worker what the task got."""
+    service: Any = get_worker().plugins[NAME]
+    service.sessions[session].inputs = inputs
+
+
+class Session:
+    """What a worker holds for one fit.
+
+    Parameters
+    ----------
+    worker : distributed.Worker
+    name : str
+        Known to the client.
+    """
+
+    inputs: Sequence[Any] = ()
+
+    def __init__(self, worker: Any, name: str) -> None:
+        self._worker = worker
+        self._state: Any = None
+        self._number = -1  # of the last orders
+        self._work: asyncio.Future[Done | Failed] | None = None
+        self._summed: list[bool] = []  # by order
+        self._asked = 0  # how often
+        self._exchanging: asyncio.Future[Done] | None = None
+        self._mail: dict[tuple[int, Key], asyncio.Future[Any]] = {}
+        self._sending: list[asyncio.Future[None]] = []
+        self._peers: dict[Peer, Any] = {}  # connections
+        self._turns: dict[Peer, asyncio.Lock] = {}
+        worker.plugins[NAME].sessions[name] = self
+
+    async def answer(
+        self, message: Message, computed: Callable[[], Awaitable[None]] | None = None
+    ) -> Answer | None:
+        """What the client gets; None if it has asked again meanwhile.
+
+        ``computed`` is called when this worker has done its own part.
+        """
+        self._asked += 1
+        asked = self._asked
+        if self._exchanging is not None:  # in an earlier answer
+            self._exchanging.cancel()
+        if message.orders is not None:
+            self.receive(message.number, ORDERS, message.orders)
+        if message.number != self._number:
+            self._number = message.number
+            self._mail = {key: mail for key, mail in self._mail.items() if key[0] >= self._number}
+            self._sending = []
+            self._work = asyncio.ensure_future(self._perform(message))
+        assert self._work is not None
+        done = await asyncio.shield(self._work)
+        if asked != self._asked:
+            return None
+        if isinstance(done, Failed) or not (message.route or message.hand_on):
+            return done
+        if computed is not None:
+            await computed()
+        self._exchanging = asyncio.ensure_future(self._exchange(message, done))
+        try:
+            return await self._exchanging
+        except asyncio.CancelledError:
+            if asked == self._asked:  # the session ends
+                raise
+            return None
+        except OSError as error:
+            return Apart(f"worker {self._worker.address}: {error}")
+
+    async def _perform(self, message: Message) -> Done | Failed:
+        """Get the orders, hand them on, and do them; in the one thread that Dask has for actors."""
+        common = await self._await_mail(message.number, ORDERS)
+        for peer in message.hand_on:
+            self._send(peer, message.number, ORDERS, common)
+        orders = [message.own.get(k, order) for k, order in enumerate(common)]
+        self._summed = [order.summed for order in orders]
+        return await self._in_thread(self.do, orders)
+
+    async def _in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._worker.executors["actor"], function, *arguments)
+
+    # -- between workers ------------------------------------------------------
+
+    async def _exchange(self, message: Message, done: Done) -> Done:
+        """Add up what is to be added up with other workers."""
+        answers = list(done.answers)
+        if message.route is not None:
+            for k in np.flatnonzero(self._summed).tolist():
+                answers[k] = await self._add_up(message, message.route, k, answers[k])
+        await asyncio.gather(*self._sending)
+        return Done(answers, done.seconds)
+
+    async def _add_up(
+        self, message: Message, route: Route, place: int, sums: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
+        """The sum over all workers, on the first one; nothing on the others."""
+        known: dict[Node, np.ndarray] = dict(zip(route.nodes, sums, strict=True))
+        mine: set[Node] = set()  # that may be written to
+
+        def send(node: Node) -> None:
+            if node in route.sends:
+                peer = message.peers[route.sends[node]]
+                self._send(peer, message.number, (place, *node), known.pop(node))
+
+        for node in route.nodes:
+            send(node)
+        for a, middle, b in route.adds:
+            left, right = known.pop((a, middle)), known.pop((middle, b), None)
+            if right is None:
+                right = await self._await_mail(message.number, (place, middle, b))
+            out = left if (a, middle) in mine else None
+            known[a, b] = await self._in_thread(np.add, left, right, out)
+            mine.add((a, b))
+            send((a, b))
+        return list(known.values())
+
+    def receive(self, number: int, what: Key, content: Any) -> None:
+        """Take what the client or another worker has sent."""
+        mail = self._mail_for(number, what)
+        if not mail.done():
+            mail.set_result(content)
+
+    def _mail_for(self, number: int, what: Key) -> asyncio.Future[Any]:
+        if (number, what) not in self._mail:
+            self._mail[number, what] = asyncio.get_running_loop().create_future()
+        return self._mail[number, what]
+
+    async def _await_mail(self, number: int, what: Key) -> Any:
+        content = await asyncio.shield(self._mail_for(number, what))
+        if what != ORDERS:  # which may be sent twice
+            del self._mail[number, what]
+        return content
+
+    def _send(self, peer: Peer, number: int, what: Key, content: Any) -> None:
+        """Begin to send something to another worker."""
+
+        async def send() -> None:
+            async with self._turns.setdefault(peer, asyncio.Lock()):
+                if peer not in self._peers:
+                    comm = await connect(peer.address, **self._worker.connection_args)
+                    self._peers[peer] = comm
+                    await comm.write(
+                        {"op": NAME, "session": peer.session, "peer": True, "reply": False}
+                    )
+                mail = {"number": number, "what": what, "content": to_serialize(content)}
+                await self._peers[peer].write(mail)
+
+        task = asyncio.ensure_future(send())
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen, if wanted
+        self._sending.append(task)
+
+    # -- in the worker's thread -----------------------------------------------
+
+    def do(self, orders: Sequence[Order]) -> Done | Failed:
+        """Do what is ordered, one after the other."""
+        begin = time.perf_counter()
+        try:
+            answers = [self._run(order) for order in orders]
+        except Exception as error:
+            return Failed(portable(error))
+        return Done(answers, time.perf_counter() - begin)
+
+    def _run(self, order: Order) -> Any:
+        if isinstance(order, Hold):
+            limit = self._worker.memory_manager.memory_limit
+            inputs, self.inputs = self.inputs, ()
+            means = Means(self._worker.state.nthreads, int(limit) if limit else None, inputs)
+            self._state = order.make(means)
+            return None
+        return order.run(self._state)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        for task in (self._work, self._exchanging, *self._sending):
+            if task is not None:
+                task.cancel()
+        for comm in self._peers.values():
+            comm.abort()
+        self._state, self.inputs, self._work = None, (), None
+        self._mail.clear()
+
+
+class RelayedSession(Session):
+    """A session as a Dask actor: for a client whose messages go through the scheduler."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(get_worker(), name)

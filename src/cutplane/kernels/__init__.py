@@ -1,0 +1,594 @@
+"""Kernels, and blocks of their values as matrix products.
+
+    linear       <x, z>
+    poly         (gamma·<x, z> + coef0)^degree
+    rbf          exp(−gamma·|x − z|²)
+    sigmoid      tanh(gamma·<x, z> + coef0)
+    precomputed  X is the matrix of values
+    callable     function(A, B) gives the values of rows A against rows B
+
+A :class:`KernelMatrix` holds K(rows, columns) without storing it: ``fill`` computes q rows at once,
+in chunks of columns that the threads share. A chunk is one product of matrices, then
+one pass that turns products into values. The chunks depend on the data alone, and BLAS runs
+on one thread within a chunk, so the bits do not depend on the number of threads.
+
+rbf uses |x − z|² = |x|² + |z|² − 2<x, z>, which cancels for large gamma·|x|². Training
+data are moved to their mean first; single precision is used only where it loses nothing that
+matters, and beyond double precision distances are summed term by term. The linear kernel of data
+moved to their mean gives the same model if the bias is free: then Σβ = 0, and scores
+change by a constant. So these are moved, too, lest a large mean cost all digits.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+
+from .._blas import single_threaded_blas
+from ..loops import kernel_values as loops
+from . import rbf_sums
+from .points import DensePoints, Points, SparsePoints, points_of, squared_norms
+
+if TYPE_CHECKING:
+    from ..exec import Executor
+
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+
+# Columns of a chunk. No power of two: rows of a block should not fall on the same cache lines.
+CHUNK = 2000
+SQUARE = 300  # rows and columns of a block of a whole matrix
+# Error of gamma·|x − z|² that is accepted for the sake of speed.
+SINGLE_ERROR = 1e-5
+DOUBLE_ERROR = 1e-10
+# Rows and columns of a block whose values are summed up at once and kept nowhere: it stays in the
+# cache of a core.
+SUM_ROWS, SUM_COLUMNS = 256, 256
+PAIRWISE = 1024  # rows whose products are added by pairs
+# Relative size of a negative eigenvalue that rounding does not explain.
+NEGATIVE = 1e-6
+# Difference of mirrored values, as part of the largest one, that rounding explains.
+SYMMETRY = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel and its parameters.
+
+    Attributes
+    ----------
+    name : str
+        One of KERNELS, or 'callable'.
+    gamma, coef0 : float
+    degree : int
+    function : callable or None
+        Of a callable kernel: (A, B) to an array of shape (rows of A, rows of B).
+    """
+
+    name: str
+    gamma: float = 1.0
+    coef0: float = 0.0
+    degree: int = 3
+    function: Callable[[Any, Any], Any] | None = None
+
+    @property
+    def definite(self) -> bool | None:
+        """Whether the kernel is positive semidefinite on any data; None if nothing is known."""
+        if self.name in ("linear", "rbf"):
+            return True
+        if self.name == "poly":
+            return self.gamma >= 0.0 and self.coef0 >= 0.0
+        return False if self.name == "sigmoid" else None
+
+    def diagonal(self, norms: np.ndarray) -> np.ndarray:
+        """k(x, x) from |x|²."""
+        if self.name == "rbf":
+            return np.ones_like(norms)
+        if self.name == "linear":
+            return norms.copy()
+        base = self.gamma * norms + self.coef0
+        return base**self.degree if self.name == "poly" else np.tanh(base)
+
+    def write(
+        self,
+        products: np.ndarray,
+        left: np.ndarray,
+        right: np.ndarray,
+        slots: np.ndarray,
+        first: int,
+        out: np.ndarray,
+    ) -> None:
+        """Values from inner products and squared norms, to ``out[slots, first:...]``."""
+        if self.name == "rbf":
+            single = out.dtype == np.float32
+            kernel = loops.rbf_values_32 if single else loops.rbf_values_64
+            own, other = (np.multiply(n, self.gamma).astype(out.dtype) for n in (left, right))
+            kernel(products, own, other, self.gamma, slots, first, out)
+        elif self.name == "linear":
+            loops.copy_values(products, slots, first, out)
+        elif self.name == "poly":
+            loops.power_values(
+                products, self.gamma, self.coef0, int(self.degree), slots, first, out
+            )
+        else:
+            loops.tanh_values(products, self.gamma, self.coef0, slots, first, out)
+
+
+# -- points -----------------------------------------------------------------------------
+
+
+def training_points(
+    kernel: Kernel, X: Any, *, single: bool, sums: bool = False, centre: bool = False
+) -> Points:
+    """Rows as points, prepared so that the kernel's values lose no precision that matters.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : ndarray or CSR matrix, float32 or float64
+    single : bool
+        Whether single precision would do for the solver.
+    sums : bool
+        Whether what is wanted are sums of values: see ``kernels.rbf_sums``.
+    centre : bool
+        Whether the bias is free, so that a linear kernel may be moved to the mean.
+    """
+    points = points_of(X, np.float64)
+    largest = float(points.norms.max(initial=0.0))
+    if not np.isfinite(largest) or not np.all(np.isfinite(kernel.diagonal(points.norms))):
+        raise ValueError(
+            "X is too large: values of the kernel overflow; scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler"
+        )
+    single &= 1.0 / rbf_sums.MODERATE <= largest <= rbf_sums.MODERATE
+    if kernel.name != "rbf":  # products may be large against their differences
+        if kernel.name == "linear" and centre and isinstance(points, DensePoints):
+            points = points.moved(points.x.mean(axis=0))
+        if not single or X.dtype != np.float32:
+            return points
+        return points.astype(np.float32)
+    single &= 1.0 / rbf_sums.MODERATE <= kernel.gamma <= rbf_sums.MODERATE
+    if isinstance(points, DensePoints):
+        origin = rbf_sums.origin_of(kernel.gamma, points.x) if single and sums else None
+        if origin is not None:
+            return rbf_sums.sum_points(points.x, origin)
+        points = points.moved(points.x.mean(axis=0))
+    reach = kernel.gamma * float(points.norms.max(initial=0.0))
+    if single and reach * np.finfo(np.float32).eps <= SINGLE_ERROR:
+        return points.astype(np.float32)
+    if reach * np.finfo(np.float64).eps > DOUBLE_ERROR and isinstance(points, DensePoints):
+        return DensePoints(points.x, np.zeros(len(points)), direct=True)
+    return points
+
+
+def prediction_points(kernel: Kernel, X: Any, vectors: Any) -> tuple[Points, Points]:
+    """New rows and support vectors as points of the same kind, in float64."""
+    right = points_of(vectors)
+    dense = isinstance(right, DensePoints)
+    left = points_of(X if dense else scipy.sparse.csr_array(X), dense=dense)
+    if kernel.name != "rbf" or isinstance(left, SparsePoints) or isinstance(right, SparsePoints):
+        return left, right
+    centre = right.x.mean(axis=0)
+    x, z = left.x - centre, right.x - centre
+    left, right = DensePoints(x, squared_norms(x)), DensePoints(z, squared_norms(z))
+    reach = kernel.gamma * max(left.norms.max(), right.norms.max())
+    if not reach * np.finfo(np.float64).eps <= DOUBLE_ERROR:  # squares of new rows may overflow
+        left = DensePoints(x, np.zeros(len(x)), direct=True)
+        right = DensePoints(z, np.zeros(len(z)), direct=True)
+    return left, right
+
+
+# -- matrices ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Offset:
+    """What a kernel of moved rows gives too little of every score, and how far that may be off."""
+
+    value: float = 0.0
+    error: float = 0.0
+
+
+class KernelMatrix(ABC):
+    """K(rows, columns), computed where asked for.
+
+    Attributes
+    ----------
+    dtype : dtype
+        Of the values.
+    diagonal : ndarray of float64
+        k(x, x) of every row.
+    columns : int
+    values : ndarray or None
+        The whole matrix, if it is stored.
+    amplification : float
+        A value of double precision is off by at most so many units of rounding of
+        √k(x, x)·√k(z, z), if the kernel is positive semidefinite.
+    relative : bool
+        Whether so many units of rounding of the value itself.
+    """
+
+    dtype: np.dtype
+    diagonal: np.ndarray
+    columns: int
+    values: np.ndarray | None = None
+    amplification: float = 0.0
+    relative: bool = False
+
+    @property
+    def linear_rows(self) -> np.ndarray | None:
+        """x with K = x·xᵀ in double precision, of linear kernels of dense rows."""
+        return None
+
+    def offset(self, coef: np.ndarray, lack: float) -> Offset:
+        """What Σ_k coef[k]·K(k, j) is short of the score of row j, for all j.
+
+        ``lack`` is how far the coefficients are from a sum of 0, if they should have it.
+        """
+        return Offset()
+
+    def careful_sums(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Σ_k coef[k]·K(k, j) for all j, and how far each is off at most, if there is a good way.
+
+        A good way does not go through values, which are rounded before they are added.
+        """
+        return None
+
+    @abstractmethod
+    def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
+        """Write the values of row ``which[k]`` to ``out[slots[k], :columns]``."""
+
+    @abstractmethod
+    def restricted(self, columns: np.ndarray) -> KernelMatrix:
+        """The same rows with these of its columns only."""
+
+    def values_of(self, which: np.ndarray) -> int:
+        """How many values sums over these rows take."""
+        return len(which) * self.columns
+
+    def whole(self) -> np.ndarray:
+        """All values, as stored or as a new array."""
+        return self.rows(np.arange(len(self.diagonal))) if self.values is None else self.values
+
+    def rows(self, which: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
+        """The values of some rows as a new array."""
+        matrix = self if columns is None else self.restricted(columns)
+        out = np.empty((len(which), matrix.columns), dtype=self.dtype)
+        matrix.fill(np.asarray(which), np.arange(len(which)), out)
+        return out
+
+    def combine(
+        self, which: np.ndarray, coef: np.ndarray, columns: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Σ_k coef[k]·K(which[k], j) for all columns j, or some of them; no value is stored.
+
+        Parameters
+        ----------
+        which : ndarray of int, shape (q,)
+        coef : ndarray of float64, shape (q,) or (q, outputs)
+        columns : ndarray of int, optional
+
+        Returns
+        -------
+        sums : ndarray of float64, shape (columns,) or (columns, outputs)
+        """
+        matrix = self if columns is None else self.restricted(columns)
+        out = np.zeros((matrix.columns, *coef.shape[1:]))
+        for first in range(0, len(which), SUM_ROWS):
+            piece = slice(first, first + SUM_ROWS)
+            out += matrix.rows(which[piece]).T @ coef[piece]
+        return out
+
+    def grouped(
+        self, which: np.ndarray, coef: np.ndarray, groups: np.ndarray, count: int
+    ) -> np.ndarray:
+        """Sums as those of ``combine``, for every group of terms at once.
+
+        Most groups are short, so they are taken together, in pieces that make products of
+        matrices; a piece's coefficients are a matrix with a column for every group.
+
+        Parameters
+        ----------
+        which, coef
+            Terms, as for ``combine``, with one coefficient each.
+        groups : ndarray of int64, shape (q,)
+            The group of each, ascending, below ``count``.
+        count : int
+
+        Returns
+        -------
+        sums : ndarray of float64, shape (count, columns)
+        """
+        out = np.zeros((count, self.columns))
+        for first in range(0, len(which), SUM_ROWS):
+            piece = slice(first, first + SUM_ROWS)
+            number = groups[piece] - groups[first]
+            spread = np.zeros((len(number), number[-1] + 1))
+            spread[np.arange(len(number)), number] = coef[piece]
+            sums = self.combine(which[piece], spread).T
+            out[groups[first] : groups[first] + len(sums)] += sums
+        return out
+
+
+class ProductMatrix(KernelMatrix):
+    """A kernel that is a function of inner products."""
+
+    def __init__(
+        self, kernel: Kernel, left: Points, right: Points | None, executor: Executor
+    ) -> None:
+        self._kernel = kernel
+        self._left = left
+        self._right: Points = left if right is None else right
+        self._executor = executor
+        self.dtype = (left.x if isinstance(left, DensePoints) else left.values).dtype
+        self.columns = len(self._right)
+        direct = isinstance(left, DensePoints) and left.direct
+        self.relative = kernel.name == "rbf" and not direct
+
+    @cached_property
+    def diagonal(self) -> np.ndarray:  # type: ignore[override]
+        """k(x, x); computed late, because nobody asks a restricted matrix."""
+        return self._kernel.diagonal(self._left.norms)
+
+    @cached_property
+    def amplification(self) -> float:  # type: ignore[override]
+        """By the kernel's form: products of d terms, then a power or an exponential."""
+        ratio = np.finfo(self.dtype).eps / np.finfo(np.float64).eps
+        return float(ratio) * self._double_amplification()
+
+    def _double_amplification(self) -> float:
+        terms = self._left.terms + 6.0
+        if self._kernel.name == "linear":
+            return terms
+        if self._kernel.name != "rbf":
+            return self._kernel.degree * terms + 4.0
+        direct = isinstance(self._left, DensePoints) and self._left.direct
+        norms = squared_norms(self._left.x) if direct else self._left.norms
+        reach = self._kernel.gamma * float(norms.max(initial=0.0))
+        if direct:  # t·exp(−t) and √t·exp(−t) are below ½
+            return terms + 4.0 * float(np.sqrt(reach))
+        return 4.0 * reach * terms + 8.0  # (|x| + |z|)² is at most four times the largest |x|²
+
+    @property
+    def linear_rows(self) -> np.ndarray | None:
+        points = self._left
+        if self._kernel.name != "linear" or isinstance(points, SparsePoints):
+            return None
+        return points.x if points.x.dtype == np.float64 else None
+
+    def offset(self, coef: np.ndarray, lack: float) -> Offset:
+        points = self._left
+        if isinstance(points, SparsePoints) or points.origin is None or self._kernel.name == "rbf":
+            return Offset()
+        origin, size = points.origin, float(np.linalg.norm(points.origin))
+        used = np.flatnonzero(coef)
+        w = points.x[used].T @ coef[used]
+        norms = np.sqrt(points.norms)
+        unit = 0.5 * np.finfo(np.float64).eps * (len(used) + len(origin) + 8.0)
+        error = unit * size * float(np.abs(coef) @ norms)
+        # The model is Σ coef·x, not Σ coef·(x − origin).
+        error += lack * size * (size + float(norms.max(initial=0.0)))
+        return Offset(float(origin @ w), 1.01 * error)
+
+    def careful_sums(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        points = self._left
+        if self._kernel.name != "linear" or isinstance(points, SparsePoints):
+            return None
+        x, used = points.x, np.flatnonzero(coef)
+        w, sizes = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+        pieces = [used[k : k + PAIRWISE] for k in range(0, len(used), PAIRWISE)]
+        for piece in pieces:
+            terms = np.ascontiguousarray((x[piece] * coef[piece, None]).T)
+            w += terms.sum(axis=1)
+            sizes += np.abs(terms).sum(axis=1)
+        s, error = np.empty(len(x)), np.empty(len(x))
+        for first in range(0, len(x), PAIRWISE):
+            rows = slice(first, first + PAIRWISE)
+            s[rows] = (x[rows] * w).sum(axis=1)
+            error[rows] = np.abs(x[rows]) @ sizes
+        # numpy adds 128 numbers by eights, and these sums by pairs.
+        depth = 2.0 * 19.0 + np.log2(PAIRWISE) + np.log2(len(w) + 1.0) + len(pieces) + 8.0
+        return s, 0.51 * np.finfo(np.float64).eps * depth * error
+
+    def restricted(self, columns: np.ndarray) -> ProductMatrix:
+        right = self._right.take(columns)
+        return ProductMatrix(self._kernel, self._left, right, self._executor)
+
+    def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
+        left, right = self._left.take(which), self._right
+
+        def chunk(k: int) -> None:
+            first, last = k * CHUNK, min((k + 1) * CHUNK, self.columns)
+            products = np.empty((len(which), last - first), dtype=self.dtype)
+            left.products(right, first, last, products)  # type: ignore[arg-type]
+            self._kernel.write(products, left.norms, right.norms[first:last], slots, first, out)
+
+        with single_threaded_blas():
+            self._executor.run(chunk, -(-self.columns // CHUNK))
+
+    def whole(self) -> np.ndarray:
+        """All values of rows among themselves; of a block and its mirror image one is computed."""
+        count = -(-len(self._left) // SQUARE)
+        places = [np.arange(k * SQUARE, min((k + 1) * SQUARE, self.columns)) for k in range(count)]
+        parts = [self._left.take(place) for place in places]
+        pairs = [(a, b) for a in range(count) for b in range(a, count)]
+        out = np.empty((len(self._left), self.columns), dtype=self.dtype)
+
+        def block(k: int) -> None:
+            a, b = pairs[k]
+            left, right, first = parts[a], parts[b], b * SQUARE
+            products = np.empty((len(left), len(right)), dtype=self.dtype)
+            left.products(right, 0, len(right), products)  # type: ignore[arg-type]
+            self._kernel.write(products, left.norms, right.norms, places[a], first, out)
+            if a < b:
+                loops.mirror(out, a * SQUARE, len(left), first, len(right))
+
+        with single_threaded_blas():
+            self._executor.run(block, len(pairs))
+        return out
+
+    def combine(
+        self, which: np.ndarray, coef: np.ndarray, columns: np.ndarray | None = None
+    ) -> np.ndarray:
+        right = self._right if columns is None else self._right.take(columns)
+        if coef.ndim == 1 and self._sums_fast():
+            return self._fast_sums(right, which, coef, np.zeros(len(which), np.int64), 1)[0]
+        if self._kernel.name == "linear":
+            with single_threaded_blas():
+                w = self._left.take(which).x.T @ coef
+                return np.asarray(right.x @ w, dtype=np.float64)
+        count = len(right)
+        out = np.zeros((count, *coef.shape[1:]))
+        pieces = [slice(a, a + SUM_ROWS) for a in range(0, len(which), SUM_ROWS)]
+        lefts = [self._left.take(which[piece]) for piece in pieces]
+
+        def chunk(k: int) -> None:
+            first, last = k * SUM_COLUMNS, min((k + 1) * SUM_COLUMNS, count)
+            norms = right.norms[first:last]
+            room = np.empty((2, SUM_ROWS, last - first), dtype=self.dtype)
+            for piece, left in zip(pieces, lefts, strict=True):
+                # Two arrays: in place the loop over the values would not be vectorised.
+                products, values = room[:, : len(left)]
+                left.products(right, first, last, products)  # type: ignore[arg-type]
+                self._kernel.write(products, left.norms, norms, np.arange(len(left)), 0, values)
+                out[first:last] += values.T @ coef[piece].astype(self.dtype, copy=False)
+
+        with single_threaded_blas():
+            self._executor.run(chunk, -(-count // SUM_COLUMNS))
+        return out
+
+    def grouped(
+        self, which: np.ndarray, coef: np.ndarray, groups: np.ndarray, count: int
+    ) -> np.ndarray:
+        if self._sums_fast():
+            return self._fast_sums(self._right, which, coef, groups, count)
+        return super().grouped(which, coef, groups, count)
+
+    def _sums_fast(self) -> bool:
+        dense = isinstance(self._left, DensePoints)
+        return dense and self._kernel.name == "rbf" and self.dtype == np.float32
+
+    def _fast_sums(
+        self, right: Any, which: np.ndarray, coef: np.ndarray, groups: np.ndarray, count: int
+    ) -> np.ndarray:
+        left: Any = self._left.take(which)
+        terms = rbf_sums.RbfTerms.make(left, self._kernel.gamma, coef, groups)
+        with single_threaded_blas():
+            return terms.sums(right, count, self._executor)
+
+
+class PrecomputedMatrix(KernelMatrix):
+    """Values that the user computed."""
+
+    def __init__(self, values: np.ndarray, columns: np.ndarray | None = None) -> None:
+        self._values = values
+        self._columns = columns
+        self.dtype = values.dtype
+        self.columns = values.shape[1] if columns is None else len(columns)
+        self.values = values if columns is None else None
+
+    @cached_property
+    def diagonal(self) -> np.ndarray:  # type: ignore[override]
+        """k(x, x), for whom it may concern."""
+        return self._values.diagonal().astype(np.float64)
+
+    def square(self, rows: np.ndarray, room: np.ndarray) -> PrecomputedMatrix:
+        """The values of some rows among themselves, put into ``room``, a flat array."""
+        values = room[: len(rows) ** 2].reshape(len(rows), len(rows))
+        loops.square_of(self._values, rows, values)
+        return PrecomputedMatrix(values)
+
+    def restricted(self, columns: np.ndarray) -> PrecomputedMatrix:
+        chosen = columns if self._columns is None else self._columns[columns]
+        return PrecomputedMatrix(self._values, chosen)
+
+    def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
+        columns = slice(None) if self._columns is None else self._columns
+        rows = which if self._columns is None else which[:, None]
+        out[slots, : self.columns] = self._values[rows, columns]
+
+
+class CallableMatrix(KernelMatrix):
+    """Values of the user's function, asked for in blocks of rows."""
+
+    def __init__(self, function: Callable[[Any, Any], Any], left: Any, right: Any = None) -> None:
+        self._function = function
+        self._left = left
+        self._right = left if right is None else right
+        self.dtype = np.dtype(np.float64)
+        self.columns = self._right.shape[0]
+
+    @property
+    def diagonal(self) -> np.ndarray:  # type: ignore[override]
+        """k(x, x), from square blocks."""
+        size, step = self._left.shape[0], 64
+        blocks = []
+        for first in range(0, size, step):
+            rows = self._left[first : first + step]
+            blocks.append(call_kernel(self._function, rows, rows).diagonal())
+        return np.concatenate(blocks)
+
+    def restricted(self, columns: np.ndarray) -> CallableMatrix:
+        return CallableMatrix(self._function, self._left, self._right[columns])
+
+    def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
+        values = call_kernel(self._function, self._left[which], self._right)
+        out[slots, : self.columns] = values
+
+
+def has_negative_eigenvalue(matrix: KernelMatrix, rows: np.ndarray) -> bool:
+    """Whether the values of some rows among themselves show that a kernel is not semidefinite."""
+    square = matrix.rows(rows, rows).astype(np.float64)
+    values = np.linalg.eigvalsh(0.5 * (square + square.T))
+    return bool(values[0] < -NEGATIVE * np.max(np.abs(values)))
+
+
+# -- values that users give --------------------------------------------------------------
+
+
+def call_kernel(function: Callable[[Any, Any], Any], left: Any, right: Any) -> np.ndarray:
+    """The user's function of two sets of rows, checked."""
+    shape = (left.shape[0], right.shape[0])
+    values = function(left, right)
+    if scipy.sparse.issparse(values):
+        values = values.toarray()
+    try:
+        values = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"kernel: the function must return an array of numbers: {error}") from None
+    if values.shape != shape:
+        raise ValueError(
+            f"kernel: the function got {shape[0]} and {shape[1]} rows and must return an array "
+            f"of shape {shape}, got {values.shape}"
+        )
+    if not np.all(np.isfinite(values)):
+        a, b = np.argwhere(~np.isfinite(values))[0]
+        raise ValueError(
+            f"kernel: the function returned {values[a, b]} for rows {a} and {b} of its arguments"
+        )
+    return values
+
+
+def check_precomputed(values: np.ndarray) -> None:
+    """A precomputed kernel of the training data is square and symmetric."""
+    rows, columns = values.shape
+    if rows != columns:
+        raise ValueError(
+            "Precomputed matrix must be a square matrix: kernel='precomputed' takes the kernel "
+            f"values of all pairs of training rows, got {rows} × {columns}"
+        )
+    scale = float(np.max(np.abs(values), initial=0.0))
+    for first in range(0, rows, 512):
+        block = values[first : first + 512]
+        apart = np.abs(block - values[:, first : first + 512].T)
+        if np.max(apart) > SYMMETRY[values.dtype] * scale:
+            a, b = np.unravel_index(np.argmax(apart), apart.shape)
+            raise ValueError(
+                f"kernel='precomputed' takes a symmetric matrix, but X[{first + a}, {b}] = "
+                f"{block[a, b]:g} and X[{b}, {first + a}] = {values[b, first + a]:g}"
+            )

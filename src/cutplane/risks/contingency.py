@@ -1,0 +1,415 @@
+"""Losses of a contingency table, and the table that violates its margin most.
+
+Of p positive and n negative rows, m = p + n, a prediction finds a true and b false positives.
+A measure is a loss Δ(tp, fp, fn, tn) ∈ [0, 1] of the counts (a, b, p − a, n − b). The risk needs
+
+    max over 0 ≤ a ≤ p, 0 ≤ b ≤ n of  V(a, b) = Δ(a, b) + g[a] + h[b],
+
+where −m·g[a] is the sum of the p − a lowest scores of positives, and m·h[b] that of the b highest
+scores of negatives. (p + 1)(n + 1) tables are too many to look at; a measure says how to avoid it.
+
+**concave.** h is concave, because its steps are the falling scores of the negatives. If Δ
+is concave in b for every a, V is too, and halving finds the first b without a gain. If besides Δ
+never grows with a, then F(a) = max_b Δ(a, b) + h[b] falls with a, so that F(a₀) + g[a] is at least
+the best value of every row a ≥ a₀: a few rows far apart rule most of the others out. O(p log n)
+tables at most. Fβ, Jaccard and the balanced error are of this kind:
+
+    Fβ       Δ = 1 − (1 + β²)a/(β²p + a + b)    −1/(constant + b) is concave
+    Jaccard  Δ = 1 − a/(p + b)                  the same
+    balanced Δ = ½((p − a)/p + b/n)             linear
+
+**size.** If Δ depends on the number of predicted positives a + b alone, the worst table of a size
+has the highest scores of both classes together: m + 1 tables after a merge. The quantification
+losses, which compare a + b with p, are of this kind.
+
+**corners, tables.** Otherwise the tables are divided into tiles, at most 512 × 512 of them. The
+largest Δ of a tile, with the largest g and the largest h in it, bounds V; tiles are opened in
+falling order of this bound until none can beat the best table found. The largest Δ of each tile
+is computed once: from all tables, in blocks, for a loss of which nothing is known; or from its
+corners, if the loss is quasi-convex in each of a and b (it falls and then grows, or does one of
+the two), for a function of this kind is largest there. G-mean and Matthews' coefficient are
+monotone in both; Qβ is the harmonic mean of two concave functions, which is concave.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..loops.bounded import FEW, ROUNDING
+
+Counts = np.ndarray
+Loss = Callable[..., Any]
+
+# Tiles per side: a bound for each of so many squared takes about as long as sorting 10⁵ scores.
+TILES = 512
+# Tables that are looked at together: 8 MB for each array of them.
+BLOCK = 1 << 20
+# How far rounding may take a loss out of [0, 1].
+OUTSIDE = 1e-9
+
+
+@dataclass(frozen=True)
+class TableMeasure:
+    """A loss of a contingency table.
+
+    Attributes
+    ----------
+    name : str
+    loss : callable
+        ``loss(tp, fp, fn, tn)`` of float64 arrays of one shape; values in [0, 1].
+    search : {'concave', 'size', 'corners', 'tables'}
+        What is known of the loss, see the module: 'concave' in fp for every tp, and never larger
+        for a larger tp; a function of tp + fp alone; quasi-convex in each of tp and fp; or nothing.
+    """
+
+    name: str
+    loss: Loss
+    search: str = "tables"
+
+
+# -- the losses -----------------------------------------------------------------
+# Each is exactly 0 for the perfect table in floating point, too.
+
+
+def fbeta(tp: Counts, fp: Counts, fn: Counts, tn: Counts, *, beta: float) -> Counts:
+    """1 − Fβ: recall counts β times as much as precision."""
+    wrong = beta**2 * fn + fp
+    return wrong / ((1.0 + beta**2) * tp + wrong)
+
+
+def jaccard(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+    """1 − Jaccard index (intersection over union) of the true and the predicted positives."""
+    return (fp + fn) / (tp + fp + fn)
+
+
+def balanced_error(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+    """The mean of both classes' error rates: 1 − balanced accuracy."""
+    return 0.5 * (fn / (tp + fn) + fp / (fp + tn))
+
+
+def g_mean(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+    """1 − the geometric mean of both classes' recall."""
+    return 1.0 - np.sqrt(tp / (tp + fn) * (tn / (fp + tn)))
+
+
+def matthews(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+    """½(1 − Matthews' correlation coefficient), which is 0 if one class only is predicted."""
+    size = np.sqrt((tp + fp) * (tp + fn)) * np.sqrt((tn + fp) * (tn + fn))
+    return 0.5 * (1.0 - (tp * tn - fp * fn) / np.where(size > 0.0, size, np.inf))
+
+
+def absolute_error(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+    """Absolute error of the share of positives: |fp − fn|/m."""
+    return np.abs(fp - fn) / (tp + fp + fn + tn)
+
+
+def relative_absolute_error(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+    """Relative absolute error of the classes' shares, over the largest it can be.
+
+    The mean over two classes of |p̂ − p|/p is in proportion to |fp − fn|.
+    """
+    return np.abs(fp - fn) / np.maximum(tp + fn, fp + tn)
+
+
+def nkld(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+    """Normalised Kullback-Leibler divergence tanh(½ KLD) of the predicted share of positives.
+
+    Shares are smoothed by half a row, so that predicting one class only has a finite KLD.
+    """
+    m = tp + fp + fn + tn + 1.0
+    share, predicted = (tp + fn + 0.5) / m, (tp + fp + 0.5) / m
+    divergence = share * np.log(share / predicted)
+    divergence += (1.0 - share) * np.log((1.0 - share) / (1.0 - predicted))
+    return np.tanh(0.5 * np.maximum(divergence, 0.0))
+
+
+def q_beta(tp: Counts, fp: Counts, fn: Counts, tn: Counts, *, beta: float) -> Counts:
+    """1 − Qβ: the Fβ-mean of recall and 1 − |fp − fn|/max(p, n) (Barranquero et al. 2015)."""
+    recall = tp / (tp + fn)
+    quantification = 1.0 - np.abs(fp - fn) / np.maximum(tp + fn, fp + tn)
+    size = beta**2 * recall + quantification
+    product = (1.0 + beta**2) * recall * quantification
+    return 1.0 - product / np.where(size > 0.0, size, 1.0)
+
+
+# Names of measures of a table; those of WITH_BETA have a parameter.
+TABLE_MEASURES = {
+    "f1": TableMeasure("f1", partial(fbeta, beta=1.0), "concave"),
+    "fbeta": TableMeasure("fbeta", fbeta, "concave"),
+    "jaccard": TableMeasure("jaccard", jaccard, "concave"),
+    "balanced_error": TableMeasure("balanced_error", balanced_error, "concave"),
+    "g_mean": TableMeasure("g_mean", g_mean, "corners"),
+    "matthews": TableMeasure("matthews", matthews, "corners"),
+    "absolute_error": TableMeasure("absolute_error", absolute_error, "size"),
+    "relative_absolute_error": TableMeasure(
+        "relative_absolute_error", relative_absolute_error, "size"
+    ),
+    "nkld": TableMeasure("nkld", nkld, "size"),
+    "q_beta": TableMeasure("q_beta", q_beta, "corners"),
+}
+WITH_BETA = ("fbeta", "q_beta")
+
+
+def table_measure(measure: str | Loss, beta: float = 1.0) -> TableMeasure:
+    """A measure by its name, or a user's loss.
+
+    Parameters
+    ----------
+    measure : str or callable
+        A name of ``TABLE_MEASURES``, or ``loss(tp, fp, fn, tn)`` of arrays.
+    beta : float, default=1
+        For the measures that have one.
+    """
+    if callable(measure):
+        name = getattr(measure, "__qualname__", type(measure).__name__)
+        return TableMeasure(name, measure)
+    found = TABLE_MEASURES[measure]
+    if measure in WITH_BETA:
+        loss = partial(found.loss, beta=beta)
+        return TableMeasure(f"{measure} {beta!r}", loss, found.search)
+    return found
+
+
+# -- the search -------------------------------------------------------------------
+
+
+class Ranked(NamedTuple):
+    """Scores of the positives, then of the negatives, each from high to low, in two numbers."""
+
+    high: np.ndarray
+    low: np.ndarray
+
+
+class Worst(NamedTuple):
+    """The table where a risk is attained, and the risk."""
+
+    value: float
+    true_positives: int
+    false_positives: int
+
+
+class Tables:
+    """All tables of p positive and n negative rows, under one measure.
+
+    Parameters
+    ----------
+    measure : TableMeasure
+    positives, negatives : int
+        p and n, at least 1.
+
+    Attributes
+    ----------
+    looked_at : int
+        Tables whose loss has been computed, for whoever counts the work.
+    """
+
+    def __init__(self, measure: TableMeasure, positives: int, negatives: int) -> None:
+        self.measure = measure
+        self.p, self.n = positives, negatives
+        self.looked_at = 0
+        if measure.search in ("corners", "tables"):
+            self._make_tiles()
+
+    def losses(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Δ of the tables (a, b), of whatever shape these have together."""
+        shape = np.broadcast_shapes(np.shape(a), np.shape(b))
+        tp, fp = (np.array(np.broadcast_to(count, shape), np.float64) for count in (a, b))
+        self.looked_at += tp.size
+        if self.measure.search != "tables":
+            return self.measure.loss(tp, fp, self.p - tp, self.n - fp)
+        return self._checked(tp, fp)
+
+    def worst(self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float) -> Worst:
+        """The table of largest V.
+
+        Parameters
+        ----------
+        g, h : ndarray, shape (p + 1,) and (n + 1,)
+        scores : Ranked
+            Of which these are sums.
+        rounding : float
+            0 for the table alone. Otherwise what rounding does to a loss, at most: the value is
+            at least V of every table in exact arithmetic, if g and h are at least what they stand
+            for. A loss that is computed as 0 is 0; that of concave losses is relative to them.
+        """
+        if not (np.isfinite(g).all() and np.isfinite(h).all()):
+            return Worst(math.inf, self.p, 0)  # sums of such scores are no numbers
+        if self.measure.search == "concave":
+            steps = scores.high[self.p :] / (self.p + self.n)
+            return self._worst_of_rows(g, h, steps, rounding)
+        if self.measure.search == "size":
+            return self._worst_of_sizes(g, h, scores, rounding)
+        return self._worst_of_tiles(g, h, rounding)
+
+    def digest(self) -> bytes:
+        """Identifies the measure; a user's by its values."""
+        digest = hashlib.blake2b(self.measure.name.encode(), digest_size=16)
+        if self.measure.search == "tables":
+            digest.update(np.ascontiguousarray(self._top).data)
+            digest.update(np.ascontiguousarray(self._first).data)
+        return digest.digest()
+
+    # -- concave losses -----------------------------------------------------------
+
+    def _worst_of_rows(
+        self, g: np.ndarray, h: np.ndarray, steps: np.ndarray, rounding: float
+    ) -> Worst:
+        stride = math.isqrt(self.p + 1)
+        rows = np.unique(np.append(np.arange(0, self.p + 1, stride), self.p))
+        best_b, bound = self._best_of_rows(rows, h, steps, rounding)
+        best = float(np.max(bound + g[rows]))
+        every = np.arange(self.p + 1)
+        # The nearest row above that was looked at bounds what a row can reach.
+        reach = bound[np.searchsorted(rows, every, side="right") - 1]
+        open_rows = reach + g + FEW * ROUNDING * (np.abs(reach) + np.abs(g)) >= best
+        open_rows[rows] = False
+        others = np.flatnonzero(open_rows)
+        if len(others):
+            more_b, more = self._best_of_rows(others, h, steps, rounding)
+            rows = np.concatenate([rows, others])
+            best_b, bound = np.concatenate([best_b, more_b]), np.concatenate([bound, more])
+        order = np.argsort(-rows)  # of equal tables that with the most true positives
+        values = (bound + g[rows])[order]
+        best = int(np.argmax(values))
+        return Worst(float(values[best]), int(rows[order[best]]), int(best_b[order[best]]))
+
+    def _best_of_rows(
+        self, a: np.ndarray, h: np.ndarray, steps: np.ndarray, rounding: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The best b of some rows a, and Δ + h there, or what is at least that.
+
+        Concave losses have no rounding but relative to their size. A gain that is not 0 by
+        rounding alone tells on which side of it the best b is.
+        """
+        first = self._first_below(a, steps, rounding)
+        losses = self.losses(a, first)
+        if rounding == 0.0:
+            return first, losses + h[first]
+        steps_left = self._first_below(a, steps, -rounding) - first
+        gain, size = self._gain(a, first, steps)
+        most = np.maximum(0.0, gain + rounding * size)
+        return first, losses * (1.0 + rounding) + h[first] + steps_left * most
+
+    def _first_below(self, a: np.ndarray, steps: np.ndarray, share: float) -> np.ndarray:
+        """The first b of each row from which on V gains no more than this share of what it sums."""
+        low, high = np.zeros(len(a), np.int64), np.full(len(a), self.n, np.int64)
+        while (low < high).any():
+            middle = (low + high) // 2
+            gain, size = self._gain(a, middle, steps)
+            more = (gain > share * size) & (low < high)
+            low, high = np.where(more, middle + 1, low), np.where(more, high, middle)
+        return low
+
+    def _gain(
+        self, a: np.ndarray, b: np.ndarray, steps: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """V(a, b + 1) − V(a, b), and the sizes of what it sums; at the end those of the last."""
+        b = np.minimum(b, self.n - 1)
+        here, there = self.losses(a, b), self.losses(a, b + 1)
+        return there - here + steps[b], there + here + np.abs(steps[b])
+
+    # -- losses of the size -------------------------------------------------------
+
+    def _worst_of_sizes(
+        self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float
+    ) -> Worst:
+        order = np.lexsort((scores.low, scores.high))[::-1]
+        a = np.concatenate([[0], np.cumsum(order < self.p)])
+        b = np.arange(self.p + self.n + 1) - a
+        losses = self.losses(a, b)
+        values = losses + rounding * (losses > 0.0) + g[a] + h[b]
+        best = int(np.argmax(values))
+        return Worst(float(values[best]), int(a[best]), int(b[best]))
+
+    # -- any loss -----------------------------------------------------------------
+
+    def _make_tiles(self) -> None:
+        """Δ at the first table of every tile, and the largest of the tile."""
+        self._height, self._width = (-(-(count + 1) // TILES) for count in (self.p, self.n))
+        self._rows = np.arange(0, self.p + 1, self._height)
+        self._columns = np.arange(0, self.n + 1, self._width)
+        last_rows = np.append(self._rows[1:] - 1, self.p)
+        last_columns = np.append(self._columns[1:] - 1, self.n)
+        if self.measure.search == "corners":
+            corners = [
+                self.losses(a[:, None], b)
+                for a in (self._rows, last_rows)
+                for b in (self._columns, last_columns)
+            ]
+            self._first, self._top = corners[0], np.maximum.reduce(corners)
+            return
+        self._top = np.empty((len(self._rows), len(self._columns)))
+        self._first = np.empty_like(self._top)
+        at_once = max(1, BLOCK // (self._height * self._width))
+        for i, (a, last) in enumerate(zip(self._rows, last_rows, strict=True)):
+            for j in range(0, len(self._columns), at_once):
+                starts = self._columns[j : j + at_once]
+                columns = np.arange(starts[0], last_columns[j : j + at_once][-1] + 1)
+                losses = self.losses(np.arange(a, last + 1)[:, None], columns)
+                self._first[i, j : j + at_once] = losses[0, starts - starts[0]]
+                tops = np.maximum.reduceat(losses.max(axis=0), starts - starts[0])
+                self._top[i, j : j + at_once] = tops
+
+    def _worst_of_tiles(self, g: np.ndarray, h: np.ndarray, rounding: float) -> Worst:
+        bounds = self._top + rounding * (self._top > 0.0)
+        bounds = bounds + np.maximum.reduceat(g, self._rows)[:, None]
+        bounds += np.maximum.reduceat(h, self._columns)
+        least = np.max(self._first + g[self._rows][:, None] + h[self._columns])
+        tiles = np.flatnonzero(bounds >= least)
+        tiles = tiles[np.argsort(-bounds.flat[tiles], kind="stable")]
+        best = Worst(-math.inf, 0, 0)
+        at_once, start = 1, 0
+        while start < len(tiles) and bounds.flat[tiles[start]] > best.value:
+            some = tiles[start : start + at_once]
+            row, column = np.unravel_index(some, bounds.shape)
+            a = self._rows[row][:, None, None] + np.arange(self._height)[:, None]
+            b = self._columns[column][:, None, None] + np.arange(self._width)
+            a, b = np.minimum(a, self.p), np.minimum(b, self.n)
+            losses = self.losses(a, b)
+            values = losses + rounding * (losses > 0.0) + g[a] + h[b]
+            place = np.unravel_index(np.argmax(values), values.shape)
+            if values[place] > best.value:
+                tile, i, j = place
+                best = Worst(float(values[place]), int(a[tile, i, 0]), int(b[tile, 0, j]))
+            start += at_once
+            most = max(1, BLOCK // (self._height * self._width))
+            at_once = min(2 * at_once, most)
+        return best
+
+    def _checked(self, tp: np.ndarray, fp: np.ndarray) -> np.ndarray:
+        """A user's loss of some tables, or an error that says what is wrong with it."""
+        fn, tn = self.p - tp, self.n - fp
+        name = self.measure.name
+        try:
+            values = np.asarray(self.measure.loss(tp.copy(), fp.copy(), fn, tn), np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"measure={name} cannot take arrays of counts ({error}); write "
+                "loss(tp, fp, fn, tn) with numpy's functions, and np.where in place of if"
+            ) from error
+        if values.shape != tp.shape:
+            raise ValueError(
+                f"measure={name} returned an array of shape {values.shape} for counts of shape "
+                f"{tp.shape}; it must return one loss per table: write it with numpy's functions"
+            )
+        for bad, text in (
+            (~np.isfinite(values), "is not a number; say what it is there, by np.where say"),
+            ((values < -OUTSIDE) | (values > 1.0 + OUTSIDE), "is not in [0, 1]; scale the loss"),
+        ):
+            if bad.any():
+                place = tuple(where[0] for where in np.nonzero(bad))
+                table = ", ".join(
+                    f"{key}={count[place]:.0f}"
+                    for key, count in zip(
+                        ("tp", "fp", "fn", "tn"), (tp, fp, self.p - tp, self.n - fp), strict=True
+                    )
+                )
+                raise ValueError(f"measure={name} is {values[place]:g} for {table}, which {text}")
+        return np.clip(values, 0.0, 1.0)
