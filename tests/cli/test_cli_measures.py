@@ -15,6 +15,7 @@ from cutplane.cli.measures import MEASURES, format_measure, judge, names_of
 from cutplane.cli.predict import Answers
 
 ROWS = 60
+BOTH = {"g_mean", "balanced_error"}  # need rows of both classes
 
 
 @pytest.fixture
@@ -29,7 +30,15 @@ def defined(part, total):
 def binary_formulas(truth, guess):
     """From the four counts."""
     tp, fp, fn = (truth & guess).sum(), (~truth & guess).sum(), (truth & ~guess).sum()
+    tn = (~truth & ~guess).sum()
+    both = [defined(tp, tp + fn), defined(tn, tn + fp)]
+    root = math.sqrt(float((tp + fp) * (tp + fn)) * float((tn + fp) * (tn + fn)))
     return {
+        "fbeta": defined(5 * tp, 5 * tp + 4 * fn + fp),
+        "jaccard": defined(tp, tp + fp + fn),
+        "g_mean": None if None in both else math.sqrt(both[0] * both[1]),
+        "balanced_error": None if None in both else 1.0 - (both[0] + both[1]) / 2.0,
+        "matthews": (tp * tn - fp * fn) / root if root else 0.0,
         "precision": defined(tp, tp + fp),
         "recall": defined(tp, tp + fn),
         "f1": defined(2 * tp, 2 * tp + fp + fn),
@@ -47,7 +56,7 @@ def test_two_classes(rng, labels, form):
         "labels": Answers(labels=predicted),
         "both": Answers(predicted, scores),
     }[form]
-    judged = judge(Task.CLASSES, truth, answers, k=10)
+    judged = judge(Task.CLASSES, truth, answers, k=10, max_fpr=0.2, beta=2.0)
     found = judged.measures()
     right = int((predicted == truth).sum())
     wanted = {"accuracy": right / ROWS, "error_rate": (ROWS - right) / ROWS}
@@ -60,20 +69,24 @@ def test_two_classes(rng, labels, form):
         ]
         wanted["roc_auc"] = float(np.mean(pairs))
         wanted["average_precision"] = sklearn.metrics.average_precision_score(positive, scores)
+        wanted["partial_roc_auc"] = sklearn.metrics.roc_auc_score(positive, scores, max_fpr=0.2)
+        others = np.sort(scores[~positive])[::-1]  # at most a fifth of these may be as high
+        least = others[int(0.2 * len(others))]
+        wanted["recall_at_fpr"] = float(np.mean(scores[positive] > least))
         assert set(found) - set(wanted) == {"prbep", "precision_at_k", "recall_at_k"}
     else:
         assert set(found) == set(wanted)
     for name, value in wanted.items():
-        assert found[name] == pytest.approx(value, rel=1e-15), name
+        assert found[name] == pytest.approx(value, rel=1e-14), name
     assert judged.facts() == {"positive": str(classes[1])}
 
 
 @pytest.mark.parametrize(
     ("truth", "guess", "undefined"),
     [
-        ([0, 0, 0], [0, 0, 0], {"precision", "recall", "f1"}),
-        ([1, 1, 1], [0, 0, 0], {"precision"}),
-        ([0, 0, 0], [1, 0, 0], {"recall"}),
+        ([0, 0, 0], [0, 0, 0], {"precision", "recall", "f1", "jaccard"} | BOTH),
+        ([1, 1, 1], [0, 0, 0], {"precision"} | BOTH),
+        ([0, 0, 0], [1, 0, 0], {"recall"} | BOTH),
     ],
 )
 def test_what_the_rows_do_not_define(truth, guess, undefined):
@@ -117,6 +130,26 @@ def test_numbers(rng):
     assert found["r2"] == pytest.approx(1 - (errors**2).mean() / truth.var(), rel=1e-14)
     constant = judge(Task.VALUES, np.ones(3), Answers(scores=np.arange(3.0))).measures()
     assert constant["r2"] is None and constant["mae"] == 2 / 3
+
+
+def test_quantiles(rng):
+    truth, quantiles = rng.normal(size=ROWS), (0.9, 0.1, 0.5)
+    columns = np.array([0.8, -1.1, 0.1]) + 0.3 * truth[:, None]
+    judged = judge(Task.VALUES, truth, Answers(scores=columns), quantiles=quantiles)
+    over = columns - truth[:, None]
+    pinball = np.maximum(-np.array(quantiles) * over, (1.0 - np.array(quantiles)) * over).mean(0)
+    facts, found = judged.facts(), judged.measures()
+    assert list(facts["pinball_by_quantile"]) == ["0.9", "0.1", "0.5"]
+    assert list(facts["pinball_by_quantile"].values()) == pytest.approx(pinball, rel=1e-12)
+    assert list(facts["coverage_by_quantile"].values()) == pytest.approx((over >= 0).mean(0))
+    assert found["pinball"] == pytest.approx(pinball.mean(), rel=1e-12)
+    assert found["coverage"] == np.mean((over[:, 0] >= 0) & (over[:, 1] <= 0))
+    assert found["mae"] == pytest.approx(np.abs(over[:, 2]).mean())  # of the median
+    two = judge(Task.VALUES, truth, Answers(scores=columns[:, :2]), quantiles=quantiles[:2])
+    assert set(two.measures()) == {"pinball", "coverage"}
+    one = judge(Task.VALUES, truth, Answers(scores=columns[:, 0]), quantiles=(0.9,))
+    assert set(one.measures()) == {"mae", "rmse", "r2", "pinball"}
+    assert one.measures()["pinball"] == pytest.approx(pinball[0], rel=1e-12)
 
 
 def test_grades_and_rankings(rng):
@@ -187,4 +220,4 @@ def test_what_a_path_chooses_by():
         Task.SEQUENCES: "token_accuracy",
     }
     smaller = {name for name, measure in MEASURES.items() if measure.smaller_is_better}
-    assert smaller == {"mae", "rmse", "swapped_pairs", "error_rate"}
+    assert smaller == {"mae", "rmse", "swapped_pairs", "error_rate", "balanced_error", "pinball"}

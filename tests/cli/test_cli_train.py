@@ -35,9 +35,22 @@ KINDS = {
     "measure": (["--measure", "f1"], "binary", lambda f: cutplane.MeasureSVC("f1")),
     "ordinal": (["--ordinal", "--C", 10], "grades", lambda f: cutplane.OrdinalSVC(10.0)),
     "kernel": (["--kernel", "rbf"], "classes", lambda f: cutplane.SVC()),
-    "regression": (["--regression"], "numbers", lambda f: cutplane.SVR()),
+    "regression": (["--regression"], "numbers", lambda f: cutplane.LinearSVR()),
+    "quantiles": (
+        ["--regression", "--quantile", "0.1,0.5,0.9"],
+        "numbers",
+        lambda f: cutplane.LinearSVR(loss="quantile", quantile=[0.1, 0.5, 0.9]),
+    ),
+    "kernel-regression": (
+        ["--regression", "--kernel", "rbf"],
+        "numbers",
+        lambda f: cutplane.SVR(),
+    ),
     "one-class": (["--one-class", "--nu", 0.2], "numbers", lambda f: cutplane.OneClassSVM(nu=0.2)),
 }
+
+
+NUMBERS = ("regression", "quantiles", "kernel-regression")
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -52,7 +65,7 @@ def test_same_model_as_the_library(name, files, tmp_path, capsys):
     assert last.startswith("certificate ") and "converged after" in last
     for form in ("labels", "scores"):
         target = tmp_path / form
-        if name == "regression" and form == "labels":
+        if name in NUMBERS and form == "labels":
             assert run("predict", "--output", form, files.numbers, tmp_path / "model") == 2
             continue
         code = run("predict", "--output", form, getattr(files, data), tmp_path / "model", target)
@@ -60,7 +73,7 @@ def test_same_model_as_the_library(name, files, tmp_path, capsys):
         written = np.loadtxt(target)
         if name == "ordinal" and form == "scores":
             wanted = expected.score_samples(files.X)
-        elif form == "labels" or name == "regression":
+        elif form == "labels" or name in NUMBERS:
             wanted = expected.predict(files.X)
         else:
             wanted = expected.decision_function(files.X)
@@ -271,7 +284,8 @@ def test_checkpoint_and_resume(files, tmp_path, capsys):
 
 def test_checkpoint_and_resume_with_a_kernel(files, tmp_path, capsys):
     state = tmp_path / "state"
-    words = ["train", "--checkpoint", state, "--regression", files.numbers, tmp_path / "m"]
+    kind = ["--regression", "--kernel", "rbf"]
+    words = ["train", "--checkpoint", state, *kind, files.numbers, tmp_path / "m"]
     assert run(*words, "--max-iter", 1, "--working-set-size", 2) == 3
     capsys.readouterr()
     code, told = run_json(capsys, "info", state)

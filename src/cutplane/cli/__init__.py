@@ -17,15 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .. import __version__, _interrupts
-from ..cluster.workers import ClusterError
-from . import completion, convert, demo, evaluate, info, path, predict, train
+from . import completion, convert, demo, evaluate, export, info, known, path, predict, train
 from .errors import ExitCode, UsageError
 from .outputs import silence, standard_streams
 from .parser import Parser, dashes
 
 __all__ = ["main"]
 
-COMMANDS = (train, predict, evaluate, path, info, convert, demo, completion)
+COMMANDS = (train, predict, evaluate, path, info, convert, export, demo, completion, known)
 
 logger = logging.getLogger("cutplane")
 
@@ -111,11 +110,22 @@ def _run(args: argparse.Namespace) -> int:
     except BrokenPipeError:  # the reader, say `head`, has seen enough
         silence(sys.stdout)
         return ExitCode.ERROR
-    except (OSError, ValueError, MemoryError, ImportError, ClusterError) as error:
-        # CommandError is a ValueError
+    except Exception as error:
+        if not _for_the_user(error):
+            raise
         logger.info("where the error came from", exc_info=True)
         print(f"cutplane {args.command}: {in_flags(_message(error), args)}", file=sys.stderr)
         return ExitCode.USAGE if isinstance(error, UsageError) else ExitCode.ERROR
+
+
+def _for_the_user(error: Exception) -> bool:
+    """Whether an error's message says what to do; any other is a mistake of ours."""
+    # Importing the cluster takes half a second; without it there are no errors of its own.
+    workers = sys.modules.get("cutplane.cluster.workers")
+    known = (OSError, ValueError, MemoryError, ImportError)  # CommandError is a ValueError
+    return isinstance(error, known) or (
+        workers is not None and isinstance(error, workers.ClusterError)
+    )
 
 
 # -- messages -----------------------------------------------------------------

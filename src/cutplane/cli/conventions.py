@@ -57,6 +57,13 @@ def _kernel(model: Any, table: Table) -> dict[str, float]:
     }
 
 
+def _regression(model: Any, table: Table) -> dict[str, float]:
+    return {
+        "scikit-learn, liblinear, SVM-light": model.C,
+        "mean loss": model.C * _rows(model, table),
+    }
+
+
 def _measure(model: Any, table: Table) -> dict[str, float]:
     mean = model.C * _rows(model, table)
     found = {"mean loss": mean, "SVM-perf": mean / 100.0}
@@ -68,7 +75,9 @@ def _measure(model: Any, table: Table) -> dict[str, float]:
 def _ranking(model: Any, table: Table) -> dict[str, float]:
     mean = model.C * model.weight_sum_
     if model.weighting == "queries":
-        return {"mean over queries, SVM-rank -l 2": mean}
+        # SVM-rank's mean is over all queries, also those without a pair.
+        share = 1.0 - model.n_idle_queries_ / model.n_queries_
+        return {"mean over queries with a pair": mean, "SVM-rank -l 2": mean / share}
     per_pair = mean / model.n_pairs_
     return {
         "mean over pairs": mean,
@@ -89,6 +98,7 @@ def _chain(model: Any, table: Table) -> dict[str, float]:
 
 _CONVENTIONS = {
     "LinearSVC": _sum,
+    "LinearSVR": _regression,
     "SVC": _kernel,
     "SampledCutSVC": _kernel,
     "SVR": _kernel,

@@ -19,9 +19,9 @@ from .inputs import (
     read_table,
     whole_labels,
 )
-from .kinds import Task
-from .measures import MEASURES, Judged, format_measure, judge
-from .parser import add_common, finite_number, rows_or_share
+from .kinds import Kind, Task
+from .measures import MEASURES, Judged, format_measure, judge, names_of
+from .parser import add_common, finite_number, rows_or_share, share
 from .predict import (
     FORMS,
     Alignment,
@@ -69,6 +69,12 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         help="Also show precision and recall of the K rows with the highest scores; with a point, "
         "K is multiplied by the number of positive rows.",
     )
+    parser.add_argument(
+        "--max-fpr",
+        metavar="RATE",
+        type=share,
+        help="Also show the ROC area up to this false positive rate, and the recall there.",
+    )
     add_threads(parser)
     add_common(parser, json=True)
     group = parser.add_argument_group("predictions instead of a model")
@@ -107,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         name = kind.name
         parts = parts_of(args.data, args, kind, Alignment(model).names)
         table, answers, left_out = applied(model, kind, parts)
-        judged = judge_model(model, kind.task, table, answers, args.k)
+        judged = judge_model(model, kind.task, table, answers, args.k, args.max_fpr)
     else:
         name = args.kind or Task.CLASSES.value
         table = read_table(args.data, args)
@@ -129,16 +135,54 @@ def run(args: argparse.Namespace) -> int:
 
 
 def judge_model(
-    model: Any, task: Task, table: Table, answers: Answers, k: float | None = None
+    model: Any,
+    task: Task,
+    table: Table,
+    answers: Answers,
+    k: float | None = None,
+    max_fpr: float | None = None,
 ) -> Judged:
-    """The answers of a model beside the truth; with a k also if it was trained for one."""
+    """The answers of a model beside the truth; with a k or rate also if it was trained for one."""
     if k is None and getattr(model, "measure", "") in ("precision_at_k", "recall_at_k"):
         from ..estimators.measure_svc import DEFAULT_K
 
         k = DEFAULT_K[model.measure] if model.k is None else model.k
     truth = table.y if task is Task.VALUES else whole_labels(table.y)
     classes = getattr(model, "classes_", None)
-    return judge(task, truth, answers, qid=table.qid, classes=classes, k=k)
+    parameters = model.get_params(deep=False)
+    measure = parameters.get("measure", "")
+    if max_fpr is None and measure in ("partial_roc_auc", "recall_at_fpr"):
+        from ..estimators.measure_svc import DEFAULT_FPR
+
+        max_fpr = DEFAULT_FPR if model.max_fpr is None else model.max_fpr
+    beta = (1.0 if model.beta is None else model.beta) if measure == "fbeta" else None
+    return judge(
+        task,
+        truth,
+        answers,
+        qid=table.qid,
+        classes=classes,
+        k=k,
+        max_fpr=max_fpr,
+        beta=beta,
+        quantiles=quantiles_of(parameters),
+    )
+
+
+def measure_for(kind: Kind, parameters: dict[str, Any]) -> str:
+    """The measure by which models are chosen: what they are trained for, if there is one."""
+    names = names_of(kind.task)
+    trained_for = parameters.get("measure")
+    if parameters.get("loss") == "quantile":
+        trained_for = "pinball"
+    return trained_for if trained_for in names else names[0]
+
+
+def quantiles_of(parameters: dict[str, Any]) -> tuple[float, ...]:
+    """The quantiles that a model with such parameters predicts, if it predicts any."""
+    if parameters.get("loss") != "quantile":
+        return ()
+    return tuple(np.atleast_1d(parameters["quantile"]).tolist())
 
 
 def _judge_file(args: argparse.Namespace, task: Task, table: Table) -> Judged:
@@ -160,7 +204,7 @@ def _judge_file(args: argparse.Namespace, task: Task, table: Table) -> Judged:
             f"{len(truth):,} rows"
         )
     answers = Answers(labels=values) if form == "labels" else Answers(scores=values)
-    return judge(task, truth, answers, qid=table.qid, k=args.k)
+    return judge(task, truth, answers, qid=table.qid, k=args.k, max_fpr=args.max_fpr)
 
 
 def read_predictions(name: str, *, text: bool = False) -> np.ndarray:
@@ -200,6 +244,12 @@ def _facts(judged: Judged) -> dict[str, str]:
                 text += f" ({others['queries']:,} queries)"
         if MEASURES[name].title:
             facts[MEASURES[name].title] = text
+    for name, title in (("pinball_by_quantile", "pinball of"), ("coverage_by_quantile", "below")):
+        if len(others.get(name, ())) > (name == "pinball_by_quantile"):
+            facts[title] = ", ".join(
+                f"{quantile}: {format_measure(name.partition('_')[0], value)}"
+                for quantile, value in others[name].items()
+            )
     if "f1_by_class" in others:
         facts["F1 by class"] = ", ".join(
             f"{label} {format_measure('f1', f1)}" for label, f1 in others["f1_by_class"].items()

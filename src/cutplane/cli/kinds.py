@@ -43,8 +43,10 @@ KINDS = (
          "Predict classes that have an order, such as ratings from 1 to 5.", on_disk=True),
     Kind("chain", "ChainTagger", Task.SEQUENCES, ("--chain",),
          "Tag the tokens of sequences; the rows of one qid: are a sequence."),
-    Kind("regression", "SVR", Task.VALUES, ("--regression",),
-         "Predict numbers, with a kernel."),
+    Kind("kernel-regression", "SVR", Task.VALUES, ("--regression", "--kernel"), ""),
+    Kind("regression", "LinearSVR", Task.VALUES, ("--regression",),
+         "Predict numbers, or quantiles of them, by linear scores; together with --kernel, by a "
+         "kernel.", on_disk=True),
     Kind("one-class", "OneClassSVM", Task.NOVELTY, ("--one-class",),
          "Find rows unlike the training data, with a kernel; labels are not used."),
     Kind("sampled", "SampledCutSVC", Task.CLASSES, ("--sampled",),

@@ -36,6 +36,9 @@ class Judged:
     classes: np.ndarray
     qid: np.ndarray | None = None
     k: float | None = None
+    max_fpr: float | None = None
+    beta: float | None = None
+    quantiles: tuple[float, ...] = ()  # that the columns of scores are, if they are any
 
     @property
     def comparable(self) -> np.ndarray | None:
@@ -64,6 +67,42 @@ class Judged:
             label_text(label): _sayable(f1(self.truth == label, self.labels == label))
             for label in self.classes.tolist()
         }
+
+    @property
+    def quantile_columns(self) -> np.ndarray | None:
+        """The predicted quantiles, one column each."""
+        if not self.quantiles or self.scores is None:
+            return None
+        return self.scores.reshape(len(self.truth), len(self.quantiles))
+
+    @cached_property
+    def pinball_by_quantile(self) -> dict[str, float] | None:
+        """The pinball loss of each predicted quantile."""
+        columns = self.quantile_columns
+        if columns is None:
+            return None
+        loss = _sklearn("mean_pinball_loss")
+        return {
+            f"{quantile:g}": float(loss(self.truth, column, alpha=quantile))
+            for quantile, column in zip(self.quantiles, columns.T, strict=True)
+        }
+
+    @property
+    def coverage_by_quantile(self) -> dict[str, float] | None:
+        """The share of rows that are not above each predicted quantile."""
+        columns = self.quantile_columns
+        if columns is None:
+            return None
+        shares = np.mean(self.truth[:, None] <= columns, axis=0).tolist()
+        return dict(zip((f"{quantile:g}" for quantile in self.quantiles), shares, strict=True))
+
+    @property
+    def interval(self) -> np.ndarray | None:
+        """The lowest and the highest of several predicted quantiles, a row each."""
+        columns = self.quantile_columns
+        if columns is None or len(self.quantiles) < 2:
+            return None
+        return columns.T[[np.argmin(self.quantiles), np.argmax(self.quantiles)]]
 
     @property
     def first_rows(self) -> int | None:
@@ -100,6 +139,9 @@ class Judged:
         unknown = int(np.count_nonzero(~np.isin(self.truth, self.classes)))
         if unknown and self.task is Task.CLASSES:
             found["rows_of_unknown_classes"] = unknown
+        if self.quantile_columns is not None:
+            found["pinball_by_quantile"] = self.pinball_by_quantile
+            found["coverage_by_quantile"] = self.coverage_by_quantile
         if self.task is Task.RANKING:
             found["queries"] = len(np.unique(self.queries))
         if self.task is Task.SEQUENCES and self.qid is not None:
@@ -115,11 +157,15 @@ def judge(
     qid: np.ndarray | None = None,
     classes: np.ndarray | None = None,
     k: float | None = None,
+    max_fpr: float | None = None,
+    beta: float | None = None,
+    quantiles: tuple[float, ...] = (),
 ) -> Judged:
     """Put what was predicted beside the truth.
 
     Without ``classes``, those of the model, there are those of the data; the second of two is the
-    positive one. ``k`` is a number of rows, or if a float so many times the positive rows.
+    positive one. ``k`` is a number of rows, or if a float so many times the positive rows. With
+    several ``quantiles`` the prediction of a row is the median, if it is among them.
     """
     labels, scores = answers.labels, answers.scores
     if task is Task.NOVELTY:
@@ -130,6 +176,8 @@ def judge(
         raise UsageError("sequences are told by their qid:, which the data do not have")
     if task is Task.VALUES:
         labels = scores
+        if scores is not None and scores.ndim == 2:
+            labels = scores[:, quantiles.index(0.5)] if 0.5 in quantiles else None
     elif labels is None and task in BINARY:
         if len(classes) != 2:
             raise UsageError(
@@ -137,7 +185,7 @@ def judge(
             )
         assert scores is not None
         labels = classes[(scores > 0.0).astype(np.intp)]
-    return Judged(task, truth, labels, scores, classes, qid, k)
+    return Judged(task, truth, labels, scores, classes, qid, k, max_fpr, beta, quantiles)
 
 
 # -- measures -----------------------------------------------------------------
@@ -156,10 +204,10 @@ class Measure:
 
 
 def _sklearn(name: str, **options: Any) -> Callable[..., Any]:
-    def compute(*columns: Any) -> Any:
+    def compute(*columns: Any, **others: Any) -> Any:
         import sklearn.metrics
 
-        return getattr(sklearn.metrics, name)(*columns, **options)
+        return getattr(sklearn.metrics, name)(*columns, **options, **others)
 
     return compute
 
@@ -183,8 +231,51 @@ def _of_two_classes(compute: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
+def _partial_roc_auc(positive: np.ndarray, scores: np.ndarray, max_fpr: float) -> Any:
+    return _of_two_classes(_sklearn("roc_auc_score", max_fpr=max_fpr))(positive, scores)
+
+
+def _recall_at_fpr(positive: np.ndarray, scores: np.ndarray, max_fpr: float) -> Any:
+    """The largest recall of a threshold whose false positive rate is at most max_fpr."""
+    if not 0 < positive.sum() < len(positive):
+        return None
+    rates, recalls, _ = _sklearn("roc_curve")(positive, scores)
+    return recalls[rates <= max_fpr].max()
+
+
+def _fbeta(positive: np.ndarray, guess: np.ndarray, beta: float) -> Any:
+    return _sklearn("fbeta_score", beta=beta, **NAN)(positive, guess)
+
+
+def _jaccard(positive: np.ndarray, guess: np.ndarray) -> Any:
+    either = np.count_nonzero(positive | guess)
+    return np.count_nonzero(positive & guess) / either if either else None
+
+
+def _recalls(positive: np.ndarray, guess: np.ndarray) -> tuple[float, float]:
+    """Of both classes."""
+    recall = _sklearn("recall_score", **NAN)
+    return recall(positive, guess), recall(~positive, ~guess)
+
+
+def _g_mean(positive: np.ndarray, guess: np.ndarray) -> Any:
+    return math.sqrt(math.prod(_recalls(positive, guess)))
+
+
+def _balanced_error(positive: np.ndarray, guess: np.ndarray) -> Any:
+    return 1.0 - sum(_recalls(positive, guess)) / 2.0
+
+
 def _r2(truth: np.ndarray, values: np.ndarray) -> Any:
     return _sklearn("r2_score")(truth, values) if np.ptp(truth) > 0.0 else None
+
+
+def _mean_pinball(by_quantile: dict[str, float]) -> Any:
+    return np.mean(list(by_quantile.values()))
+
+
+def _inside(truth: np.ndarray, interval: np.ndarray) -> Any:
+    return np.mean((interval[0] <= truth) & (truth <= interval[1]))
 
 
 def _mean_f1(by_class: dict[Any, float | None]) -> Any:
@@ -247,10 +338,21 @@ MEASURES = {
     "prbep": Measure("PRBEP", BINARY, SCORES, _of_two_classes(_ours("prbep"))),
     "precision_at_k": Measure("prec. at k", CLASSES, TOP, _ours("precision_at_k")),
     "recall_at_k": Measure("recall at k", CLASSES, TOP, _ours("recall_at_k")),
+    "partial_roc_auc": Measure("partial ROC", CLASSES, (*SCORES, "max_fpr"), _partial_roc_auc,
+                               per_cent=False),
+    "recall_at_fpr": Measure("recall@FPR", CLASSES, (*SCORES, "max_fpr"), _recall_at_fpr),
+    "fbeta": Measure("F-beta", CLASSES, (*GUESS, "beta"), _fbeta),
+    "jaccard": Measure("", CLASSES, GUESS, _jaccard),
+    "g_mean": Measure("", CLASSES, GUESS, _g_mean),
+    "balanced_error": Measure("", CLASSES, GUESS, _balanced_error, smaller_is_better=True),
+    "matthews": Measure("", CLASSES, GUESS, _sklearn("matthews_corrcoef"), per_cent=False),
     "macro_f1": Measure("mean F1", CLASSES, ("f1_by_class",), _mean_f1),
     "rmse": Measure("RMS error", VALUES, LABELS, _sklearn("root_mean_squared_error"),
                     per_cent=False, smaller_is_better=True),
     "r2": Measure("R^2", VALUES, LABELS, _r2, per_cent=False),
+    "pinball": Measure("pinball", VALUES, ("pinball_by_quantile",), _mean_pinball,
+                       per_cent=False, smaller_is_better=True),
+    "coverage": Measure("coverage", VALUES, ("truth", "interval"), _inside),
     "ndcg@10": Measure("NDCG@10", RANKING, ORDER, _ndcg(10), per_cent=False),
     "ndcg": Measure("NDCG", RANKING, ORDER, _ndcg(None), per_cent=False),
     "swapped_pairs": Measure("swapped", GRADES + RANKING, ORDER, _swapped, smaller_is_better=True),

@@ -15,6 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from .errors import UsageError
 from .kinds import DEFAULT, KINDS, Kind, chosen
 from .parser import (
     Convert,
@@ -25,6 +26,7 @@ from .parser import (
     number_from_zero,
     or_none,
     positive_number,
+    quantiles,
     rows_or_share,
     scale_or_number,
     seed_number,
@@ -128,9 +130,32 @@ PARAMETERS = (
     ),
     Parameter(
         "loss", MODEL,
+        "What an error costs: epsilon_insensitive is its size beyond --epsilon, "
+        "squared_epsilon_insensitive the square of that. quantile is the pinball loss of "
+        "--quantile. huber is half the square up to --epsilon and grows like a line from there, "
+        "so that outliers count less.",
+        choices=(
+            "epsilon_insensitive", "squared_epsilon_insensitive", "quantile", "huber",
+        ), of=("LinearSVR",),
+    ),
+    Parameter(
+        "quantile", MODEL,
+        "Predict this quantile, a number between 0 and 1, such as 0.5 for the median; or several, "
+        "as in 0.1,0.5,0.9, one column of predictions each. It sets --loss quantile.",
+        quantiles, metavar="Q,...",
+    ),
+    Parameter(
+        "crossing", MODEL,
+        "What to do where a lower quantile of a row is predicted above a higher one: sort them, "
+        "or allow it.",
+        choices=("allow", "sort"),
+    ),
+    Parameter(
+        "loss", MODEL,
         "What an error costs: hinge is the usual SVM, squared_hinge punishes large errors more, "
-        "logistic is logistic regression.",
-        choices=("hinge", "squared_hinge", "logistic"),
+        "logistic is logistic regression, huberised_hinge is the hinge with its corner rounded "
+        "off.",
+        choices=("hinge", "squared_hinge", "logistic", "huberised_hinge"),
     ),
     Parameter(
         "beta", MODEL, "How many times as much recall counts, for fbeta and q_beta.",
@@ -157,6 +182,11 @@ PARAMETERS = (
         "What the limits between the grades minimise on the training data: the mean distance from "
         "the true grade (absolute), or the number of wrong grades (zero_one).",
         choices=("absolute", "zero_one"),
+    ),
+    Parameter(
+        "epsilon", MODEL,
+        "Errors smaller than this cost nothing; for --loss huber, from where the loss is a line.",
+        number_from_zero, of=("LinearSVR",),
     ),
     Parameter("epsilon", MODEL, "Errors smaller than this cost nothing.", number_from_zero),
     Parameter(
@@ -207,6 +237,13 @@ PARAMETERS = (
         "What is solved for more than two classes: one problem per pair of classes (ovo), or one "
         "per class against all others (ovr).",
         choices=("ovo", "ovr"), of=("SVC",),
+    ),
+    Parameter(
+        "multi_class", MODEL,
+        "What is solved for more than two classes: one problem per class against all others "
+        "(ovr), or one problem for all classes together: with the hinge loss (crammer_singer) or "
+        "the logistic one (multinomial).",
+        choices=("ovr", "crammer_singer", "multinomial"), of=("LinearSVC",),
     ),
     Parameter(
         "multi_class", MODEL,
@@ -279,6 +316,12 @@ PARAMETERS = (
     ),
     Parameter(
         "solver", HOW,
+        "auto chooses by the size of the data. ocas is the optimised cutting plane algorithm, cpa "
+        "the plain one. dcd is dual coordinate descent, for data in memory.",
+        choices=("auto", "ocas", "cpa", "dcd"), of=("LinearSVR",),
+    ),
+    Parameter(
+        "solver", HOW,
         "ocas is the optimised cutting plane algorithm; cpa is the plain one, usually slower.",
         choices=("ocas", "cpa"),
     ),
@@ -325,6 +368,11 @@ PARAMETERS = (
         "Seed of the random order in which dcd, sgd and pegasos visit the rows.",
         seed_number, metavar="SEED", unset="fixed for auto, otherwise another each time",
         of=("LinearSVC",),
+    ),
+    Parameter(
+        "random_state", HOW, "Seed of the random order in which dcd visits the rows.",
+        seed_number, metavar="SEED", unset="fixed for auto, otherwise another each time",
+        of=("LinearSVR",),
     ),
     Parameter(
         "random_state", HOW,
@@ -494,10 +542,15 @@ def elsewhere(flag: str) -> str:
 
 
 def parameters_given(args: argparse.Namespace) -> dict[str, Any]:
-    """The parameters of the estimator that were given."""
+    """The parameters of the estimator that were given, and what follows from them."""
     prefix = "parameter_"
-    return {
+    given = {
         name.removeprefix(prefix): value
         for name, value in vars(args).items()
         if name.startswith(prefix)
     }
+    if "quantile" in given and given.setdefault("loss", "quantile") != "quantile":
+        raise UsageError(f"--quantile goes with --loss quantile, not with {given['loss']}")
+    if "epsilon" in given and given.get("loss") == "quantile":
+        raise UsageError("--epsilon has no meaning for --loss quantile; leave it out")
+    return given

@@ -107,6 +107,7 @@ finite_number = _number(float, math.isfinite, "a number")
 positive_number = _number(float, lambda x: 0.0 < x < math.inf, "a number above 0")
 number_from_zero = _number(float, lambda x: 0.0 <= x < math.inf, "a number, 0 or more")
 share = _number(float, lambda x: 0.0 < x <= 1.0, "a number above 0 and up to 1")
+fraction = _number(float, lambda x: 0.0 < x < 1.0, "a number between 0 and 1")
 count = _number(int, lambda n: n >= 1, "an integer above 0")
 seed_number = _number(int, lambda n: 0 <= n < 2**32, "an integer from 0 to 2^32 - 1")
 threads = _number(int, lambda n: n == n and n != 0, "a number of threads, or -1 for all cores")
@@ -140,6 +141,12 @@ def scale_or_number(text: str) -> str | float:
 def several_numbers(text: str) -> list[float]:
     """Numbers above 0, separated by commas; sorted, each once."""
     return sorted({positive_number(part) for part in text.split(",")})
+
+
+def quantiles(text: str) -> float | list[float]:
+    """A number between 0 and 1, or several, separated by commas."""
+    numbers = [fraction(part) for part in text.split(",")]
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def or_none(convert: Convert) -> Convert:

@@ -16,7 +16,7 @@ from ..report.line import format_percent, format_seconds
 from ..report.text import print_facts, print_json
 from ..result import Status
 from .errors import CommandError, UsageError
-from .evaluate import judge_model
+from .evaluate import judge_model, measure_for
 from .inputs import Table, add_reader_flags, check_reader_flags, in_memory, read_table
 from .kinds import Kind
 from .measures import MEASURES, format_measure, names_of
@@ -90,7 +90,8 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         "--select",
         metavar="MEASURE",
         help="The measure that decides, such as accuracy, f1, roc_auc, ndcg@10, swapped_pairs or "
-        "mae. (default: that of --measure, or the first that evaluate shows)",
+        "mae. (default: that of --measure, pinball for quantiles, or the first that evaluate "
+        "shows)",
     )
     parser.add_argument(
         "--plot", metavar="FILE", help="Draw the measure over C: .png, .pdf or .svg."
@@ -145,8 +146,7 @@ def _criterion(args: argparse.Namespace, kind: Kind) -> str:
         raise UsageError(f"{kind.estimator} has no C, and so no path")
     names = names_of(kind.task)
     if args.select is None:  # what the model is trained for, if evaluate has it
-        trained_for = parameters_given(args).get("measure")
-        return trained_for if trained_for in names else names[0]
+        return measure_for(kind, parameters_given(args))
     if args.select not in names:
         raise UsageError(
             f"{args.select!r} is no measure of this kind of model; it has {', '.join(names)}"

@@ -7,6 +7,7 @@ import logging
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -100,30 +101,44 @@ def run(args: argparse.Namespace) -> int:
         for table in parts_of(args.data, args, kind, alignment.names):
             values = answer(model, kind, alignment.apply(table)).get(form)
             assert values is not None
-            file.write("".join(f"{line}\n" for line in _lines(values, form)).encode())
+            file.write("".join(f"{line}\n" for line in answer_lines(values, form)).encode())
     alignment.tell(args.data)
     return ExitCode.OK
 
 
 def load_for(args: argparse.Namespace) -> tuple[Any, Kind]:
     """The model of a command, for as many threads as it asks for, and its kind."""
-    from .. import load_model
-
     if args.data == args.model == "-":
         raise UsageError("either the data or the model can come from standard input, not both")
-    model = load_model(args.model)
-    kind = kind_of(model)
-    if kind is None:
-        raise UsageError(
-            f"{args.model} holds a {type(model).__name__}, with which this command cannot predict; "
-            "load it in Python with cutplane.load_model"
-        )
+    model, kind = load_any(args.model)
     if "n_jobs" in model.get_params(deep=False):
         model.set_params(n_jobs=args.threads)
     return model, kind
 
 
-def _lines(values: np.ndarray, form: str) -> Iterable[str]:
+def load_any(name: str) -> tuple[Any, Kind]:
+    """A model, ours or one in SVM-light's text, and its kind."""
+    from .. import load_model
+    from ..models import load_svmlight_model
+
+    model = load_svmlight_model(name) if _is_svmlight_model(name) else load_model(name)
+    kind = kind_of(model)
+    if kind is None:
+        raise UsageError(
+            f"{name} holds a {type(model).__name__}, with which this command cannot do anything; "
+            "load it in Python with cutplane.load_model"
+        )
+    return model, kind
+
+
+def _is_svmlight_model(name: str) -> bool:
+    if name == "-" or not Path(name).is_file():
+        return False
+    with open(name, "rb") as file:
+        return file.read(4) == b"SVM-"
+
+
+def answer_lines(values: np.ndarray, form: str) -> Iterable[str]:
     """One line per row: labels as they were, scores with eight digits."""
     if form == "labels":
         return map(label_text, values.tolist())

@@ -32,7 +32,7 @@ from .inputs import (
 from .kinds import Kind, Task
 from .outputs import check_target, report_stream, save
 from .parameters import add_model_flags, defaults_of, elsewhere, has_parameter, parameters_given
-from .parser import add_common, positive_number
+from .parser import add_common, count, positive_number
 
 logger = logging.getLogger("cutplane")
 
@@ -54,10 +54,12 @@ examples:
   cutplane train --ranking --C 100 train.svm model    queries by qid:
   cutplane train --ordinal train.svm model            grades, ratings
   cutplane train --kernel rbf --gamma 0.05 train.svm model
+  cutplane train --regression --quantile 0.1,0.5,0.9 train.svm model
   cutplane train --chain train.svm model              tags of tokens, sentences by qid:
   cutplane train --time-limit 600 --checkpoint state train.svm model
   cutplane train --checkpoint state --resume train.svm model
   cutplane train --scheduler tcp://host:8786 train.cut model
+  cutplane train --cv 5 train.svm model               cross-validate first
   cutplane train --json train.svm model               for programs
   zcat train.svm.gz | cutplane train - model
   cutplane train --ranking --help                     the parameters of another kind
@@ -82,6 +84,13 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         "model", metavar="MODEL", help="File to write the model to; - is standard output."
     )
     parser.add_argument("--quiet", action="store_true", help="Show no progress and no report.")
+    parser.add_argument(
+        "--cv",
+        metavar="FOLDS",
+        type=count,
+        help="First cross-validate with so many parts of the data, and show the mean and the "
+        "standard deviation of the measure over them.",
+    )
     add_common(parser, json=True)
     add_model_flags(parser, arguments)
     group = parser.add_argument_group("checkpoints, to go on after a crash")
@@ -131,6 +140,14 @@ def run(args: argparse.Namespace) -> int:
     if shown:
         print_facts(data_facts(table, kind), stream)
     note_queries(table, kind)
+    validated = None
+    if args.cv is not None:
+        from .cross_validation import cross_validated
+
+        plain = parameters | {"checkpoint": None} if "checkpoint" in parameters else parameters
+        validated = cross_validated(make_model(kind, plain), kind, table, args.cv)
+        if shown:
+            print_facts({"folds": str(validated)}, stream)
     done = fit(make_model(kind, parameters), kind, table)
     save(done.model.set_params(verbose=0), args.model)
     if args.json:
@@ -148,6 +165,7 @@ def run(args: argparse.Namespace) -> int:
                 },
                 "parameters": plain_parameters(done.model),
                 "C": conventions(done.model, table),
+                "cv": None if validated is None else validated.as_dict(),
                 **done.as_dict(),
                 "exit_code": int(code_of(done.status)),
             },
@@ -403,7 +421,7 @@ def note_queries(table: Table, kind: Kind) -> None:
 def plain_parameters(model: Any) -> dict[str, Any]:
     """The parameters of a model in JSON's types."""
     return {
-        name: value if isinstance(value, str | int | float | bool | None) else str(value)
+        name: value if isinstance(value, str | int | float | bool | list | None) else str(value)
         for name, value in model.get_params(deep=False).items()
         if name not in ("callback", "verbose", "warm_start", "checkpoint", "executor")
     }

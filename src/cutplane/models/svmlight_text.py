@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data.files import check_is_text, opened, output
 from ..data.svmlight import dump_svmlight, load_svmlight
-from ..estimators import SVC, SVR, LinearSVC, MeasureSVC, RankSVM
+from ..estimators import SVC, SVR, LinearSVC, LinearSVR, MeasureSVC, RankSVM
 from ..estimators._base import dense
 
 VERSION = "SVM-light Version V6.02"
@@ -61,9 +61,10 @@ def save_svmlight_model(model: Any, path: Any) -> None:
 
     Parameters
     ----------
-    model : LinearSVC, MeasureSVC, RankSVM, SVC or SVR
-        Fitted, for two classes; with a linear, polynomial, RBF or sigmoid kernel. The scores are
-        ``decision_function``, or ``predict`` of RankSVM and SVR: positive means ``classes_[1]``.
+    model : LinearSVC, LinearSVR, MeasureSVC, RankSVM, SVC or SVR
+        Fitted, for two classes or one target; with a linear, polynomial, RBF or sigmoid kernel. The
+        scores are ``decision_function``, or ``predict`` of RankSVM, LinearSVR and SVR: positive
+        means ``classes_[1]``.
         The labels themselves have no place in the file.
     path : path, '-' or binary file
         Written in one step, compressed by its suffix.
@@ -91,13 +92,18 @@ def save_svmlight_model(model: Any, path: Any) -> None:
 
 
 def _expansion(model: Any) -> _Expansion:
-    if not isinstance(model, LinearSVC | MeasureSVC | RankSVM | SVC | SVR):
+    if not isinstance(model, LinearSVC | LinearSVR | MeasureSVC | RankSVM | SVC | SVR):
         raise ValueError(f"SVM-light has no models of the kind {type(model).__name__}")
     check_is_fitted(model)
     if len(getattr(model, "classes_", "+-")) > 2:
         raise ValueError(
             f"SVM-light's models are for two classes, this one has {len(model.classes_)}; "
             "save one model per class"
+        )
+    if len(model.intercept_) > 1:
+        raise ValueError(
+            f"SVM-light's models have one output, this one has {len(model.intercept_)}; save one "
+            "model per quantile"
         )
     bias = float(model.intercept_[0])
     if isinstance(model, SVC | SVR):
@@ -113,7 +119,7 @@ def _expansion(model: Any) -> _Expansion:
             bias,
             int(model.shape_fit_[0]),
         )
-    return _Expansion("linear", 3, 1.0, 1.0, dense(model.coef_), np.ones(1), bias, 0)
+    return _Expansion("linear", 3, 1.0, 1.0, np.atleast_2d(dense(model.coef_)), np.ones(1), bias, 0)
 
 
 # -- reading ------------------------------------------------------------------
