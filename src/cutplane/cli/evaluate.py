@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..report.text import print_facts, print_json
+from ..reporting.text import print_facts, print_json
 from .errors import CommandError, ExitCode, UsageError
 from .inputs import (
     Table,

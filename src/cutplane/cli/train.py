@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from .. import _interrupts
-from ..report.line import format_percent, format_seconds
-from ..report.text import print_facts, print_json
+from ..reporting.line import format_percent, format_seconds
+from ..reporting.text import print_facts, print_json
 from ..result import Certificate, SolveResult, Status
 from .conventions import conventions
 from .errors import CommandError, ExitCode, UsageError
