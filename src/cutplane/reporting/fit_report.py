@@ -491,7 +491,9 @@ def _add_classes(page: html.Page, model: Any, answers: Answers) -> None:
     assert predicted is not None
     truth, predicted = _same_type(truth, predicted)
     classes = np.asarray(getattr(model, "classes_", np.unique(truth)))
-    unknown = int(np.count_nonzero(~np.isin(truth, classes.astype(truth.dtype))))
+    if truth.dtype.kind == "U":
+        classes = classes.astype(str)
+    unknown = int(np.count_nonzero(~np.isin(truth, classes)))
     if unknown:
         page.add(
             html.paragraph(
@@ -531,8 +533,8 @@ def _add_two_classes(
 
     scores, weights = answers.scores, answers.weights
     assert scores is not None
-    positive = truth == classes[1].astype(truth.dtype)
-    guess = predicted == classes[1].astype(predicted.dtype)
+    positive = truth == classes[1]
+    guess = predicted == classes[1]
     options: dict[str, Any] = {"sample_weight": weights}
     values = {"accuracy": metrics.accuracy_score(positive, guess, **options)}
     for name in ("precision", "recall", "f1"):
@@ -602,7 +604,7 @@ def _add_two_classes(
         ),
     ]
     page.figures(*figures)
-    _add_confusion(page, truth, predicted, weights)
+    _add_confusion(page, truth, predicted, weights, classes)
 
 
 def _part(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
@@ -642,16 +644,19 @@ def _add_many_classes(
             ),
         )
     )
-    _add_confusion(page, truth, predicted, weights)
+    _add_confusion(page, truth, predicted, weights, labels)
 
 
 def _add_confusion(
-    page: html.Page, truth: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None
+    page: html.Page,
+    truth: np.ndarray,
+    predicted: np.ndarray,
+    weights: np.ndarray | None,
+    labels: np.ndarray,
 ) -> None:
     """The confusion matrix; of many classes the pairs that are confused most."""
     from sklearn.metrics import confusion_matrix
 
-    labels = np.unique(np.concatenate([np.unique(truth), np.unique(predicted)]))
     if len(labels) <= MOST_CLASSES:
         counts = confusion_matrix(truth, predicted, labels=labels, sample_weight=weights)
         page.add(
@@ -869,6 +874,7 @@ def _add_tags(page: html.Page, model: Any, answers: Answers) -> None:
     assert answers.truth is not None
     assert answers.predicted is not None
     truth, predicted = _same_type(answers.truth, answers.predicted)
+    assert answers.qid is not None
     _, sequence = np.unique(answers.qid, return_inverse=True)
     right = np.bincount(sequence, truth != predicted) == 0.0
     page.add(
