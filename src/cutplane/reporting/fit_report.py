@@ -962,6 +962,12 @@ def _add_weights(page: html.Page, model: Any, final: Any) -> None:
     coef = coef.toarray() if hasattr(coef, "toarray") else np.asarray(coef)
     coef = np.atleast_2d(coef)
     names = _feature_names(model, final, coef.shape[1])
+    if coef.shape[1] and names(0) == "feature 0":
+        page.add(
+            html.paragraph(
+                "The features have no names: they are numbered from 0, by column.", "note"
+            )
+        )
     if len(coef) == 1:
         chosen = _extremes(coef[0], MOST_WEIGHTS)
         if not len(chosen):
@@ -1050,7 +1056,7 @@ def _add_origin(page: html.Page, model: Any) -> None:
         total = timings.pop("total", None)
         rows = {**timings, **({} if total is None else {"total": total})}
         shown = {name: format_seconds(float(seconds)) for name, seconds in rows.items()}
-        page.add(html.facts("Time of the fit, compilation included", shown, ("part", "seconds")))
+        page.add(html.facts("Time of the fit, compilation included", shown, ("part", "time")))
     machine = {
         "system": platform.platform(),
         "processor": platform.processor() or platform.machine(),
