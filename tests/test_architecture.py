@@ -18,7 +18,7 @@ PACKAGES = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exist
 MODULES = {path.stem for path in ROOT.glob("*.py")} - {"__init__"}
 
 # What the code of each part may import of the package. A part that is not
-# listed may import anything: estimators, cli and report sit at the end of the walk.
+# listed may import anything: estimators, cli and reporting sit at the end of the walk.
 ALLOWED: dict[str, set[str]] = {
     "_jit": set(),
     "result": set(),
@@ -68,13 +68,13 @@ LAZY = {
     "argcomplete",
 }
 LAZY_WHERE_ALLOWED = {
-    "rich": {"report", "cli"},
-    "matplotlib": {"report", "cli"},
+    "rich": {"reporting", "cli"},
+    "matplotlib": {"reporting", "cli"},
     "distributed": {"cluster"},  # in one file, which the others import where they use it
 }
 
 # The only places that print.
-PRINTING = {"report", "cli", "__main__"}
+PRINTING = {"reporting", "cli", "__main__"}
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def test_imports_from_outside(part):
 
 def test_nothing_but_the_edges_imports_the_edges():
     """Nothing flows backwards: solvers know neither estimators nor the command line."""
-    edges = {"estimators", "models", "cli", "report"}
+    edges = {"estimators", "models", "cli", "reporting"}
 
     def breach(entry: Import) -> bool:
         inside = part_of(entry.file) not in edges | {"__init__", "__main__"}

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         linear_svc_path,
     )
     from .models import load_model, save_model
-    from .report import plot_convergence, plot_path
+    from .reporting import plot_convergence, plot_path, report
     from .result import Certificate, Iteration, SolveResult, Status
 
 __version__ = "0.1.0.dev0"
@@ -78,8 +78,9 @@ _WHERE = {
     "load_svmlight": ".data.svmlight",
     "load_model": ".models",
     "save_model": ".models",
-    "plot_convergence": ".report",
-    "plot_path": ".report",
+    "plot_convergence": ".reporting",
+    "plot_path": ".reporting",
+    "report": ".reporting",
 }
 
 __all__ = [
@@ -117,6 +118,7 @@ __all__ = [
     "open_dataset",
     "plot_convergence",
     "plot_path",
+    "report",
     "save_model",
     "write_dataset",
 ]

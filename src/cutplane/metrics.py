@@ -97,23 +97,39 @@ def ndcg_score(
     check_choice("ties", ties, ("average", "worst"))
     if empty not in (0, 1, "skip"):
         raise ValueError(f"empty must be 0, 1 or 'skip', got {empty!r}")
+    values, relevant = _ndcg_values(gain, scores, query, first, ties)
+    if empty == "skip" and not relevant.any():
+        raise ValueError("y_true has no relevant row in any query: empty='skip' leaves none")
+    values[~relevant] = 0.0 if empty == "skip" else float(empty)
+    return float(np.mean(values[relevant] if empty == "skip" else values))
 
+
+def ndcg_by_query(
+    truth: np.ndarray, scores: np.ndarray, query: np.ndarray, k: int, gains: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """NDCG@k of every query, 0 without a relevant row, and which queries have one.
+
+    ``query`` numbers the queries of the rows from 0.
+    """
+    return _ndcg_values(_row_gains(truth, gains), scores, query, k, "average")
+
+
+def _ndcg_values(
+    gain: np.ndarray, scores: np.ndarray, query: np.ndarray, first: int, ties: str
+) -> tuple[np.ndarray, np.ndarray]:
     order = np.lexsort((gain, -scores, query))  # of tied rows the best come last
     placed, query_placed = gain[order], query[order]
     if ties == "average":
         placed = _tied_means(placed, query_placed, scores[order])
     sizes = np.bincount(query)
-    position = np.arange(len(truth)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    position = np.arange(len(gain)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     discount = np.where(position < first, 1.0 / np.log2(2.0 + position), 0.0)
     reached = np.bincount(query_placed, placed * discount)
     best = np.bincount(query_placed, gain[np.lexsort((-gain, query))] * discount)
-
     relevant = best > 0.0
-    if empty == "skip" and not relevant.any():
-        raise ValueError("y_true has no relevant row in any query: empty='skip' leaves none")
-    values = np.full(len(best), 0.0 if empty == "skip" else float(empty))
+    values = np.zeros(len(best))
     np.divide(np.minimum(reached, best), best, out=values, where=relevant)
-    return float(np.mean(values[relevant] if empty == "skip" else values))
+    return values, relevant
 
 
 def swapped_pairs(

@@ -399,7 +399,7 @@ def test_fewer_rows_than_workers(client):
 
 def test_a_slow_worker_is_named(client, data, monkeypatch):
     """In the note that ends the line of progress, while it is waited for and afterwards."""
-    from cutplane.report.line import Line
+    from cutplane.reporting.line import Line
 
     monkeypatch.setattr(workers, "SLOW", 0.05)
     usual = Session.do

@@ -307,7 +307,7 @@ def test_interrupt_keeps_the_model(noisy):
 
 @pytest.mark.parametrize(("stopping", "word"), [("relative", "gap"), ("kkt", "violation")])
 def test_progress_tells_what_it_stops_by(noisy, caplog, monkeypatch, stopping, word):
-    module = sys.modules["cutplane.report.progress"]  # the package's name is the function's
+    module = sys.modules["cutplane.reporting.progress"]  # the package's name is the function's
     monkeypatch.setattr(module, "FIRST_RECORD", 0.0)
     X, y = noisy
     with caplog.at_level("INFO", logger="cutplane"):

@@ -175,7 +175,7 @@ def test_an_error_in_the_callback_comes_through(case):
 
 @pytest.mark.parametrize("verbose", [0, 1])
 def test_progress_carries_the_label(case, caplog, capfd, monkeypatch, verbose):
-    progress = importlib.import_module("cutplane.report.progress")
+    progress = importlib.import_module("cutplane.reporting.progress")
     monkeypatch.setattr(progress, "FIRST_RECORD", 0.0)
     with caplog.at_level(logging.INFO, logger="cutplane"):
         model = case.fit(DATA, verbose=verbose, tol=1e-6)

@@ -71,7 +71,7 @@ def test_debug_records_for_every_iteration(cancer, caplog):
 
 def test_records_during_a_long_fit(cancer, caplog, monkeypatch):
     """verbose=1 tells of progress before the end, verbose=0 does not."""
-    progress = importlib.import_module("cutplane.report.progress")
+    progress = importlib.import_module("cutplane.reporting.progress")
     monkeypatch.setattr(progress, "FIRST_RECORD", 0.0)
 
     def messages(verbose: int) -> list[str]:

@@ -626,5 +626,5 @@ def test_skops(name):
 
 def test_all_kinds_are_here():
     kinds = {type(case.fitted()) for case in CASES.values()}
-    assert kinds >= {OneClassSVM, RankSVM, StructuredSVM, SVC} and len(kinds) == 11
+    assert kinds >= {OneClassSVM, RankSVM, StructuredSVM, SVC} and len(kinds) == 12
     assert len(sequences) > 0

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cutplane.report.line import (
+from cutplane.reporting.line import (
     FARTHEST_APART,
     SAMPLES,
     Line,

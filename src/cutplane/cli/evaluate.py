@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..report.text import print_facts, print_json
+from ..reporting.text import print_facts, print_json
 from .errors import CommandError, ExitCode, UsageError
 from .inputs import (
     Table,
@@ -21,6 +21,7 @@ from .inputs import (
 )
 from .kinds import Kind, Task
 from .measures import MEASURES, Judged, format_measure, judge, names_of
+from .outputs import check_report
 from .parser import add_common, finite_number, rows_or_share, share
 from .predict import (
     FORMS,
@@ -45,6 +46,7 @@ instead of MODEL, measure what another program has predicted.
 EPILOG = """\
 examples:
   cutplane evaluate test.svm model
+  cutplane evaluate --report eval.html test.svm model
   cutplane evaluate --json test.svm model
   cutplane evaluate test.svm --predictions out.txt
   cutplane evaluate test.svm --predictions scores.txt --kind ranking
@@ -75,6 +77,9 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         type=share,
         help="Also show the ROC area up to this false positive rate, and the recall there.",
     )
+    parser.add_argument(
+        "--report", metavar="FILE", help="Also write an HTML page about MODEL and these rows."
+    )
     add_threads(parser)
     add_common(parser, json=True)
     group = parser.add_argument_group("predictions instead of a model")
@@ -104,6 +109,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("give either a MODEL or --predictions FILE")
     if args.model is not None and (args.kind or args.output):
         raise UsageError("--kind and --output go with --predictions; a model knows what it is")
+    if args.report is not None and args.model is None:
+        raise UsageError("--report is about a MODEL; predictions alone have no certificate")
+    check_report(args.report, args.data, args.model)
     check_reader_flags(args, args.data)
     if format_of(args.data) == "table" and args.label is None:
         raise UsageError(f"{args.data} is a table; name the column of its labels with --label")
@@ -114,6 +122,8 @@ def run(args: argparse.Namespace) -> int:
         parts = parts_of(args.data, args, kind, Alignment(model).names)
         table, answers, left_out = applied(model, kind, parts)
         judged = judge_model(model, kind.task, table, answers, args.k, args.max_fpr)
+        if args.report is not None:
+            _write_report(model, table, judged, args.report)
     else:
         name = args.kind or Task.CLASSES.value
         table = read_table(args.data, args)
@@ -132,6 +142,16 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_facts(_facts(judged))
     return ExitCode.OK
+
+
+def _write_report(model: Any, table: Table, judged: Judged, target: str) -> None:
+    """Write a page about a model and what it says about the rows."""
+    from ..reporting.fit_report import Answers, write_report
+
+    scores = judged.scores
+    single = scores is not None and scores.ndim == 1
+    answers = Answers(judged.truth, judged.labels, scores if single else None, judged.qid)
+    write_report(model, answers, target, title=f"{type(model).__name__} on {table.name}")
 
 
 def judge_model(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..report.text import print_facts, print_json
+from ..reporting.text import print_facts, print_json
 from ..result import Certificate, Status
 from .errors import ExitCode
 from .inputs import (

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..report.text import print_facts
+from ..reporting.text import print_facts
 from .errors import CommandError, ExitCode, UsageError
 from .inputs import Table, in_memory, label_text, read_table, whole_labels
 from .kinds import KINDS, Kind, Task

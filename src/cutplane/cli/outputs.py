@@ -42,6 +42,16 @@ def check_target(target: str, *sources: str, binary: bool = False) -> None:
         raise CommandError(f"cannot write {target}: {error.strerror}") from None
 
 
+def check_report(target: str | None, *others: str | None) -> None:
+    """The same for the file of an HTML report, if one is asked for."""
+    if target == "-":
+        raise CommandError("the report needs a file of its own: --report fit.html")
+    if target is not None:
+        if target in others:
+            raise CommandError(f"--report {target}: the report needs a file of its own")
+        check_target(target, *(other for other in others if other is not None))
+
+
 def output_folder(path: Path) -> Path:
     """Make a folder and make sure that files can be put there, before work is spent."""
     from ..data.files import check_writable

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import _interrupts
-from ..report import print_table
-from ..report.line import format_percent, format_seconds
-from ..report.text import print_facts, print_json
+from ..reporting import print_table
+from ..reporting.line import format_percent, format_seconds
+from ..reporting.text import print_facts, print_json
 from ..result import Status
 from .errors import CommandError, UsageError
 from .evaluate import judge_model, measure_for
@@ -242,7 +242,7 @@ def _json(
 
 def _draw(target: str, steps: list[Step], best: Step, name: str) -> None:
     """Plot the measure over C."""
-    from ..report.path_plot import path_figure
+    from ..reporting.path_plot import path_figure
 
     suffix = Path(target).suffix.lstrip(".").lower() or "png"
     values = [float("nan") if step.value is None else step.value for step in steps]

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from .. import _interrupts
-from ..report.line import format_percent, format_seconds
-from ..report.text import print_facts, print_json
+from ..reporting.line import format_percent, format_seconds
+from ..reporting.text import print_facts, print_json
 from ..result import Certificate, SolveResult, Status
 from .conventions import conventions
 from .errors import CommandError, ExitCode, UsageError
@@ -30,7 +30,7 @@ from .inputs import (
     whole_labels,
 )
 from .kinds import Kind, Task
-from .outputs import check_target, report_stream, save
+from .outputs import check_report, check_target, report_stream, save
 from .parameters import add_model_flags, defaults_of, elsewhere, has_parameter, parameters_given
 from .parser import add_common, count, positive_number
 
@@ -60,6 +60,7 @@ examples:
   cutplane train --checkpoint state --resume train.svm model
   cutplane train --scheduler tcp://host:8786 train.cut model
   cutplane train --cv 5 train.svm model               cross-validate first
+  cutplane train --report fit.html train.svm model    a page to look at
   cutplane train --json train.svm model               for programs
   zcat train.svm.gz | cutplane train - model
   cutplane train --ranking --help                     the parameters of another kind
@@ -90,6 +91,12 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         type=count,
         help="First cross-validate with so many parts of the data, and show the mean and the "
         "standard deviation of the measure over them.",
+    )
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="Also write an HTML page with the certificate, the convergence, and the quality on "
+        "DATA.",
     )
     add_common(parser, json=True)
     add_model_flags(parser, arguments)
@@ -131,6 +138,7 @@ def run(args: argparse.Namespace) -> int:
     parameters = _parameters(args, kind)
     check_reader_flags(args, args.data)
     check_target(args.model, args.data, binary=True)
+    check_report(args.report, args.data, args.model)
     started = time.perf_counter()
     table = read_table(args.data, args)
     read_seconds = time.perf_counter() - started
@@ -150,6 +158,8 @@ def run(args: argparse.Namespace) -> int:
             print_facts({"folds": str(validated)}, stream)
     done = fit(make_model(kind, parameters), kind, table)
     save(done.model.set_params(verbose=0), args.model)
+    if args.report is not None:
+        _write_report(done.model, kind, table, args.report)
     if args.json:
         print_json(
             {
@@ -174,6 +184,26 @@ def run(args: argparse.Namespace) -> int:
     elif shown:
         print_facts(model_facts(done, kind, table, args.model), stream)
     return stream.code(done.tell("train"))
+
+
+def _write_report(model: Any, kind: Kind, table: Table, target: str) -> None:
+    """Write a page about the model and the rows that it was trained on."""
+    from ..reporting.fit_report import answers_of, write_report
+
+    rows = table if kind.on_disk else in_memory(table)
+    numbers = kind.task in (Task.VALUES, Task.RANKING, Task.NOVELTY)
+    y = rows.y if numbers else whole_labels(rows.y)
+    weights = None if kind.task is Task.RANKING else rows.cost
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        answers = answers_of(model, model, rows.X, y, rows.qid, weights)
+    write_report(
+        model,
+        answers,
+        target,
+        title=f"{kind.estimator} trained on {table.name}",
+        note="These are the rows that the model was trained on: expect less on others.",
+    )
 
 
 def _parameters(args: argparse.Namespace, kind: Kind) -> dict[str, Any]:

@@ -44,8 +44,8 @@ from .._checks import check_choice, check_flag, check_integer, check_n_jobs, che
 from ..bundle import Observer, StopRule
 from ..exec import Executor
 from ..oracles import Cut, Point
-from ..report.line import Line
-from ..report.progress import showing
+from ..reporting.line import Line
+from ..reporting.progress import showing
 from ..result import Certificate, Iteration, SolveResult, Status
 from ._callbacks import FitTasks
 from ._cluster import check_executor

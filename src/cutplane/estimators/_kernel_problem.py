@@ -24,7 +24,7 @@ from ..kernels import (
     training_points,
 )
 from ..kernels.points import Points
-from ..report.dual_progress import DualLine
+from ..reporting.dual_progress import DualLine
 from ..result import Iteration, SolveResult, Status
 from ._fit import Memory, Problem, Ready, Run, Settings
 

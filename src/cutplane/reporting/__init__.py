@@ -1,5 +1,6 @@
-"""All that people see of a solver: progress, plots and tables."""
+"""All that people see of a solver: progress, plots, tables and HTML reports."""
 
+from .fit_report import report
 from .path_plot import plot_path
 from .plots import convergence_figure, plot_convergence
 from .progress import progress
@@ -11,5 +12,6 @@ __all__ = [
     "plot_path",
     "print_table",
     "progress",
+    "report",
     "waiting",
 ]

@@ -1,0 +1,1100 @@
+"""The report of a model: its certificate, how it converged, and how good it is on some rows.
+
+``report`` applies the model and calls ``write_report``, which needs the answers only: commands that
+read their data in parts have these already. Which measures, figures and tables a report holds
+follows from the kind of model, see ``SECTIONS``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import platform
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..result import Certificate, SolveResult, Status
+from . import charts, html
+from .line import format_percent, format_seconds
+from .path_plot import plot_path
+from .plots import convergence_figure
+
+MOST_RUNS = 12  # drawn in one figure of convergence
+MOST_RECORDS = 500  # iterations drawn of each
+MOST_PROBLEMS = 20  # listed
+MOST_CLASSES = 20  # of a confusion matrix
+MOST_LISTED = 50  # classes in a table
+MOST_CONFUSIONS = 20  # pairs of classes, where there are too many for a matrix
+MOST_QUERIES = 10  # best ones, and worst ones
+MOST_WEIGHTS = 15  # largest ones, and most negative ones
+MOST_PER_CLASS = 4  # largest ones, and most negative ones, of each class
+POSITIONS = 10  # of a ranking that NDCG looks at
+# Parameters that say how the fit was run, not what was fitted.
+NOT_SHOWN = ("callback", "verbose", "warm_start", "checkpoint", "executor")
+PACKAGES = ("cutplane", "numpy", "scipy", "numba", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a model says about some rows, beside the truth.
+
+    Attributes
+    ----------
+    truth : ndarray, shape (n_samples,), or None
+        Labels or values; tokens for a chain. None for a model without labels.
+    predicted : ndarray or None
+        Labels or values, shape (n_samples,) or (n_samples, n_quantiles).
+    scores : ndarray or None
+        Of shape (n_samples,) where a row has one score.
+    qid : ndarray or None
+        Query or sequence of each row.
+    weights : ndarray or None
+        Of the rows.
+    """
+
+    truth: np.ndarray | None
+    predicted: np.ndarray | None = None
+    scores: np.ndarray | None = None
+    qid: np.ndarray | None = None
+    weights: np.ndarray | None = None
+
+
+def report(
+    model: Any,
+    X: Any,
+    y: Any,
+    path: Any,
+    *,
+    qid: Any = None,
+    sample_weight: Any = None,
+    title: str | None = None,
+) -> None:
+    """Write a page about a fitted model: certificate, convergence, and quality on some rows.
+
+    The file is one self-contained HTML page: it fetches nothing and runs no script.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        One of cutplane's; or a pipeline that ends in one, or a search over them.
+    X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
+        Rows to measure the model on, better not those it was trained on. For a
+        :class:`ChainTagger` a list of matrices, or one matrix with ``qid``; for a
+        :class:`StructuredSVM` a list of inputs.
+    y : array-like, shape (n_samples,), or None
+        Labels or targets. None takes those of a Dataset; a :class:`OneClassSVM` needs none.
+    path : path
+        The file to write, such as ``fit.html``. It is replaced if it exists.
+    qid : array-like, shape (n_samples,), optional
+        Query of each row of a ranking, or sequence of each token. By default that of a Dataset;
+        without any all rows are one query.
+    sample_weight : array-like, shape (n_samples,), optional
+        Weights in the measures; not for chains, rankings and structured models.
+    title : str, optional
+        Heading of the page; by default it names the model.
+
+    Examples
+    --------
+    >>> cutplane.report(LinearSVC().fit(X, y), X_test, y_test, "fit.html")  # doctest: +SKIP
+    """
+    final = fitted_part(model)
+    target = check_target(path)
+    answers = answers_of(model, final, X, y, qid, sample_weight)
+    write_report(model, answers, target, title=title)
+
+
+def write_report(
+    model: Any, answers: Answers, path: Any, *, title: str | None = None, note: str = ""
+) -> None:
+    """Write the page from the answers of a model; ``note`` says what the rows are."""
+    from ..data.files import output
+
+    final = fitted_part(model)
+    name = type(final).__name__
+    page = html.Page(title or f"{name}: report of a fit")
+    _add_head(page, final, answers, note)
+    _add_fit(page, final)
+    page.section("On the rows given")
+    if note:
+        page.add(html.paragraph(note, "note"))
+    SECTIONS[task_of(final)](page, final, answers)
+    if hasattr(final, "scores_") and hasattr(final, "Cs_"):
+        _add_path(page, final)
+    _add_weights(page, model, final)
+    _add_origin(page, final)
+    with output(path) as file:
+        file.write(page.render().encode("utf-8"))
+
+
+# -- what is given ------------------------------------------------------------
+
+
+def fitted_part(model: Any) -> Any:
+    """The estimator of ours inside pipelines and searches, which must be fitted."""
+    from sklearn.utils.validation import check_is_fitted
+
+    found = model
+    while not hasattr(found, "results_"):
+        if hasattr(found, "best_estimator_"):
+            found = found.best_estimator_
+        elif hasattr(found, "steps"):
+            found = found.steps[-1][1]
+        else:
+            if hasattr(found, "certificate_") or _is_ours(found):
+                check_is_fitted(found)
+            raise TypeError(
+                "report takes a fitted estimator of cutplane with a certificate, or a pipeline "
+                f"that ends in one, got {type(model).__name__}"
+                + ("; take one of its models: path.model(k)" if hasattr(model, "coefs") else "")
+            )
+    return found
+
+
+def _is_ours(model: Any) -> bool:
+    return type(model).__module__.startswith("cutplane.") and hasattr(model, "fit")
+
+
+def check_target(path: Any) -> Path:
+    """A file that can be written, before work is spent on its content."""
+    from ..data.files import check_writable
+
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; give the name of a file, such as fit.html")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {target}: there is no folder {target.parent}")
+    check_writable(target)
+    return target
+
+
+def task_of(model: Any) -> str:
+    """What the answers of an estimator are: the key of its section."""
+    from sklearn.base import is_classifier, is_regressor
+
+    name = type(model).__name__
+    if name in TASKS:
+        return TASKS[name]
+    if is_regressor(model):
+        return "values"
+    if is_classifier(model):
+        return "classes"
+    raise TypeError(f"report does not know what a {name} predicts")
+
+
+TASKS = {
+    "ChainTagger": "tags",
+    "OneClassSVM": "novelty",
+    "OrdinalSVC": "grades",
+    "RankSVM": "ranking",
+    "StructuredSVM": "outputs",
+}
+
+
+def answers_of(model: Any, final: Any, X: Any, y: Any, qid: Any, sample_weight: Any) -> Answers:
+    """Apply a model to rows."""
+    task = task_of(final)
+    if y is None and getattr(X, "y", None) is not None:
+        y = X.y
+    if qid is None and getattr(X, "qid", None) is not None:
+        qid = X.qid
+    if y is None and task != "novelty":
+        raise ValueError(
+            f"y is missing: a {type(final).__name__} is measured against the true labels"
+        )
+    if sample_weight is not None and task in ("tags", "ranking", "outputs"):
+        raise ValueError(f"sample_weight has no meaning in a report of a {type(final).__name__}")
+    if task == "tags":
+        return _tags(model, X, y, qid)
+    if task == "outputs":
+        return Answers(None, scores=np.array([model.score(X, y)]))
+    rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    truth = _column("y", y, rows)
+    if rows == 0:
+        raise ValueError("X has no rows to measure the model on")
+    codes = _column("qid", qid, rows)
+    weights = _column("sample_weight", sample_weight, rows)
+    if weights is not None:
+        weights = weights.astype(np.float64)
+        if not np.all(np.isfinite(weights)) or weights.min() < 0.0 or weights.sum() == 0.0:
+            raise ValueError("sample_weight must hold finite numbers ≥ 0 that are not all 0")
+    scores, predicted = None, model.predict(X)
+    if task in ("classes", "novelty") and len(getattr(final, "classes_", (0, 1))) == 2:
+        scores = model.decision_function(X)
+    elif task == "grades":
+        scores = model.score_samples(X)
+    elif task == "ranking":
+        scores, predicted = predicted, None
+    return Answers(truth, predicted, scores, codes, weights)
+
+
+def _column(name: str, values: Any, rows: int) -> np.ndarray | None:
+    if values is None:
+        return None
+    column = np.asarray(values)
+    if column.shape != (rows,):
+        raise ValueError(
+            f"{name} must hold one value for each of the {rows} rows of X, got shape {column.shape}"
+        )
+    return column
+
+
+def _tags(model: Any, X: Any, y: Any, qid: Any) -> Answers:
+    """Tags of tokens; the number of the sequence stands in for ``qid``."""
+    if qid is not None:
+        from ..structured import sequences_from
+
+        sequences = sequences_from(X, y, qid)
+        truth, lengths = sequences.y, sequences.lengths
+        predicted = model.predict(sequences.X, lengths=lengths)
+    elif hasattr(X, "shape"):
+        raise ValueError(
+            "X is one matrix: give qid, the sequence of each row, or a list with a matrix for each "
+            "sequence"
+        )
+    else:
+        parts = [np.asarray(labels) for labels in y]
+        found = model.predict(X)
+        if len(parts) != len(found) or any(map(_differ, parts, found)):
+            raise ValueError("y must hold one label for each token of X")
+        lengths = np.array([len(part) for part in parts])
+        truth, predicted = np.concatenate(parts), np.concatenate(found)
+    if len(truth) == 0:
+        raise ValueError("X has no tokens to measure the model on")
+    return Answers(truth, predicted, qid=np.repeat(np.arange(len(lengths)), lengths))
+
+
+def _differ(one: np.ndarray, other: np.ndarray) -> bool:
+    return len(one) != len(other)
+
+
+# -- the fit ------------------------------------------------------------------
+
+
+def _add_head(page: html.Page, model: Any, answers: Answers, note: str) -> None:
+    page.add(f"<h1>{html.text(page.title)}</h1>")
+    rows = "" if answers.truth is None else f", measured on {_plural(len(answers.truth), 'row')}"
+    if task_of(model) == "tags" and answers.truth is not None:
+        rows = f", measured on {_plural(len(answers.truth), 'token')}"
+    features = getattr(model, "n_features_in_", None)
+    of = "" if features is None else f" of {_plural(int(features), 'feature')}"
+    page.add(
+        html.paragraph(
+            f"{type(model).__name__}{of}{rows}. Written {datetime.now():%Y-%m-%d %H:%M} by "
+            f"cutplane {_version('cutplane')}.",
+            "note",
+        ),
+        html.paragraph(in_words(model), "lead"),
+    )
+
+
+def in_words(model: Any) -> str:
+    """The certificate of a model, as a person would say it."""
+    results = list(model.results_)
+    what = _family(model)
+    if len(results) == 1:
+        return f"{certificate_in_words(results[0].certificate, what)} {_ending(results)}"
+    finite = [r.certificate.relative_gap for r in results]
+    summed = Certificate(
+        sum(r.certificate.primal for r in results),
+        sum(r.certificate.dual for r in results),
+        _weakest(r.certificate.kind for r in results),
+    )
+    worst = max(finite)
+    words = certificate_in_words(summed, what)
+    if math.isfinite(worst):
+        words += f" In the worst of its {len(results)} problems {format_percent(worst)} is left."
+    return (
+        f"The model consists of {len(results)} problems; these are the sums over them. "
+        f"{words} {_ending(results)}"
+    )
+
+
+def certificate_in_words(certificate: Certificate, what: str = "model of this kind") -> str:
+    """What a certificate says: objective, bound, and what is left at most."""
+    primal, dual = certificate.primal, certificate.dual
+    if not math.isfinite(certificate.gap):
+        known = f"The objective is {primal:.6g}, but" if math.isfinite(primal) else "There is"
+        no = " there is no" if math.isfinite(primal) else " no"
+        return f"{known}{no} certificate: how far it is from the best possible one is not known."
+    above, below = _two_numbers(primal, dual)
+    start = f"The objective is {above};"
+    if certificate.gap == 0.0:
+        return f"{start} no {what} can have a smaller one: this is the optimum."
+    left = (
+        f"at most {format_percent(certificate.relative_gap)} is left"
+        if math.isfinite(certificate.relative_gap)
+        else f"at most {certificate.gap:.2g} is left"
+    )
+    match certificate.kind:
+        case "estimated":
+            return (
+                f"{start} by an estimate no {what} can have one below {below}: about "
+                f"{left.removeprefix('at most ')}. The estimate comes from samples, so it is "
+                "likely but not proved."
+            )
+        case "conditional":
+            return (
+                f"{start} if the kernel is positive semidefinite, no {what} can have one below "
+                f"{below}: {left}."
+            )
+        case _:
+            return f"{start} no {what} can have one below {below}: {left}."
+
+
+def _family(model: Any) -> str:
+    """Among which models no better one exists."""
+    name = type(model).__name__
+    kernel = getattr(model, "kernel", None)
+    if name in ("ChainTagger", "StructuredSVM"):
+        return "model with these features" if kernel is None else "model with this kernel"
+    if kernel is not None:
+        return "model with this kernel"
+    return "linear model"
+
+
+def _two_numbers(primal: float, dual: float) -> tuple[str, str]:
+    """Both with as few digits as keep the gap, the objective rounded up and the bound down."""
+    for digits in range(4, 18):
+        above = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(primal))
+        below = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(Decimal(dual))
+        if float(above - below) <= 1.5 * (primal - dual):
+            break
+    return _digits(above), _digits(below)
+
+
+def _digits(value: Decimal) -> str:
+    return f"{value:,f}" if 1e-4 <= abs(value) < 1e12 or value == 0 else str(value)
+
+
+def _weakest(kinds: Iterable[str]) -> str:
+    order = ("exact", "conditional", "estimated", "withheld")
+    return max(kinds, key=order.index)
+
+
+def _ending(results: Sequence[SolveResult]) -> str:
+    iterations = sum(result.n_iter for result in results)
+    seconds = sum(result.timings.get("total", 0.0) for result in results)
+    spent = f"after {_plural(iterations, 'iteration')}"
+    if seconds > 0.0:
+        spent += f" and {format_seconds(seconds)}"
+    others = [r.status for r in results if r.status is not Status.CONVERGED]
+    if not others:
+        return f"The solver converged {spent}."
+    some = "" if len(others) == len(results) else f" in {len(others)} of the problems"
+    return f"The solver {others[0].reason}{some}, {spent}: it did not reach the tolerance."
+
+
+def _add_fit(page: html.Page, model: Any) -> None:
+    """Convergence, and the problems if there are several."""
+    page.section("The fit")
+    names = _problem_names(model)
+    results = dict(zip(names, model.results_, strict=True))
+    drawable = {
+        charts.label(name): dataclasses.replace(result, trace=trace)
+        for name, result in results.items()
+        if (trace := _drawable(result))
+    }
+    if len(drawable) > MOST_RUNS:
+        worst = sorted(drawable, key=lambda n: -drawable[n].certificate.relative_gap)
+        drawable = {name: drawable[name] for name in worst[:MOST_RUNS]}
+        page.add(
+            html.paragraph(f"The figures show the {MOST_RUNS} problems of largest gap.", "note")
+        )
+    if drawable:
+        runs: Any = drawable if len(results) > 1 else next(iter(drawable.values()))
+        page.figures(
+            *(
+                (
+                    convergence_figure(runs, x=x),
+                    f"Objective, lower bound and relative gap against {against}.",
+                    f"Two panels against {against}: the objective falls and the lower bound rises "
+                    f"until they meet; the relative gap falls to "
+                    f"{format_percent(max(r.trace[-1].relative_gap for r in drawable.values()))}.",
+                )
+                for x, against in (("iteration", "iterations"), ("seconds", "seconds"))
+            )
+        )
+    else:
+        page.add(html.paragraph("There is no trace of iterations to draw.", "note"))
+    if len(results) > 1:
+        listed = sorted(results, key=lambda n: -results[n].certificate.relative_gap)
+        shown = listed[:MOST_PROBLEMS] if len(listed) > MOST_PROBLEMS else list(results)
+        caption = "Problems" if len(shown) == len(listed) else "Problems of largest gap"
+        page.add(
+            html.table(
+                caption,
+                ("problem", "objective", "lower bound", "gap", "iterations", "time", "ending"),
+                (_problem_row(name, results[name]) for name in shown),
+            )
+        )
+
+
+def _problem_row(name: Any, result: SolveResult) -> tuple[Any, ...]:
+    certificate = result.certificate
+    return (
+        name,
+        f"{certificate.primal:.6g}",
+        f"{certificate.dual:.6g}",
+        format_percent(certificate.relative_gap),
+        f"{result.n_iter:,}",
+        format_seconds(float(result.timings.get("total", 0.0))),
+        result.status.value.replace("_", " "),
+    )
+
+
+def _problem_names(model: Any) -> list[str]:
+    """A name for each problem, all different."""
+    count = len(model.results_)
+    classes = getattr(model, "classes_", ())
+    quantiles = np.atleast_1d(getattr(model, "quantile", ()))
+    if count == 1:
+        return ["the fit"]
+    if count == len(classes):
+        names = [html.shortened(label, 24) for label in classes]
+    elif count == len(classes) * (len(classes) - 1) // 2:
+        names = [
+            f"{html.shortened(a, 12)} against {html.shortened(b, 12)}"
+            for k, a in enumerate(classes)
+            for b in classes[k + 1 :]
+        ]
+    elif count == len(quantiles):
+        names = [f"quantile {value:g}" for value in quantiles]
+    else:
+        names = [f"problem {k + 1}" for k in range(count)]
+    if len(set(names)) < count:
+        names = [f"{name} ({k + 1})" for k, name in enumerate(names)]
+    return names
+
+
+def _drawable(result: SolveResult) -> tuple[Any, ...]:
+    """Iterations with finite values, few enough to draw."""
+    finite = [r for r in result.trace if math.isfinite(r.primal) and math.isfinite(r.dual)]
+    if not finite:
+        return ()
+    return tuple(finite[k] for k in charts.thinned(len(finite), MOST_RECORDS))
+
+
+# -- classes ------------------------------------------------------------------
+
+
+def _add_classes(page: html.Page, model: Any, answers: Answers) -> None:
+    truth, predicted = answers.truth, answers.predicted
+    assert truth is not None
+    assert predicted is not None
+    truth, predicted = _same_type(truth, predicted)
+    classes = np.asarray(getattr(model, "classes_", np.unique(truth)))
+    if truth.dtype.kind == "U":
+        classes = classes.astype(str)
+    unknown = int(np.count_nonzero(~np.isin(truth, classes)))
+    if unknown:
+        page.add(
+            html.paragraph(
+                f"{_plural(unknown, 'row')} belong to classes that the model was not trained on; "
+                "they count as wrong."
+            )
+        )
+    if len(classes) == 2 and answers.scores is not None and not unknown:
+        _add_two_classes(page, model, answers, truth, predicted, classes)
+    else:
+        _add_many_classes(page, answers, truth, predicted)
+
+
+def _same_type(truth: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Labels that can be compared and sorted together."""
+    if (
+        truth.dtype == object
+        or predicted.dtype == object
+        or truth.dtype.kind != predicted.dtype.kind
+    ):
+        kinds = {truth.dtype.kind, predicted.dtype.kind}
+        if kinds <= set("iufb"):
+            return truth, predicted
+        return truth.astype(str), predicted.astype(str)
+    return truth, predicted
+
+
+def _add_two_classes(
+    page: html.Page,
+    model: Any,
+    answers: Answers,
+    truth: np.ndarray,
+    predicted: np.ndarray,
+    classes: np.ndarray,
+) -> None:
+    from sklearn import metrics
+
+    scores, weights = answers.scores, answers.weights
+    assert scores is not None
+    positive = truth == classes[1]
+    guess = predicted == classes[1]
+    options: dict[str, Any] = {"sample_weight": weights}
+    values = {"accuracy": metrics.accuracy_score(positive, guess, **options)}
+    for name in ("precision", "recall", "f1"):
+        compute = getattr(metrics, f"{name}_score")
+        values[name.replace("f1", "F1")] = compute(positive, guess, zero_division=np.nan, **options)
+    shown = {name: _per_cent(value) for name, value in values.items()}
+    both = 0 < np.average(positive, weights=weights) < 1
+    probabilities = None
+    if hasattr(model, "predict_proba"):  # of these models always the logistic function of the score
+        from scipy.special import expit
+
+        probabilities = expit(scores)
+    if both:
+        shown["ROC area"] = f"{metrics.roc_auc_score(positive, scores, **options):.4f}"
+        average = metrics.average_precision_score(positive, scores, **options)
+        shown["average precision"] = f"{average:.4f}"
+    if probabilities is not None:
+        brier = metrics.brier_score_loss(positive, probabilities, **options)
+        shown["Brier score"] = f"{brier:.4f}"
+    page.add(
+        html.tiles(shown),
+        html.paragraph(
+            f"The positive class is {html.clean(classes[1])}: a row belongs to it if its score is "
+            "above the threshold, 0. Precision, recall and F1 are its own."
+        ),
+    )
+    figures = []
+    hits = float(values["recall"])
+    if both:
+        false, true, _ = metrics.roc_curve(positive, scores, **options)
+        alarms = float(np.average(guess[~positive], weights=_part(weights, ~positive)))
+        precision, recall, _ = metrics.precision_recall_curve(positive, scores, **options)
+        share = float(np.average(positive, weights=weights))
+        at = (hits, float(np.nan_to_num(values["precision"])))
+        figures += [
+            (
+                charts.roc(false, true, (alarms, hits)),
+                f"ROC curve; its area is {shown['ROC area']}.",
+                f"ROC curve with an area of {shown['ROC area']}. At the model's threshold the "
+                f"true positive rate is {hits:.3f} and the false positive rate {alarms:.3f}.",
+            ),
+            (
+                charts.precision_recall(precision, recall, at, share),
+                f"Precision and recall; the average precision is {shown['average precision']}.",
+                "Precision against recall. At the model's threshold they are "
+                f"{shown['precision']} and {shown['recall']}.",
+            ),
+        ]
+    values_shown = scores if probabilities is None else probabilities
+    means, shares = charts.calibration_groups(positive, values_shown, weights)
+    what = "score" if probabilities is None else "predicted probability"
+    named = [(html.clean(classes[0]), ~positive), (html.clean(classes[1]), positive)]
+    figures += [
+        (
+            charts.calibration(means, shares, probabilities=probabilities is not None),
+            f"Calibration: the share of positive rows in groups of similar {what}.",
+            f"Share of positive rows against {what}: "
+            + ", ".join(
+                f"{share:.2f} at {mean:.3g}" for mean, share in zip(means, shares, strict=True)
+            ),
+        ),
+        (
+            charts.score_histogram(scores, named, weights=weights),
+            "Scores by true class. Rows right of the threshold are predicted positive.",
+            f"Histogram of the scores of {html.shortened(classes[0])} and "
+            f"{html.shortened(classes[1])} with the threshold at 0.",
+        ),
+    ]
+    page.figures(*figures)
+    _add_confusion(page, truth, predicted, weights, classes)
+
+
+def _part(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    return None if weights is None else weights[rows]
+
+
+def _add_many_classes(
+    page: html.Page, answers: Answers, truth: np.ndarray, predicted: np.ndarray, of: str = "rows"
+) -> None:
+    """Accuracy, a table of the classes, and which of them are taken for which."""
+    from sklearn import metrics
+
+    labels = np.unique(np.concatenate([np.unique(truth), np.unique(predicted)]))
+    weights = answers.weights
+    table = metrics.precision_recall_fscore_support(
+        truth, predicted, labels=labels, sample_weight=weights, zero_division=np.nan
+    )
+    f1 = table[2][np.isfinite(table[2])]
+    shown = {
+        "accuracy": _per_cent(metrics.accuracy_score(truth, predicted, sample_weight=weights)),
+        "mean F1": _per_cent(float(f1.mean()) if len(f1) else math.nan),
+    }
+    if of == "rows":
+        page.add(html.tiles(shown))
+    order = np.argsort(-table[3], kind="stable")[:MOST_LISTED]
+    listed = np.sort(order) if len(labels) <= MOST_LISTED else order
+    caption = (
+        "Classes" if len(labels) <= MOST_LISTED else f"The {MOST_LISTED} most frequent classes"
+    )
+    page.add(
+        html.table(
+            caption,
+            ("class", "precision", "recall", "F1", of),
+            (
+                (labels[k], *(_per_cent(table[c][k]) for c in range(3)), f"{table[3][k]:,.6g}")
+                for k in listed
+            ),
+        )
+    )
+    _add_confusion(page, truth, predicted, weights, labels)
+
+
+def _add_confusion(
+    page: html.Page,
+    truth: np.ndarray,
+    predicted: np.ndarray,
+    weights: np.ndarray | None,
+    labels: np.ndarray,
+) -> None:
+    """The confusion matrix; of many classes the pairs that are confused most."""
+    from sklearn.metrics import confusion_matrix
+
+    if len(labels) <= MOST_CLASSES:
+        counts = confusion_matrix(truth, predicted, labels=labels, sample_weight=weights)
+        page.add(
+            html.counts_table(
+                "Confusion matrix: true classes in rows, predicted ones in columns",
+                "true \\ predicted",
+                labels.tolist(),
+                counts.tolist(),
+            )
+        )
+        return
+    wrong = truth != predicted
+    codes = np.searchsorted(labels, truth[wrong]) * len(labels)
+    pairs, inverse = np.unique(
+        codes + np.searchsorted(labels, predicted[wrong]), return_inverse=True
+    )
+    counts = np.bincount(inverse, _part(weights, wrong), minlength=len(pairs))
+    most = np.argsort(-counts, kind="stable")[:MOST_CONFUSIONS]
+    page.add(
+        html.table(
+            "What is confused most",
+            ("true class", "predicted class", "rows"),
+            (
+                (
+                    labels[pairs[k] // len(labels)],
+                    labels[pairs[k] % len(labels)],
+                    f"{counts[k]:,.6g}",
+                )
+                for k in most
+            ),
+        )
+    )
+
+
+def _add_grades(page: html.Page, model: Any, answers: Answers) -> None:
+    from sklearn.metrics import mean_absolute_error
+
+    from ..metrics import swapped_pairs
+
+    assert answers.truth is not None
+    assert answers.predicted is not None
+    codes = [np.searchsorted(model.classes_, a) for a in (answers.truth, answers.predicted)]
+    off = mean_absolute_error(*codes, sample_weight=answers.weights)
+    shown = {"mean distance in classes": f"{off:.4f}"}
+    if answers.scores is not None and len(np.unique(answers.truth)) > 1:
+        shown["swapped pairs"] = _per_cent(
+            swapped_pairs(codes[0], answers.scores, sample_weight=answers.weights)
+        )
+    page.add(html.tiles(shown))
+    _add_many_classes(page, answers, answers.truth, answers.predicted)
+
+
+def _add_novelty(page: html.Page, model: Any, answers: Answers) -> None:
+    assert answers.predicted is not None
+    assert answers.scores is not None
+    known = answers.truth is not None and np.isin(answers.truth, [-1, 1]).all()
+    if known:
+        with_classes = np.array([-1, 1])
+        assert answers.truth is not None
+        _add_two_classes(page, model, answers, answers.truth, answers.predicted, with_classes)
+        return
+    inside = np.average(answers.predicted == 1, weights=answers.weights)
+    page.add(html.tiles({"rows inside": _per_cent(inside)}))
+    page.figures(
+        (
+            charts.score_histogram(answers.scores, [("rows", None)], weights=answers.weights),
+            "Scores. Rows left of the threshold are unlike the training data.",
+            f"Histogram of the scores; {_per_cent(inside)} of the rows are above the threshold.",
+        )
+    )
+
+
+# -- rankings, numbers, tags, outputs -----------------------------------------
+
+
+def _add_ranking(page: html.Page, model: Any, answers: Answers) -> None:
+    from .. import metrics
+    from .._checks import query_codes
+    from ..risks.pairs import pair_statistics
+
+    truth, scores = answers.truth, answers.scores
+    assert truth is not None
+    assert scores is not None
+    truth = truth.astype(np.float64)
+    query = query_codes(answers.qid, len(truth))
+    ids = np.zeros(1, np.int64) if answers.qid is None else np.unique(answers.qid)
+    pairs = pair_statistics(truth, scores, query, None)
+    comparable = pairs.comparable > 0
+    shown = {"queries": f"{len(ids):,}"}
+    if comparable.any():
+        swapped = metrics.swapped_pairs(truth, scores, qid=query)
+        shown |= {"swapped pairs": _per_cent(swapped), "Somers' D": f"{1.0 - 2.0 * swapped:.4f}"}
+    if truth.min() < 0.0:  # gains are not negative
+        page.add(html.tiles(shown), html.paragraph("NDCG needs targets that are not negative."))
+        return
+    gains = "exponential" if truth.max() <= 1000.0 else "linear"  # 2^y ends at 1024
+    values, relevant = metrics.ndcg_by_query(truth, scores, query, POSITIONS, gains)
+    name = f"NDCG@{POSITIONS}"
+    shown = {name: f"{values.mean():.4f}", **shown}
+    page.add(html.tiles(shown))
+    idle = int(np.count_nonzero(~relevant))
+    if idle:
+        page.add(
+            html.paragraph(
+                f"{idle:,} of the queries have no relevant row: they count 0 in the mean and are "
+                "not listed below."
+            )
+        )
+    listed = np.flatnonzero(relevant)
+    if len(listed) < 2:
+        return
+    page.figures(
+        (
+            charts.histogram(values[listed], name, "queries"),
+            f"{name} of the queries.",
+            f"Histogram of {name} of {len(listed):,} queries, from {values[listed].min():.3f} to "
+            f"{values[listed].max():.3f}.",
+        )
+    )
+    sizes = np.bincount(query)
+    hits = np.bincount(query, truth > 0.0)
+    wrong = pairs.swapped + 0.5 * pairs.tied
+    order = listed[np.argsort(values[listed], kind="stable")]
+    half = min(MOST_QUERIES, len(order) // 2)
+    for caption, chosen in (
+        ("The worst queries", order[: half or 1]),
+        ("The best queries", order[::-1][: half or 1]),
+    ):
+        page.add(
+            html.table(
+                caption,
+                ("query", name, "swapped pairs", "rows", "relevant rows"),
+                (
+                    (
+                        ids[k],
+                        f"{values[k]:.4f}",
+                        _per_cent(wrong[k] / pairs.comparable[k] if comparable[k] else math.nan),
+                        f"{sizes[k]:,}",
+                        f"{hits[k]:,.0f}",
+                    )
+                    for k in chosen
+                ),
+            )
+        )
+
+
+def _add_values(page: html.Page, model: Any, answers: Answers) -> None:
+    from sklearn import metrics
+
+    assert answers.truth is not None
+    assert answers.predicted is not None
+    truth, weights = answers.truth.astype(np.float64), answers.weights
+    columns = answers.predicted.reshape(len(truth), -1)
+    if getattr(model, "loss", "") == "quantile":
+        quantiles = np.atleast_1d(model.quantile)
+        page.add(
+            html.table(
+                "Quantiles",
+                ("quantile", "rows below the prediction", "mean pinball loss"),
+                (
+                    (
+                        f"{quantile:g}",
+                        _per_cent(np.average(truth <= column, weights=weights)),
+                        _plain_number(
+                            metrics.mean_pinball_loss(
+                                truth, column, alpha=quantile, sample_weight=weights
+                            )
+                        ),
+                    )
+                    for quantile, column in zip(quantiles, columns.T, strict=True)
+                ),
+            )
+        )
+    if columns.shape[1] > 1:
+        return
+    predicted = columns[:, 0]
+    shown = {
+        "R²": metrics.r2_score(truth, predicted, sample_weight=weights)
+        if len(truth) > 1 and np.ptp(truth) > 0.0
+        else math.nan,
+        "mean absolute error": metrics.mean_absolute_error(truth, predicted, sample_weight=weights),
+        "root mean squared error": metrics.root_mean_squared_error(
+            truth, predicted, sample_weight=weights
+        ),
+        "median absolute error": metrics.median_absolute_error(
+            truth, predicted, sample_weight=weights
+        ),
+    }
+    numbers = {name: _plain_number(value) for name, value in shown.items()}
+    error = numbers["mean absolute error"]
+    page.add(html.tiles(numbers))
+    sample = (
+        f" A sample of {charts.MOST_DOTS:,} rows is drawn." if len(truth) > charts.MOST_DOTS else ""
+    )
+    page.figures(
+        (
+            charts.against_truth(truth, predicted),
+            f"Predicted against true values; on the dashed line they are equal.{sample}",
+            f"Predicted against true values; the mean absolute error is {error}.",
+        ),
+        (
+            charts.residuals(truth, predicted),
+            f"Residuals against predictions.{sample}",
+            f"Residuals against predictions; their mean size is {error}.",
+        ),
+        (
+            charts.histogram(truth - predicted, "true − predicted"),
+            "Residuals of all rows.",
+            f"Histogram of the residuals; their median is {np.median(truth - predicted):.4g}.",
+        ),
+    )
+
+
+def _add_tags(page: html.Page, model: Any, answers: Answers) -> None:
+    assert answers.truth is not None
+    assert answers.predicted is not None
+    truth, predicted = _same_type(answers.truth, answers.predicted)
+    assert answers.qid is not None
+    _, sequence = np.unique(answers.qid, return_inverse=True)
+    right = np.bincount(sequence, truth != predicted) == 0.0
+    page.add(
+        html.tiles(
+            {
+                "right tokens": _per_cent(np.mean(truth == predicted)),
+                "right sequences": _per_cent(np.mean(right)),
+                "tokens": f"{len(truth):,}",
+                "sequences": f"{len(right):,}",
+            }
+        )
+    )
+    _add_many_classes(page, answers, truth, predicted, of="tokens")
+
+
+def _add_outputs(page: html.Page, model: Any, answers: Answers) -> None:
+    assert answers.scores is not None
+    page.add(html.tiles({"mean loss": _plain_number(-float(answers.scores[0]))}))
+
+
+SECTIONS: dict[str, Callable[[html.Page, Any, Answers], None]] = {
+    "classes": _add_classes,
+    "grades": _add_grades,
+    "novelty": _add_novelty,
+    "outputs": _add_outputs,
+    "ranking": _add_ranking,
+    "tags": _add_tags,
+    "values": _add_values,
+}
+
+
+# -- path, weights, origin ----------------------------------------------------
+
+
+def _add_path(page: html.Page, model: Any) -> None:
+    """Scores and gaps of a search over C."""
+    from matplotlib.figure import Figure
+
+    page.section("The path of C")
+    figure = Figure(figsize=charts.SIZE, layout="constrained")
+    plot_path(model, ax=figure.add_subplot())
+    mean, spread = model.scores_.mean(axis=0), model.scores_.std(axis=0)
+    gaps = np.max(
+        [[max(c.relative_gap for c in fits) for fits in fold] for fold in model.fold_certificates_],
+        axis=0,
+    )
+    page.add(
+        html.paragraph(
+            f"C = {model.C_:.4g} has the best mean score of the held-out rows, "
+            f"{model.best_score_:.4f}."
+        )
+    )
+    page.figures(
+        (
+            figure,
+            "Score of the held-out rows against C.",
+            f"Score of the held-out rows against C; the best is at {model.C_:.4g}.",
+        )
+    )
+    page.add(
+        html.table(
+            "Values of C",
+            ("C", "mean score", "standard deviation", "largest gap"),
+            (
+                (f"{C:.4g}", f"{mean[k]:.4f}", f"{spread[k]:.4f}", format_percent(gaps[k]))
+                for k, C in enumerate(model.Cs_)
+            ),
+        )
+    )
+
+
+def _add_weights(page: html.Page, model: Any, final: Any) -> None:
+    """The largest weights of a linear model; of others what predictions are computed from."""
+    coef = None if task_of(final) == "outputs" else getattr(final, "coef_", None)
+    if coef is None:
+        if hasattr(final, "support_"):
+            page.section("Support vectors")
+            page.add(
+                html.paragraph(
+                    f"Predictions are computed from {_plural(len(final.support_), 'training row')}."
+                )
+            )
+        return
+    page.section("Largest weights")
+    coef = coef.toarray() if hasattr(coef, "toarray") else np.asarray(coef)
+    coef = np.atleast_2d(coef)
+    names = _feature_names(model, final, coef.shape[1])
+    if coef.shape[1] and names(0) == "feature 0":
+        page.add(
+            html.paragraph(
+                "The features have no names: they are numbered from 0, by column.", "note"
+            )
+        )
+    if len(coef) == 1:
+        chosen = _extremes(coef[0], MOST_WEIGHTS)
+        if not len(chosen):
+            page.add(html.paragraph("All weights are 0."))
+            return
+        shown = [names(k) for k in chosen]
+        page.figures(
+            (
+                charts.weights_figure(shown, coef[0, chosen]),
+                f"The largest positive and negative of {coef.shape[1]:,} weights.",
+                "Bars of the weights in the table below.",
+            )
+        )
+        rows = zip(shown, (f"{coef[0, k]:.4g}" for k in chosen), strict=True)
+        page.add(html.table("Weights by feature", ("feature", "weight"), rows))
+    else:
+        labels = _problem_names(final) if len(final.results_) == len(coef) else final.classes_
+        if len(coef) > MOST_CLASSES:
+            page.add(html.paragraph(f"Of {len(coef)} classes the first {MOST_CLASSES} are shown."))
+        page.add(
+            html.table(
+                "Largest weights by class",
+                ("class", "feature", "weight"),
+                (
+                    (html.shortened(label), html.shortened(names(k), 60), f"{row[k]:.4g}")
+                    for label, row in list(zip(labels, coef, strict=True))[:MOST_CLASSES]
+                    for k in _extremes(row, MOST_PER_CLASS)
+                ),
+            )
+        )
+    transitions = getattr(final, "transitions_", None)
+    if transitions is not None:
+        flat = transitions.ravel()
+        page.add(
+            html.table(
+                "Largest weights of one tag after another",
+                ("tag", "next tag", "weight"),
+                (
+                    (
+                        *(final.classes_[i] for i in divmod(int(k), len(transitions))),
+                        f"{flat[k]:.4g}",
+                    )
+                    for k in _extremes(flat, MOST_WEIGHTS)
+                ),
+            )
+        )
+
+
+def _extremes(values: np.ndarray, most: int) -> np.ndarray:
+    """Where the largest positive and the most negative values are, in falling order."""
+    few = min(most, len(values))
+    top = np.argpartition(-values, few - 1)[:few] if few else np.zeros(0, np.intp)
+    bottom = np.argpartition(values, few - 1)[:few] if few else np.zeros(0, np.intp)
+    chosen = np.concatenate([top[values[top] > 0.0], bottom[values[bottom] < 0.0]])
+    return chosen[np.argsort(-values[chosen], kind="stable")]
+
+
+def _feature_names(model: Any, final: Any, width: int) -> Callable[[int], str]:
+    """The name of a column: the model's, that of the pipeline's step before it, or a number."""
+    names = getattr(final, "feature_names_in_", None)
+    outer = getattr(model, "best_estimator_", model)
+    if names is None and hasattr(outer, "steps"):
+        try:
+            names = outer[:-1].get_feature_names_out()
+        except (AttributeError, ValueError, TypeError):  # a step that has none
+            names = None
+    if names is None or len(names) != width:
+        return lambda k: f"feature {k}"
+    return lambda k: html.clean(names[k])
+
+
+def _add_origin(page: html.Page, model: Any) -> None:
+    """Parameters, timings, machine and versions."""
+    page.section("How it was made")
+    parameters = {
+        name: html.shortened(value, 200)
+        for name, value in model.get_params(deep=False).items()
+        if name not in NOT_SHOWN and value is not None
+    }
+    page.add(html.facts("Parameters", parameters, ("parameter", "value")))
+    timings: dict[str, float] = {}
+    for result in model.results_:
+        for name, seconds in result.timings.items():
+            timings[name] = timings.get(name, 0.0) + float(seconds)
+    if timings:
+        total = timings.pop("total", None)
+        rows = {**timings, **({} if total is None else {"total": total})}
+        shown = {name: format_seconds(float(seconds)) for name, seconds in rows.items()}
+        page.add(html.facts("Time of the fit, compilation included", shown, ("part", "time")))
+    machine = {
+        "system": platform.platform(),
+        "processor": platform.processor() or platform.machine(),
+        "cores": str(_cores()),
+        "Python": platform.python_version(),
+        **{name: _version(name) for name in PACKAGES},
+    }
+    page.add(html.facts("Machine and versions with which this report was written", machine))
+
+
+def _cores() -> int:
+    """That this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _version(name: str) -> str:
+    if name == "cutplane":
+        from .. import __version__
+
+        return __version__
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not known"
+
+
+# -- numbers ------------------------------------------------------------------
+
+
+def _per_cent(value: Any) -> str:
+    return f"{100.0 * float(value):.2f} %" if math.isfinite(value) else "undefined"
+
+
+def _plain_number(value: Any) -> str:
+    return f"{float(value):.4g}" if math.isfinite(value) else "undefined"
+
+
+def _plural(count: int, name: str) -> str:
+    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"

@@ -1,0 +1,205 @@
+"""The pieces of a self-contained HTML page: escaped text, tables, figures, the page around them.
+
+Nothing is fetched when the page is opened and nothing on it runs: figures are inside as SVG, the
+style is in the head. Wide tables and figures scroll in their own frame, so that the page fits a
+telephone. Figures stand on white cards; the rest follows the reader's choice of light or dark.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STYLE = """
+:root { color-scheme: light dark; --line: #8886; --soft: #8881; --link: #0072b2; }
+@media (prefers-color-scheme: dark) { :root { --link: #56b4e9; } }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 70rem;
+  padding: 0 1rem 4rem; overflow-wrap: anywhere; }
+h1 { margin: 1.5rem 0 .3rem; line-height: 1.2; }
+h2 { margin: 2.5rem 0 .5rem; border-bottom: 1px solid var(--line); }
+h3 { margin: 1.5rem 0 .3rem; }
+a { color: var(--link); }
+.lead { font-size: 1.1rem; max-width: 45rem; } .note { font-size: .9rem; opacity: .8; }
+.tiles { display: flex; flex-wrap: wrap; gap: .6rem; padding: 0; margin: 1rem 0; }
+.tiles div { border: 1px solid var(--line); border-radius: 6px; padding: .4rem .9rem; }
+.tiles dt { font-size: .85rem; opacity: .8; }
+.tiles dd { margin: 0; font-size: 1.3rem; font-variant-numeric: tabular-nums; }
+.figures { display: grid; gap: 1rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); }
+figure { margin: .8rem 0; min-width: 0; } figcaption { font-size: .9rem; }
+.card { background: #fff; color: #000; border-radius: 6px; overflow-x: auto; }
+.card svg { display: block; width: 100%; height: auto; margin: 0 auto; }
+.wide { overflow-x: auto; margin: .8rem 0; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
+caption { text-align: left; font-weight: 600; padding-bottom: .3rem; }
+th, td { padding: .25rem .7rem; text-align: right; vertical-align: top; }
+th:first-child, td:first-child { text-align: left; }
+tbody th { font-weight: normal; max-width: 28rem; min-width: 6rem; }
+thead th { border-bottom: 2px solid var(--line); vertical-align: bottom; }
+tbody tr:nth-child(even) { background: var(--soft); }
+.facts td { text-align: left; }
+.counts td { white-space: nowrap; }
+"""
+
+LONGEST_NAME = 80  # characters of a name in a table; the rest is in its title
+SMALLEST = 0.75  # part of its own size to which a figure shrinks before it scrolls
+
+# Identifiers inside an SVG are those of the page once it is inside: they must differ.
+_REFERENCE = re.compile(r'(\bid="|href="#|url\(#)')
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def clean(value: Any) -> str:
+    """A name as one line of printable text."""
+    return " ".join(_UNPRINTABLE.sub("\ufffd", str(value)).split())
+
+
+def shortened(value: Any, most: int = LONGEST_NAME) -> str:
+    """A name as one line of at most so many characters."""
+    text = clean(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def text(value: Any) -> str:
+    """Any value as HTML."""
+    return escape(clean(value))
+
+
+def paragraph(content: str, kind: str = "") -> str:
+    """A paragraph of plain text."""
+    return f'<p class="{kind}">{text(content)}</p>' if kind else f"<p>{text(content)}</p>"
+
+
+def name_cell(value: Any) -> str:
+    """A name at the head of a row; of a long one the beginning."""
+    full, short = clean(value), shortened(value)
+    title = f' title="{escape(full[:1000])}"' if short != full else ""
+    return f'<th scope="row"{title}>{escape(short)}</th>'
+
+
+def table(
+    caption: str, head: Sequence[Any], rows: Iterable[Sequence[Any]], *, kind: str = ""
+) -> str:
+    """A table. The first column holds the names of the rows."""
+    titles = "".join(f'<th scope="col">{escape(shortened(title))}</th>' for title in head)
+    body = "".join(
+        f"<tr>{name_cell(row[0])}{''.join(f'<td>{text(cell)}</td>' for cell in row[1:])}</tr>"
+        for row in rows
+    )
+    return (
+        f'<div class="wide" tabindex="0" role="region" aria-label="{text(caption)}">'
+        f'<table class="{kind}"><caption>{text(caption)}</caption>'
+        f"<thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def facts(
+    caption: str, values: Mapping[str, Any], head: tuple[str, str] = ("name", "value")
+) -> str:
+    """A table of two columns."""
+    return table(caption, head, values.items(), kind="facts")
+
+
+def tiles(values: Mapping[str, str]) -> str:
+    """A few numbers to be seen first."""
+    items = "".join(
+        f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in values.items()
+    )
+    return f'<dl class="tiles">{items}</dl>' if items else ""
+
+
+def counts_table(
+    caption: str, corner: str, labels: Sequence[Any], counts: Sequence[Sequence[float]]
+) -> str:
+    """A square table whose cells are the darker the larger their part of the row."""
+    head = "".join(f'<th scope="col">{escape(shortened(label, 24))}</th>' for label in labels)
+    body = []
+    for label, row in zip(labels, counts, strict=True):
+        total = float(sum(row)) or 1.0
+        cells = "".join(
+            f'<td style="background: rgba(0, 114, 178, {0.55 * float(value) / total:.2f})">'
+            f"{value:,.6g}</td>"
+            for value in row
+        )
+        body.append(f"<tr>{name_cell(label)}{cells}</tr>")
+    return (
+        f'<div class="wide" tabindex="0" role="region" aria-label="{text(caption)}">'
+        f'<table class="counts"><caption>{text(caption)}</caption>'
+        f'<thead><tr><th scope="col">{text(corner)}</th>{head}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>"
+    )
+
+
+class Page:
+    """A page that is written section by section.
+
+    Parameters
+    ----------
+    title : str
+    """
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.parts: list[str] = []
+        self._figures = 0
+
+    def add(self, *parts: str) -> None:
+        """Append pieces of HTML."""
+        self.parts += parts
+
+    def section(self, title: str) -> None:
+        """Begin a section."""
+        self.add(f"<h2>{text(title)}</h2>")
+
+    def figures(self, *figures: tuple[Figure, str, str]) -> None:
+        """Append figures side by side where there is room: each with its caption and alt text."""
+        self.add('<div class="figures">', *(self._figure(*figure) for figure in figures), "</div>")
+
+    def _figure(self, figure: Figure, caption: str, alt: str) -> str:
+        self._figures += 1
+        drawing = as_svg(figure, f"f{self._figures}-", clean(alt))
+        return (
+            f'<figure><div class="card">{drawing}</div>'
+            f"<figcaption>{text(caption)}</figcaption></figure>"
+        )
+
+    def render(self) -> str:
+        """The whole page."""
+        return (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{text(self.title)}</title><style>{STYLE}</style></head>\n<body><main>\n"
+            + "\n".join(self.parts)
+            + "\n</main></body></html>\n"
+        )
+
+
+def as_svg(figure: Figure, prefix: str, alt: str) -> str:
+    """A figure as an SVG element whose identifiers begin with ``prefix``."""
+    import matplotlib
+
+    file = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    # Texts stay texts, set by the reader's fonts: names in any script can be read.
+    with (
+        matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cutplane"}),
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
+        figure.savefig(file, format="svg", metadata=nothing)
+    drawing = file.getvalue()
+    drawing = drawing[drawing.index("<svg") :]
+    drawing = re.sub(r"<!--.*?-->", "", drawing, flags=re.DOTALL)
+    drawing = _REFERENCE.sub(lambda match: match.group(1) + prefix, drawing)
+    width = 72.0 * figure.get_figwidth()
+    size = f"min-width: {SMALLEST * width:.0f}pt; max-width: {width:.0f}pt"
+    return drawing.replace(
+        "<svg", f'<svg role="img" aria-label="{escape(alt)}" style="{size}"', 1
+    ).strip()
