@@ -24,7 +24,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-TEXTS = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+TEXTS = sorted({*PAGES, *ROOT.glob("*.md")})
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 BLOCK = re.compile(
