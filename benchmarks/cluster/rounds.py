@@ -16,10 +16,10 @@ from cutplane.cluster.orders import Order
 from cutplane.cluster.workers import Workers
 from cutplane.data.sums import SumPlan
 
-from ...cluster_fit import accounting
-from ...cluster_model import HoldNothing
-from ...cluster_processes import ProcessCluster
-from ...report import Report, at_most
+from ..report import Report, at_most
+from .costs import HoldNothing
+from .fit import accounting
+from .processes import ProcessCluster
 
 SHORT = 90_000  # numbers, 0.7 MB
 LONG = 1_000_000

@@ -29,7 +29,7 @@ def draw(content: Case, folder: Path) -> list[Path]:
         return save(_paths(cases), folder / "paths")
     if section == "growth":
         return save(_growth([c for c in cases if "rows" in c]), folder / "growth")
-    if "ours" in cases[0]:
+    if "best_known" in cases[0]:  # the time to an objective
         return save(times(cases), folder / f"times-{section}")
     return []
 

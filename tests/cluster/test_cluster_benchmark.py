@@ -24,7 +24,7 @@ def load(monkeypatch):
 
 
 def test_predictions_by_hand(load):
-    model = load("cluster_model")
+    model = load("cluster.costs")
     known = model.Constants(
         round=1e-3, message=1e-4, down=1e9, up=5e8, value=1e-9, row=1e-8, add=1e-9, cut=2e-9
     )
@@ -44,7 +44,7 @@ def test_predictions_by_hand(load):
 
 def test_constants_of_work_are_found_again(load):
     """From times that follow the rule."""
-    model = load("cluster_model")
+    model = load("cluster.costs")
     sizes = [(1e8, 1e6, 1), (3e6, 2e4, 2), (5e7, 5e6, 1)]
     runs = [
         {"values": z, "rows": m, "workers": p, "n_iter": 7,

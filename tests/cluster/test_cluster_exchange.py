@@ -19,7 +19,7 @@ pytest.importorskip("distributed")
 
 ROOT = Path(__file__).resolve().parents[2]
 
-if not (ROOT / "benchmarks" / "cluster_faults.py").is_file():
+if not (ROOT / "benchmarks" / "cluster" / "fault_runs.py").is_file():
     pytest.skip("no benchmarks folder here", allow_module_level=True)
 if not hasattr(os, "fork"):
     pytest.skip("processes are forked and killed", allow_module_level=True)

@@ -111,7 +111,7 @@ def test_the_warning_is_about_the_worst_class(iris):
     model = LinearSVC(max_iter=2, tol=1e-9)
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(X, y)
-    worst = max(model.certificate_, key=lambda proof: proof.relative_gap)
+    worst = max(model.certificates_, key=lambda proof: proof.relative_gap)
     assert f"{worst.gap:.3g}" in str(caught[0].message)
     assert len(caught) == 1
 
