@@ -26,7 +26,7 @@ TIGHT = {"tol": 1e-9}
 @parametrize_with_checks(
     [
         LinearSVCCV(Cs=[1.0], cv=2, calibrate="sigmoid"),
-        SVC(calibrate="sigmoid", cv=2),
+        SVC(calibrate="sigmoid", cv=2, gamma=0.1, tol=1e-10),
     ],
     expected_failed_checks=lambda estimator: {
         "check_classifiers_train": "predict follows the scores, as in scikit-learn's SVC; the "
@@ -224,5 +224,8 @@ def test_without_calibration_there_are_none(iris):
 
 
 def test_a_fold_that_does_not_converge_is_told(cancer):
-    with pytest.warns(ConvergenceWarning, match="for a fold of cv"):
+    with (
+        pytest.warns(ConvergenceWarning, match="SVC reached max_iter"),
+        pytest.warns(ConvergenceWarning, match="for a fold of cv, reached max_iter"),
+    ):
         SVC(calibrate="sigmoid", cv=2, max_iter=1, working_set_size=2, tol=1e-9).fit(*cancer)

@@ -366,15 +366,13 @@ max_iter
         best: int,
     ) -> None:
         """Give the model probabilities, from the scores of held-out rows at the best C."""
-
-        def of_fold(path: LinearSVCPath, which: np.ndarray) -> tuple[np.ndarray, ...]:
+        assert self.calibrate is not None
+        held_out = []
+        for path, (_, which) in zip(paths, folds, strict=True):
             scores = self._known(path, best, rows, which, self.n_jobs).decision_function(which)
-            return scores, rows.encoded[which], rows.weights[which]
-
-        pairs = zip(paths, folds, strict=True)
-        self.best_estimator_.calibration_ = Calibration.of(
-            self.calibrate, self.classes_, [of_fold(path, which) for path, (_, which) in pairs]
-        )
+            held_out.append((scores, rows.encoded[which], rows.weights[which]))
+        model = self.best_estimator_
+        model.calibration_ = Calibration.of(self.calibrate, self.classes_, held_out)
 
     def _best(self) -> int:
         """Position of the best C."""
