@@ -10,6 +10,7 @@ import scipy.sparse
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV, _sigmoid_calibration
+from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics.pairwise import rbf_kernel
@@ -229,3 +230,19 @@ def test_a_fold_that_does_not_converge_is_told(cancer):
         pytest.warns(ConvergenceWarning, match="for a fold of cv, reached max_iter"),
     ):
         SVC(calibrate="sigmoid", cv=2, max_iter=1, working_set_size=2, tol=1e-9).fit(*cancer)
+
+
+def test_more_rows_than_one_matrix_is_kept_of():
+    X, y = make_moons(2600, noise=0.3, random_state=0)
+    plain = SVC(gamma=1.0, tol=1e-6)
+    theirs = CalibratedClassifierCV(plain, ensemble=False, cv=2).fit(X, y)
+    ours = SVC(gamma=1.0, tol=1e-6, calibrate="sigmoid", cv=2).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
+
+
+def test_a_checkpoint_is_of_the_last_fit(cancer, tmp_path):
+    X, y = cancer
+    settings = {"calibrate": "sigmoid", "cv": StratifiedKFold(2), "checkpoint": tmp_path / "fit"}
+    once = SVC(**settings).fit(X, y)
+    again = SVC(**settings).fit(X, y)
+    np.testing.assert_array_equal(once.predict_proba(X), again.predict_proba(X))
