@@ -46,6 +46,7 @@ NAMES = (
     "Iteration",
     "plot_convergence",
     "plot_path",
+    "plot_calibration",
     "report",
     "load_svmlight",
     "iter_svmlight",

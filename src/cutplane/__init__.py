@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         linear_svc_path,
     )
     from .models import load_model, save_model
-    from .reporting import plot_convergence, plot_path, report
+    from .reporting import plot_calibration, plot_convergence, plot_path, report
     from .result import Certificate, Iteration, SolveResult, Status
 
 __version__ = "0.1.0.dev0"
@@ -78,6 +78,7 @@ _WHERE = {
     "load_svmlight": ".data.svmlight",
     "load_model": ".models",
     "save_model": ".models",
+    "plot_calibration": ".reporting",
     "plot_convergence": ".reporting",
     "plot_path": ".reporting",
     "report": ".reporting",
@@ -116,6 +117,7 @@ __all__ = [
     "load_model",
     "load_svmlight",
     "open_dataset",
+    "plot_calibration",
     "plot_convergence",
     "plot_path",
     "report",

@@ -263,9 +263,11 @@ def test_folds_on_a_cluster(client, tmp_path, multi_class):
     X, y = make_classification(900, 8, n_informative=6, n_classes=3, flip_y=0.2, random_state=3)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, size=len(y))
     settings = {"Cs": [1e-4, 1e-2], "cv": 3, "solver": "ocas", "multi_class": multi_class}
+    settings["calibrate"] = "isotonic"
     here = LinearSVCCV(n_jobs=2, **settings).fit(X, y, weights)
     there = LinearSVCCV(executor=client, **settings).fit(X, y, weights)
     same_search(there, here)
+    np.testing.assert_array_equal(there.predict_proba(X), here.predict_proba(X))
     assert (
         there.results_[0].timings["rounds"] if multi_class != "ovr" else there.results_[0].timings
     )

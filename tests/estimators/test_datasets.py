@@ -123,12 +123,13 @@ def test_a_path_takes_labels_and_costs(tmp_path):
 def test_a_search_predicts_what_it_fits(tmp_path, sparse):
     X, y, _, cost = problem(sparse)
     data = written(tmp_path / "a.cut", X, y, None, cost)
-    settings = {"Cs": [0.01, 0.1], "cv": 3, "solver": "ocas"}
+    settings = {"Cs": [0.01, 0.1], "cv": 3, "solver": "ocas", "calibrate": "sigmoid"}
     expected = LinearSVCCV(**settings).fit(X, y, cost)
     model = LinearSVCCV(**settings).fit(data)
     assert np.array_equal(model.coef_, expected.coef_)
     assert np.array_equal(model.predict(data), expected.predict(X))
     assert np.array_equal(model.decision_function(data), expected.decision_function(X))
+    assert np.array_equal(model.predict_proba(data), expected.predict_proba(X))
     assert model.score(data, data.y) == expected.score(X, y)
     narrow = written(tmp_path / "b.cut", X[:, 1:], y)
     with pytest.raises(

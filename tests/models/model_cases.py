@@ -28,7 +28,7 @@ from cutplane import (
 )
 from cutplane.structured import BinaryProblem, MulticlassProblem
 
-METHODS = ("predict", "decision_function", "score_samples", "transform")
+METHODS = ("predict", "decision_function", "predict_proba", "score_samples", "transform")
 
 
 @dataclass(eq=False)
@@ -80,6 +80,7 @@ CASES = {
     "pairs": Case(lambda: SVC(decision_function_shape="ovo", gamma=0.3), digits, digit),
     "ties": Case(lambda: SVC(break_ties=True, class_weight="balanced"), X, three),
     "sigmoid": Case(lambda: SVC(kernel="sigmoid", gamma=0.01), X, y),
+    "calibrated": Case(lambda: SVC(calibrate="isotonic", cv=3), X, three),
     "precomputed": Case(lambda: SVC(kernel="precomputed"), X @ X.T, y),
     "regression": Case(lambda: SVR(C=3), X, X[:, 0] ** 2),
     "one class": Case(lambda: OneClassSVM(nu=0.2), X, None),

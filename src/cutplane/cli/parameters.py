@@ -401,6 +401,8 @@ NOT_OFFERED = {
     "penalty": "it has one value; it is there for code written for scikit-learn",
     "dual": "it is not used; it is there for code written for scikit-learn",
     "probability": "it is an error that names the remedy, for code written for scikit-learn",
+    "calibrate": "predict writes labels and scores, no probabilities",
+    "cv": "it is for calibrate",
     "SVC.random_state": "it is not used; it is there for code written for scikit-learn",
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import itertools
 from collections.abc import Callable
 from os import PathLike
@@ -9,19 +11,31 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import check_cv
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from .._checks import check_choice, check_flag, check_weights
 from ..dual import DualProblem
-from ..result import Iteration
+from ..exec import Executor
+from ..result import Iteration, SolveResult
 from ._attributes import check_kernel_model, check_stored, stored_classes
+from ._calibration import Calibration, check_calibrate, check_calibration
 from ._callbacks import with_callbacks
-from ._fit import Problems, Settings
+from ._fit import Problems, Settings, solve, warn_of
 from ._kernel import basis_attributes, executor_for, training_rows
 from ._kernel_base import KernelMachine, as_rows
 from ._kernel_problem import KernelProblem, KernelRows
 from ._rows import encode_classes, weigh_classes
 from .checkpoint import Checkpoint
+
+
+def _gives_probabilities(model: Any) -> bool:
+    """Whether the scores are, or will be, calibrated."""
+    if model.calibrate is not None:
+        return True
+    raise AttributeError("probabilities are for calibrate='sigmoid' or 'isotonic', got None")
 
 
 class SVC(ClassifierMixin, KernelMachine):
@@ -50,8 +64,7 @@ class SVC(ClassifierMixin, KernelMachine):
         Leave out variables that will probably stay at their bounds, and check them at the
         end. The answer is the same to ``tol``.
     probability : False, default=False
-        There are no probabilities; True is an error that names the remedy: scikit-learn's
-        ``CalibratedClassifierCV`` around the model.
+        For code that sets it: True is an error that names the remedy, ``calibrate``.
     tol : float, default=1e-3
         Where to stop, in the unit of ``stopping``. From 1e-4 on kernel values of more than 500 rows
         are computed in single precision where that does; the certificate never is.
@@ -90,6 +103,16 @@ class SVC(ClassifierMixin, KernelMachine):
     checkpoint : Checkpoint, path or None, default=None
         Write the dual point there, every minute or as :class:`~cutplane.Checkpoint` says, and go on
         from it if it exists.
+    calibrate : {'sigmoid', 'isotonic'} or None, default=None
+        Give probabilities, by Platt's sigmoid or by isotonic regression on the scores of rows
+        that a fit has not seen: before the fit to all rows one fit per fold leaves the rows of
+        the fold out. All have the same kernel, with the ``gamma`` of all rows, whose values are
+        computed once if they are few. Sample weights count, those of classes do not.
+        ``callback``, ``checkpoint`` and ``warm_start`` are for the fit to all rows;
+        ``time_limit`` is for each.
+    cv : int, splitter, iterable or None, default=None
+        The folds of ``calibrate``, as in scikit-learn: number of stratified folds (None for 5),
+        or what makes them.
     stopping : {'relative', 'absolute', 'epsilon', 'kkt'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·(sum of weights)·tol. ``kkt``: the optimality conditions are violated by at
@@ -124,6 +147,8 @@ class SVC(ClassifierMixin, KernelMachine):
         variables y·α.
     fit_status_ : int
         0 if all problems converged.
+    calibration_ : Calibration
+        What makes scores probabilities, with ``calibrate``.
     shape_fit_ : tuple of int
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
@@ -138,6 +163,8 @@ class SVC(ClassifierMixin, KernelMachine):
     >>> model.certificate_.relative_gap < 1e-3
     True
     """
+
+    calibration_: Calibration
 
     def __init__(
         self,
@@ -165,6 +192,8 @@ class SVC(ClassifierMixin, KernelMachine):
         callback: Callable[[Iteration], bool | None] | None = None,
         checkpoint: Checkpoint | str | PathLike[str] | None = None,
         stopping: str = "relative",
+        calibrate: str | None = None,
+        cv: Any = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -189,6 +218,8 @@ class SVC(ClassifierMixin, KernelMachine):
         self.callback = callback
         self.checkpoint = checkpoint
         self.stopping = stopping
+        self.calibrate = calibrate
+        self.cv = cv
 
     # -- fitting ----------------------------------------------------------------------
 
@@ -212,13 +243,19 @@ class SVC(ClassifierMixin, KernelMachine):
         data, settings = (X, y), self._check_common()
         X, y = training_rows(self, X, y=y)
         self.classes_, encoded = encode_classes(y)
-        weights, self.class_weight_ = weigh_classes(self, encoded, check_weights(sample_weight, X))
+        sample_weight = check_weights(sample_weight, X)
+        weights, self.class_weight_ = weigh_classes(self, encoded, sample_weight)
         bounds = settings.C * weights
         tasks, groups = self._tasks(), self._groups(encoded)
+        self.__dict__.pop("calibration_", None)  # of another fit
         with executor_for(self, *X.shape) as executor:
             rows = self._kernel_rows(X, executor, settings, float(bounds.max()))
-            if len(tasks) > 1:
+            if len(tasks) > 1 or self.calibrate is not None:
                 rows.split(groups)
+            if self.calibrate is not None:
+                self.calibration_ = self._cross_fit(
+                    rows, X, y, encoded, sample_weight, settings, executor
+                )
             self._fit_kernel(
                 data,
                 self._problems(rows, tasks, groups, encoded, bounds),
@@ -228,6 +265,45 @@ class SVC(ClassifierMixin, KernelMachine):
             )
         return self
 
+    def _cross_fit(
+        self,
+        rows: KernelRows,
+        X: Any,
+        y: np.ndarray,
+        encoded: np.ndarray,
+        sample_weight: np.ndarray,
+        settings: Settings,
+        executor: Executor,
+    ) -> Calibration:
+        """The calibration of scores of rows that a fold's fit has not seen.
+
+        The folds share the kernel's rows: those that a fold holds out have weight 0 in it.
+        """
+        tasks, groups = self._tasks(), self._groups(encoded)
+        quiet = dataclasses.replace(
+            settings, verbose=0, callback=None, checkpoint=None, warm_start=False
+        )
+        results: list[SolveResult] = []
+        held_out = []
+        folds = check_cv(self.cv, y, classifier=True).split(X, y)
+        for fold, (train, test) in enumerate(folds):
+            counts = np.bincount(train, minlength=len(encoded))  # rows may be repeated
+            try:
+                weights, _ = weigh_classes(self, encoded, sample_weight * counts)
+            except ValueError as error:
+                raise ValueError(f"fold {fold} of cv: {error}") from error
+            problems = self._problems(rows, tasks, groups, encoded, settings.C * weights)
+            fitted = solve(problems, quiet, executor, complete=False).results
+            model = copy.copy(self)
+            points = [(result.w, result.bias) for result in fitted]
+            model._set(self._assemble(rows, X, encoded, tasks, groups, points))
+            scores = model._class_scores(model._scores_of(X[test]))
+            held_out.append((scores, encoded[test], sample_weight[test]))
+            results += fitted
+        warn_of(dataclasses.replace(settings, name="SVC, for a fold of cv,"), None, results)
+        assert self.calibrate is not None
+        return Calibration.of(self.calibrate, self.classes_, held_out)
+
     def _check_common(self) -> Settings:
         settings = super()._check_common()
         check_choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
@@ -235,9 +311,11 @@ class SVC(ClassifierMixin, KernelMachine):
         check_flag("break_ties", self.break_ties)
         if self.probability not in (False, "deprecated"):  # the latter is scikit-learn's default
             raise ValueError(
-                f"probability must be False, got {self.probability!r}; for probabilities fit "
+                f"probability must be False, got {self.probability!r}; for probabilities set "
+                "calibrate='sigmoid', or fit "
                 "sklearn.calibration.CalibratedClassifierCV(SVC(...), ensemble=False)"
             )
+        check_calibrate(self.calibrate)
         return settings
 
     def _one_against_rest(self) -> bool:
@@ -339,6 +417,7 @@ class SVC(ClassifierMixin, KernelMachine):
         counts = self.n_support_
         if counts.min() < 0 or counts.sum() != len(self.support_):
             raise ValueError("n_support_ must count the support vectors of each class")
+        check_calibration(self, classes)
 
     # -- prediction -------------------------------------------------------------------
 
@@ -370,12 +449,17 @@ class SVC(ClassifierMixin, KernelMachine):
             first of them.
         """
         scores = self._scores(X)
-        classes = len(self.classes_)
-        if classes == 2:
-            return scores[:, 0]
-        if self._one_against_rest() or self.decision_function_shape == "ovo":
+        if self.decision_function_shape == "ovo" and len(self.classes_) > 2:
             return scores
-        return _ovr_decision_function(scores < 0, -scores, classes)
+        return self._class_scores(scores)
+
+    def _class_scores(self, scores: np.ndarray) -> np.ndarray:
+        """Scores of the problems as scores of the classes, of two classes those of the second."""
+        if len(self.classes_) == 2:
+            return scores[:, 0]
+        if self._one_against_rest():
+            return scores
+        return _ovr_decision_function(scores < 0, -scores, len(self.classes_))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict class labels.
@@ -394,13 +478,52 @@ class SVC(ClassifierMixin, KernelMachine):
         scores = self._scores(X)
         if len(self.classes_) == 2:
             best = (scores[:, 0] > 0).astype(np.intp)
-        elif self._one_against_rest():
-            best = scores.argmax(axis=1)
-        elif self.break_ties:
-            best = _ovr_decision_function(scores < 0, -scores, len(self.classes_)).argmax(axis=1)
+        elif self._one_against_rest() or self.break_ties:
+            best = self._class_scores(scores).argmax(axis=1)
         else:
             best = _votes(scores, len(self.classes_)).argmax(axis=1)
         return self.classes_[best]
+
+    @available_if(_gives_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities of the classes; with ``calibrate``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        logarithms : ndarray, shape (n_samples, n_classes)
+        """
+        scores = self._class_scores(self._scores(X))
+        return self._known_calibration().log_probabilities(scores)
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes; with ``calibrate``.
+
+        :meth:`predict` follows the scores: now and then it names a class that is not the
+        most probable one.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray, shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        scores = self._class_scores(self._scores(X))
+        return self._known_calibration().probabilities(scores)
+
+    def _known_calibration(self) -> Calibration:
+        if not hasattr(self, "calibration_"):
+            raise NotFittedError(
+                "this SVC was fitted without calibrate; call fit again for probabilities"
+            )
+        return self.calibration_
 
 
 def _votes(scores: np.ndarray, classes: int) -> np.ndarray:

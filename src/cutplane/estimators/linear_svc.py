@@ -23,6 +23,7 @@ from ..result import Iteration
 from ..risks import CrammerSingerRisk, LossRisk, MultinomialRisk, Risk, Targets
 from ._attributes import check_linear, stored_classes
 from ._base import LinearModel, dense
+from ._calibration import Calibration, check_calibration
 from ._callbacks import with_callbacks
 from ._fit import Problem, Problems, Settings, warn_of
 from ._form import ModelForm, NearlyFreeBias
@@ -42,12 +43,12 @@ JOINT = {
 
 
 def _gives_probabilities(model: Any) -> bool:
-    """Whether scores are logarithms of odds."""
-    if model.loss == "logistic":
+    """Whether scores are logarithms of odds, or a calibration knows what they mean."""
+    if model.loss == "logistic" or hasattr(model, "calibration_"):
         return True
     raise AttributeError(
-        f"probabilities are for loss='logistic', got loss={model.loss!r}; "
-        "sklearn.calibration.CalibratedClassifierCV finds some for every loss"
+        f"probabilities are for loss='logistic', got loss={model.loss!r}; for every loss "
+        "LinearSVCCV(calibrate='sigmoid') or sklearn.calibration.CalibratedClassifierCV finds some"
     )
 
 
@@ -140,6 +141,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         One per problem: one, or one per class for one-vs-rest.
     results_ : list of SolveResult
         One per problem: the certificate with status, trace and timings.
+    calibration_ : Calibration
+        What makes scores probabilities, in the model of a ``LinearSVCCV(calibrate=…)`` alone.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         If X had string column names.
@@ -163,6 +166,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     _solvers = SOLVERS
     _sparse_coef = True  # after sparsify
+
+    calibration_: Calibration
 
     def __init__(
         self,
@@ -236,6 +241,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         settings, start = self._check_common(), self._start()
         rows = open_rows(self, X, y, sample_weight)
         self.classes_, encoded = encode_classes(rows.y)
+        self.__dict__.pop("calibration_", None)  # of another model
         weights, _ = weigh_classes(self, encoded, rows.weights)
         with rows.blocks(self._outputs()) as matrix:
             form = self._form(matrix, encoded, weights)
@@ -390,7 +396,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     @available_if(_gives_probabilities)
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the probabilities of the classes; for ``loss='logistic'``.
+        """Logarithms of the probabilities of the classes, see :meth:`predict_proba`.
 
         Parameters
         ----------
@@ -401,6 +407,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         logarithms : ndarray, shape (n_samples, n_classes)
         """
         scores = self.decision_function(X)
+        if hasattr(self, "calibration_"):
+            return self.calibration_.log_probabilities(scores)
         if scores.ndim == 1:
             return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
         one_by_one = scores if self._joint() else -np.logaddexp(0.0, -scores)
@@ -408,11 +416,12 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes; for ``loss='logistic'``.
+        """Probabilities of the classes; for ``loss='logistic'``, and for a calibrated model.
 
         That of a class is 1/(1 + exp(−score)). With more than two classes these are
         the probabilities of each class against the rest, divided by their sum; with
-        ``multi_class='multinomial'`` exp(score), divided by the sum.
+        ``multi_class='multinomial'`` exp(score), divided by the sum. The model of a
+        ``LinearSVCCV(calibrate=…)`` has the probabilities of its calibration instead.
 
         Parameters
         ----------
@@ -423,11 +432,14 @@ class LinearSVC(ClassifierMixin, LinearModel):
         probabilities : ndarray, shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
+        if hasattr(self, "calibration_"):
+            return self.calibration_.probabilities(self.decision_function(X))
         return np.exp(self.predict_log_proba(X))
 
     def _check_attributes(self) -> None:
         classes = stored_classes(self)
         check_linear(self, 1 if classes == 2 else classes)
+        check_calibration(self, classes)
 
     # -- the coefficients in memory -------------------------------------------
 

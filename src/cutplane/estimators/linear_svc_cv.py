@@ -3,6 +3,7 @@
 The folds share one matrix: the rows that a fold holds out have weight 0 in it, so that nothing is
 copied, and their scores come with the others'. A fold is one path over C, and folds
 run in parallel; on a cluster, whose workers hold the rows once, one after the other.
+The scores of held-out rows at the chosen C also say what a score is worth as a probability.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_flag
@@ -25,12 +27,16 @@ from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..exec import make_executor
 from ..result import Certificate, Iteration, SolveResult
+from ._calibration import Calibration, check_calibrate
 from ._cluster import WithExecutor, is_stored
 from ._fit import seeds, solve, warn_of
 from ._held_out import HeldOut, looks_at_predictions, takes_weights
 from ._rows import checked_rows, copy_features, encode_classes, open_rows, weigh_classes
 from .linear_path import LinearSVCPath, check_path, path_of
 from .linear_svc import LinearSVC
+
+# Parameters that LinearSVC does not have.
+OWN_PARAMETERS = ("Cs", "cv", "scoring", "refit", "calibrate")
 
 
 class _CancelledError(Exception):
@@ -46,6 +52,16 @@ class _Rows:
     encoded: np.ndarray
     weights: np.ndarray
     weighted: bool
+
+
+def _gives_probabilities(search: Any) -> bool:
+    """Whether the model will have probabilities."""
+    if search.calibrate is not None or search.loss == "logistic":
+        return True
+    raise AttributeError(
+        "probabilities are for calibrate='sigmoid' or 'isotonic', and for loss='logistic'; "
+        f"got calibrate=None, loss={search.loss!r}"
+    )
 
 
 class LinearSVCCV(ClassifierMixin, WithExecutor, BaseEstimator):
@@ -68,6 +84,9 @@ class LinearSVCCV(ClassifierMixin, WithExecutor, BaseEstimator):
         The sample weights count in scikit-learn's own scorers if they take them.
     refit : bool, default=True
         Fit a model with the best C to all rows. Without it there is no model to predict with.
+    calibrate : {'sigmoid', 'isotonic'} or None, default=None
+        Give probabilities, by Platt's sigmoid or by isotonic regression on the scores of the
+        held-out rows at the chosen C. Sample weights count, those of classes do not.
     loss, solver, tol, stopping, fit_intercept, intercept_scaling, class_weight, multi_class, \
 max_iter
         As for :class:`LinearSVC`.
@@ -95,7 +114,7 @@ max_iter
     best_score_ : float
         Mean score at ``C_``.
     best_estimator_ : LinearSVC
-        Fitted to all rows.
+        Fitted to all rows. With ``calibrate`` it has the probabilities, too: save this one.
     coef_, intercept_, n_iter_, certificate_, certificates_, results_
         Of ``best_estimator_``.
     classes_ : ndarray, shape (n_classes,)
@@ -124,6 +143,7 @@ max_iter
         cv: Any = None,
         scoring: Any = None,
         refit: bool = True,
+        calibrate: str | None = None,
         loss: str = "hinge",
         solver: str = "auto",
         tol: float = 1e-3,
@@ -143,6 +163,7 @@ max_iter
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
+        self.calibrate = calibrate
         self.loss = loss
         self.solver = solver
         self.tol = tol
@@ -181,7 +202,9 @@ max_iter
         self
         """
         Cs = check_path(self.Cs)
-        check_flag("refit", self.refit)
+        refit = check_flag("refit", self.refit)
+        if check_calibrate(self.calibrate) is not None and not refit:
+            raise ValueError("refit=False leaves no model to calibrate: set refit=True")
         svc = self._svc(LinearSVC, float(Cs.max()), None)
         settings = svc._check_common()
         scorer = self._scorer()
@@ -215,6 +238,8 @@ max_iter
             results = [r for path in paths for fits in path.results for r in fits]
             if self.refit:
                 results += self._refit((given, y), held, paths, best, own_seeds[-1])
+            if self.calibrate is not None:
+                self._calibrate(held, folds, paths, best)
         warn_of(dataclasses.replace(settings, name=type(self).__name__), None, results)
         return self
 
@@ -224,7 +249,7 @@ max_iter
 
     def _settings(self) -> dict[str, Any]:
         own = self.get_params(deep=False)
-        return {k: v for k, v in own.items() if k not in ("Cs", "cv", "scoring", "refit")}
+        return {k: v for k, v in own.items() if k not in OWN_PARAMETERS}
 
     def _scorer(self) -> Callable[..., float]:
         if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
@@ -314,17 +339,40 @@ max_iter
         weights = {"sample_weight": rows.weights[held_out]} if weighted else {}
         scores = []
         for k in range(len(path)):
-            model = path.model(k)
             if own:
-                known = self._svc(HeldOut, model.C, None)
-                known.set_params(n_jobs=threads, executor=None)
-                known.__dict__.update(coef_=model.coef_, intercept_=model.intercept_)
-                known.classes_ = self.classes_
-                known.known_scores = known._scores_of(rows.matrix)[held_out]
+                known = self._known(path, k, rows, held_out, threads)
                 scores.append(float(scorer(known, held_out, y, **weights)))
             else:
-                scores.append(float(scorer(model, _safe_indexing(rows.X, held_out), y)))
+                scores.append(float(scorer(path.model(k), _safe_indexing(rows.X, held_out), y)))
         return np.array(scores)
+
+    def _known(
+        self, path: LinearSVCPath, k: int, rows: _Rows, held_out: np.ndarray, threads: int | None
+    ) -> HeldOut:
+        """The k-th model of a path, which knows the scores of the rows that its fold held out."""
+        model = path.model(k)
+        known = self._svc(HeldOut, model.C, None)
+        known.set_params(n_jobs=threads, executor=None)
+        known.__dict__.update(coef_=model.coef_, intercept_=model.intercept_)
+        known.classes_ = self.classes_
+        known.known_scores = known._scores_of(rows.matrix)[held_out]
+        return known
+
+    def _calibrate(
+        self,
+        rows: _Rows,
+        folds: list[tuple[np.ndarray, np.ndarray]],
+        paths: list[LinearSVCPath],
+        best: int,
+    ) -> None:
+        """Give the model probabilities, from the scores of held-out rows at the best C."""
+        assert self.calibrate is not None
+        held_out = []
+        for path, (_, which) in zip(paths, folds, strict=True):
+            scores = self._known(path, best, rows, which, self.n_jobs).decision_function(which)
+            held_out.append((scores, rows.encoded[which], rows.weights[which]))
+        model = self.best_estimator_
+        model.calibration_ = Calibration.of(self.calibrate, self.classes_, held_out)
 
     def _best(self) -> int:
         """Position of the best C."""
@@ -391,6 +439,35 @@ max_iter
         labels : ndarray, shape (n_samples,)
         """
         return self._fitted().predict(X)
+
+    @available_if(_gives_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities of the classes, see :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data set on disk, shape (n_samples, n_features)
+
+        Returns
+        -------
+        logarithms : ndarray, shape (n_samples, n_classes)
+        """
+        return self._fitted().predict_log_proba(X)
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes; with ``calibrate`` or ``loss='logistic'``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data set on disk, shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray, shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return self._fitted().predict_proba(X)
 
     def _fitted(self) -> LinearSVC:
         """The model that was fitted to all rows."""

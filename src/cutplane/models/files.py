@@ -44,7 +44,7 @@ def save_model(model: Any, path: Any) -> None:
     -----
     Stored are the parameters and all fitted attributes, ``results_`` with their traces included.
     ``callback``, ``checkpoint`` and ``executor`` are not, nor what a warm start keeps, nor a
-    random generator.
+    random generator, nor a splitter for ``cv``.
 
     Examples
     --------
@@ -69,7 +69,8 @@ def save_model(model: Any, path: Any) -> None:
     parameters = model.get_params(deep=False)
     content: dict[str, dict[str, Any]] = {"parameters": {}, "attributes": {}}
     for name, value in parameters.items():
-        generator = name == "random_state" and not isinstance(value, Integral | None)
+        # A generator of random numbers or of folds belongs to the process, too.
+        generator = name in ("random_state", "cv") and not isinstance(value, Integral | None)
         if name not in NOT_STORED and not generator:
             content["parameters"][name] = _encoded(encoder, kind, name, value)
     for name, value in model.__getstate__().items():

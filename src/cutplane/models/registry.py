@@ -12,6 +12,7 @@ from scipy.sparse import csr_array, csr_matrix
 
 from .. import estimators
 from ..dual.records import DualCertificate, DualIteration
+from ..estimators._calibration import Calibration
 from ..estimators._sampled import Sampling
 from ..result import Certificate, Iteration, SolveResult
 from ..store.values import Registry
@@ -26,7 +27,7 @@ ESTIMATORS: dict[str, Any] = {
     for name, kind in vars(estimators).items()
     if name in estimators.__all__ and hasattr(kind, "_check_common")
 }
-RECORDS = (DualCertificate, DualIteration, ChainShape, Sampling)
+RECORDS = (Calibration, DualCertificate, DualIteration, ChainShape, Sampling)
 PROBLEMS = (BinaryProblem, MulticlassProblem, MultilabelProblem)
 
 REGISTRY = Registry({kind.__name__: kind for kind in RECORDS})
