@@ -104,9 +104,10 @@ def test_console_blocks(
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     commands = 0
+    namespace: dict[str, object] = {}  # of all blocks, as a reader has them
     for language, code in CONSOLE.findall(page):
         if language == "python":
-            exec(code, {})
+            exec(code, namespace)
             continue
         for part in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
             command, _, want = part.partition("\n")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.optimize
 from sklearn.svm import SVC
 
@@ -286,8 +287,8 @@ def assert_certified(model, X, y, qid=None, weights=None, *, known=None, roundin
         assert proof.gap <= model.tol * scale[model.stopping] * (1.0 + rounding)
     if known is not None:
         assert proof.dual <= known * (1.0 + rounding)
-    assert model.risk_certificate_.primal == proof.primal / C
-    assert model.risk_certificate_.dual == proof.dual / C
+    assert model.risk_certificate_.primal == pytest.approx(proof.primal / C, rel=1e-14)
+    assert model.risk_certificate_.dual == pytest.approx(proof.dual / C, rel=1e-14)
     assert model.risk_certificate_.kind == proof.kind
 
 

@@ -300,8 +300,7 @@ def test_bounds_hold_where_rounding_of_kernel_values_is_most_of_the_objective(mu
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(K, y)
     exact = np.vectorize(Fraction, otypes=[object])
-    results = model.result_ if isinstance(model.result_, list) else [model.result_]
-    for k, result in enumerate(results):
+    for k, result in enumerate(model.results_):
         beta = exact(result.w.reshape(14, -1))
         scores = exact(K) @ beta
         if multi_class == "ovr":
