@@ -86,16 +86,18 @@ def _case(
 ) -> None:
     dataset = open_dataset(path)
 
-    def model(executor: Any, **settings: Any) -> LinearSVC:
-        return LinearSVC(C, solver="ocas", fit_intercept=bias, executor=executor, **settings)
+    def model(executor: Any = None, **settings: Any) -> LinearSVC:
+        """On the workers of a client, or with as many threads here."""
+        who = {"n_jobs": WORKERS} if executor is None else {"executor": executor}
+        return LinearSVC(C, solver="ocas", fit_intercept=bias, **who, **settings)
 
     # Compiles, brings the pages into memory, and counts.
     counted = measured(model(client, max_iter=FEW), (dataset,), count_bytes=True)
-    measured(model(WORKERS, max_iter=FEW), (dataset,))
+    measured(model(max_iter=FEW), (dataset,))
     threads, cluster = [], []
     repeats = min(2, report.settings.repeats) if dataset.n_rows > LARGE else report.settings.repeats
     for _ in range(repeats):
-        threads.append(measured(model(WORKERS), (dataset,)))
+        threads.append(measured(model(), (dataset,)))
         cluster.append(measured(model(client), (dataset,)))
     one = {
         name: spread([run["seconds"] for run in runs])
