@@ -28,7 +28,7 @@ from .fault_runs import generated_problem
 from .net import Host, Net, not_possible
 
 PORT = 8786
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 # Seconds after which silence counts as loss: of a connection, and of a worker for the scheduler.
 # Dask's own are 30 and 300, and less than 11 it does not take.
 SILENCE = 12

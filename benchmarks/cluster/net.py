@@ -142,7 +142,7 @@ def _peer(namespace: str, device: str) -> str:
 
 def _wire(*arguments: object) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "benchmarks.cluster.net", *map(str, arguments)]
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     wire = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root)
     assert wire.stdout is not None
     if wire.stdout.readline() != _READY:
