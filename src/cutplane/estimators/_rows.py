@@ -2,8 +2,8 @@
 
 X may be an array, a frame, a sparse matrix, a data set on disk, files of rows, or a Dask
 collection. ``open_rows`` checks it, brings labels, weights and queries here, and returns a record;
-``Rows.blocks`` then gives the rows in blocks, here or on the workers of a cluster. Features of a
-data set on disk are checked when a block is read for the first time.
+``TrainingRows.blocks`` then gives the rows in blocks, here or on the workers of a cluster. Features
+of a data set on disk are checked when a block is read for the first time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NEED_MEMORY = ("dcd", "sgd", "pegasos")
 
 
 @dataclass(frozen=True)
-class Rows:
+class TrainingRows:
     """Checked rows of a fit.
 
     Attributes
@@ -62,7 +62,7 @@ class Rows:
 
 def open_rows(
     model: Any, X: Any, y: Any, sample_weight: Any = None, qid: Any = None, **options: Any
-) -> Rows:
+) -> TrainingRows:
     """Check training data. Sets what scikit-learn's checks set.
 
     Parameters
@@ -85,7 +85,7 @@ def open_rows(
     else:
         checked, labels = checked_rows(model, X, y=y, **options)
     weights = check_weights(sample_weight, checked)
-    return Rows(checked, labels, weights, sample_weight is not None, qid, model)
+    return TrainingRows(checked, labels, weights, sample_weight is not None, qid, model)
 
 
 def checked_rows(model: Any, X: Any, **options: Any) -> Any:

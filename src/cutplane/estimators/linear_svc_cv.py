@@ -12,11 +12,13 @@ import dataclasses
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
+from sklearn.metrics._scorer import _BaseScorer, _PassthroughScorer
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
@@ -30,13 +32,34 @@ from ..result import Certificate, Iteration, SolveResult
 from ._calibration import Calibration, check_calibrate
 from ._cluster import WithExecutor, is_stored
 from ._fit import seeds, solve, warn_of
-from ._held_out import HeldOut, looks_at_predictions, takes_weights
 from ._rows import checked_rows, copy_features, encode_classes, open_rows, weigh_classes
 from .linear_path import LinearSVCPath, check_path, path_of
 from .linear_svc import LinearSVC
 
 # Parameters that LinearSVC does not have.
 OWN_PARAMETERS = ("Cs", "cv", "scoring", "refit", "calibrate")
+
+
+class HeldOut(LinearSVC):
+    """A fitted model that knows its scores of some rows and takes any X for them."""
+
+    known_scores: np.ndarray
+
+    def _scores(self, X: Any) -> np.ndarray:
+        return self.known_scores.copy()  # callers add the intercept in place
+
+
+def looks_at_predictions(scorer: Any) -> bool:
+    """Whether a scorer needs no rows: those of scikit-learn look at predictions alone."""
+    return isinstance(scorer, _BaseScorer | _PassthroughScorer)
+
+
+def takes_weights(scorer: Any) -> bool:
+    """Whether a scorer's metric takes weights."""
+    if not looks_at_predictions(scorer):
+        return False
+    function = getattr(scorer, "_score_func", None)
+    return function is None or "sample_weight" in signature(function).parameters
 
 
 class _CancelledError(Exception):

@@ -14,7 +14,6 @@ from .. import store
 from ..estimators._fit import sum_of
 from ..store.container import damaged
 from ..store.values import Decoder, Encoder, StoreError
-from .checks import check_model
 from .registry import ESTIMATORS, REGISTRY
 
 logger = logging.getLogger("cutplane")
@@ -186,3 +185,16 @@ def _assembled(
     except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
         raise damaged(name, f"its content does not fit together ({error})") from None
     return model
+
+
+def check_model(model: Any) -> None:
+    """Raise a ValueError, naming the attribute, unless a model is as a fit leaves it.
+
+    Compiled code relies on that.
+    """
+    model._check_common()
+    model._check_attributes()
+    if hasattr(model, "feature_names_in_"):
+        names = model.feature_names_in_
+        if getattr(names, "shape", None) != (model.n_features_in_,) or names.dtype != object:
+            raise ValueError("feature_names_in_ must hold a name per feature")

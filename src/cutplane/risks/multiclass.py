@@ -6,27 +6,55 @@ log Σ_c exp(s_c) − s_y.
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 
-from ..loops import multiclass as loops
-from ..loops import multinomial
+from ..loops import multiclass, multinomial
 from ..loops.bounded import FEW, MANY, ROUNDING
 from .base import Risk, Scores, Targets
 
 
-class CrammerSingerRisk(Risk):
-    """One score per class; a row's loss is that of its most violating class."""
+class ClassScoresRisk(Risk):
+    """One score per class. ``_loops`` has the loss: its value, coefficients and slopes."""
 
     has_bias = False
+    _loops: ModuleType
 
     def __init__(self, classes: int) -> None:
         self.outputs = classes
 
     def __repr__(self) -> str:
-        return f"CrammerSingerRisk({self.outputs})"
+        return f"{type(self).__name__}({self.outputs})"
 
     def value(self, scores: Scores, targets: Targets) -> float:
-        return loops.value(scores.values, targets.labels, targets.weights)
+        return self._loops.value(scores.values, targets.labels, targets.weights)
+
+    def coefficients(
+        self,
+        scores: np.ndarray,
+        low: float,
+        high: float,
+        part: float,
+        targets: Targets,
+        out: np.ndarray,
+    ) -> None:
+        self._loops.coefficients(scores, targets.labels, targets.weights, out)
+
+    def line_slopes(
+        self, start: Scores, end: Scores, steps: np.ndarray, targets: Targets
+    ) -> np.ndarray:
+        slopes = np.empty(len(steps))
+        self._loops.line_slopes(
+            start.values, end.values, steps, targets.labels, targets.weights, slopes
+        )
+        return slopes
+
+
+class CrammerSingerRisk(ClassScoresRisk):
+    """A row's loss is that of its most violating class."""
+
+    _loops = multiclass
 
     def upper(
         self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
@@ -43,43 +71,16 @@ class CrammerSingerRisk(Risk):
         above[rows, labels] = 0.0
         return float(np.sum(targets.weights * above.max(axis=1))) * (1.0 + MANY * ROUNDING)
 
-    def coefficients(
-        self,
-        scores: np.ndarray,
-        low: float,
-        high: float,
-        part: float,
-        targets: Targets,
-        out: np.ndarray,
-    ) -> None:
-        loops.coefficients(scores, targets.labels, targets.weights, out)
-
     def offset(self, coef: np.ndarray, targets: Targets) -> float:
-        return loops.offset(coef, targets.labels)
-
-    def line_slopes(
-        self, start: Scores, end: Scores, steps: np.ndarray, targets: Targets
-    ) -> np.ndarray:
-        slopes = np.empty(len(steps))
-        loops.line_slopes(start.values, end.values, steps, targets.labels, targets.weights, slopes)
-        return slopes
+        return multiclass.offset(coef, targets.labels)
 
 
-class MultinomialRisk(Risk):
-    """One score per class, whose exponentials are proportional to the classes' probabilities."""
+class MultinomialRisk(ClassScoresRisk):
+    """Exponentials of the scores are proportional to the probabilities of the classes."""
 
-    has_bias = False
     smooth = True
     work = 10.0
-
-    def __init__(self, classes: int) -> None:
-        self.outputs = classes
-
-    def __repr__(self) -> str:
-        return f"MultinomialRisk({self.outputs})"
-
-    def value(self, scores: Scores, targets: Targets) -> float:
-        return multinomial.value(scores.values, targets.labels, targets.weights)
+    _loops = multinomial
 
     def upper(
         self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
@@ -93,25 +94,5 @@ class MultinomialRisk(Risk):
         losses += error.max(axis=1) + error[rows, labels] + MANY * ROUNDING * losses
         return float(np.sum(targets.weights * losses)) * (1.0 + MANY * ROUNDING)
 
-    def coefficients(
-        self,
-        scores: np.ndarray,
-        low: float,
-        high: float,
-        part: float,
-        targets: Targets,
-        out: np.ndarray,
-    ) -> None:
-        multinomial.coefficients(scores, targets.labels, targets.weights, out)
-
     def offset(self, coef: np.ndarray, targets: Targets) -> float:
         return multinomial.offset(coef, targets.labels, targets.weights)
-
-    def line_slopes(
-        self, start: Scores, end: Scores, steps: np.ndarray, targets: Targets
-    ) -> np.ndarray:
-        slopes = np.empty(len(steps))
-        multinomial.line_slopes(
-            start.values, end.values, steps, targets.labels, targets.weights, slopes
-        )
-        return slopes
