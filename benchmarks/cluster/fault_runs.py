@@ -301,6 +301,12 @@ def stopped(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
     return record
 
 
+def hangs(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
+    """Nothing happens and nothing ends: what a run that hangs leaves to be read."""
+    threading.Event().wait()
+    raise AssertionError("nobody sets this event")
+
+
 # -- faults that end a fit ------------------------------------------------------------
 
 
@@ -466,13 +472,14 @@ FAULTS: dict[str, Callable[[ProcessCluster, Problem, int], Record]] = {
     "command": command_resumed,
     "scheduler": scheduler_killed,
 }
+RUNS = {**FAULTS, "hangs": hangs}  # which no list of faults names: it never ends
 ENDING = ("scheduler",)  # after which a cluster is of no use
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run a fault so many times."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster.fault_runs")
-    parser.add_argument("name", choices=list(FAULTS))
+    parser.add_argument("name", choices=list(RUNS))
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=90.0, help="after which a run hangs")
     arguments = parser.parse_args(argv)
@@ -488,7 +495,7 @@ def main(argv: list[str] | None = None) -> int:
             faulthandler.dump_traceback_later(arguments.seconds, exit=True)
             with ProcessCluster() if cluster is None else contextlib.nullcontext(cluster) as used:
                 used.fill_up()
-                record = FAULTS[name](used, problem, number)
+                record = RUNS[name](used, problem, number)
             faulthandler.cancel_dump_traceback_later()
             print(json.dumps(vars(record)), flush=True)
     return 0
