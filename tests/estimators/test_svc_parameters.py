@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -67,13 +65,13 @@ def test_parameters_are_checked_in_fit_only():
     assert LinearSVC(C=-1).get_params()["C"] == -1
 
 
-def test_parameters_are_checked_before_the_data(cancer):
-    X = np.zeros((20_000, 500))
-    y = np.arange(20_000) % 2
-    begin = time.perf_counter()
+def test_parameters_are_checked_before_the_data():
+    class Untouched:
+        def __array__(self, *arguments, **keywords):
+            raise AssertionError("the data was read")
+
     with pytest.raises(ValueError, match="C"):
-        LinearSVC(C=0).fit(X, y)
-    assert time.perf_counter() - begin < 0.2
+        LinearSVC(C=0).fit(Untouched(), Untouched())
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def streams_are_given_back():
     yield
     assert not any("rich" in type(stream).__module__ for stream in (sys.stdout, sys.stderr))
     assert _TERMINAL._live is None and _TERMINAL._lines == ()
-    deadline = time.monotonic() + 2.0  # rich's thread ends by itself, soon
+    deadline = time.monotonic() + 30.0  # rich's thread ends by itself, soon
     while threading.active_count() > threads and time.monotonic() < deadline:
         time.sleep(0.01)
     assert threading.active_count() <= threads
