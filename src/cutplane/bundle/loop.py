@@ -172,7 +172,7 @@ class BundleSolver(IterativeSolver):
         if not scores_here:  # the run was, or is, one whose scores are elsewhere
             if not isinstance(self.oracle, Refreshing):
                 raise ValueError("the scores of the point are missing")
-            self.oracle.place(self.point)
+            self.oracle.refresh_scores(self.point)
         for name in ("scores", "coef") if scores_here else ():
             mine, stored = getattr(self.point, name), point[name]
             if mine.shape != stored.shape or mine.dtype != stored.dtype:

@@ -75,7 +75,7 @@ class Refreshing(Protocol):
         """Compute the next cut from all rows, whatever was computed before."""
         ...
 
-    def place(self, point: Point) -> None:
+    def refresh_scores(self, point: Point) -> None:
         """Compute the scores of a point from its w; bias and risk are known."""
         ...
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from ..loops.bounded import MANY, ROUNDING
 from ..risks import Scores
-from .line import Height
-from .search import Bracket
+from .search import Bracket, Height
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -36,9 +37,8 @@ from ..kernels import SUM_ROWS, KernelMatrix
 from ..loops.bounded import MANY, ROUNDING, precise_dense_scores
 from ..risks import Risk, Targets
 from .point import Cut, Line, Point, Proof, squared_norm
-from .row_surface import RowSurface
 from .span import CutSpan, Expansion, ScoreTable, Values, combined
-from .surface import Surface
+from .surface import RowSurface, Surface
 
 CAPACITY = 128
 # What is left of a vector that depends on others, relative to its square, is rounding.
@@ -269,8 +269,11 @@ class SurfaceOracle(WholeOracle):
         """Move ``into`` to w, from the scores of the cuts."""
         into.w = w
         factors = self.span.factors(w)
-        self.surface.run_numbers(lambda k: self.table.combine(k, factors, into.scores))
-        self.surface.settle(into)
+        surface = self.surface
+        surface.runner.run(
+            lambda k: self.table.combine(k, factors, into.scores), len(surface.slices)
+        )
+        surface.evaluate(into)
 
     def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
         """Move ``into`` to w, from kernel values of its own unless cuts are sampled.
@@ -286,16 +289,16 @@ class SurfaceOracle(WholeOracle):
         into.w = w
         if not len(expansion.rows):
             into.scores[...] = 0.0
-            self.surface.settle(into)
+            self.surface.evaluate(into)
             return Proof(self.surface.upper(into, None, np.zeros_like(into.scores)), 0.0)
         scores, errors = self._bounded(expansion)
         into.scores[...] = scores
-        self.surface.settle(into)
+        self.surface.evaluate(into)
         risk = self.surface.upper(into, None, errors)
         if not risk - into.risk <= tolerance:
             scores, errors = self._closer(expansion)
             into.scores[...] = scores
-            self.surface.settle(into)
+            self.surface.evaluate(into)
             risk = self.surface.upper(into, None, errors)
         return Proof(risk, self._square(expansion, scores, errors))
 
@@ -378,8 +381,10 @@ class SurfaceOracle(WholeOracle):
             some = self._violated(some, coef, offset, rows, free, level)
         if not (self._centred and sampled):
             return Cut(self._add(some), offset)
-        parts = self.surface.run_numbers(lambda k: self.table.whole_products(k, coef))
-        within, rank = self.span.projected(sum(parts)), self.span.rank
+        parts = self.surface.runner.run(
+            lambda k: self.table.whole_products(k, coef), len(self.surface.slices)
+        )
+        within, rank = self.span.projected(reduce(np.add, parts)), self.span.rank
         a = self._add(some)
         a[:rank] = within[:rank]
         lost = product(coef, point.scores) - product(some.coef, point.scores[some.rows])
