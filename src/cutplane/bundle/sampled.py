@@ -21,12 +21,11 @@ from ..oracles import Cut, Point
 from ..oracles.constant import ConstantOracle
 from ..oracles.sampled import Level, SurfaceOracle, WholeOracle
 from ..oracles.span import CutSpan
-from ..result import Certificate, Iteration, SolveResult, Status
-from .loop import BundleSolver
+from ..result import Certificate, SolveResult, Status
+from .loop import BundleSolver, CutPosition
 from .reduced import Bundle
 from .solver import ROUNDING_PART, Best, Observer, StopRule
 from .space import CoordinateSpace
-from .step import CutPosition
 
 # Cuts whose weight was zero for so long are dropped, as in the paper.
 IDLE_SOLUTIONS = 20
@@ -127,10 +126,9 @@ class SampledSolver(BundleSolver):
             rounding = (len(weights) + MANY) * UNIT * (abs(height) + squared)
             self._raise(height - 0.5 * squared - rounding)
 
-    def _prove_best(self) -> None:
+    def _provable(self) -> bool:
         assert isinstance(self.best, SpanBest)
-        if self.best.span is self.oracle.span:  # else an interrupt has come between the two
-            super()._prove_best()
+        return self.best.span is self.oracle.span  # else an interrupt has come between the two
 
     def _result(self, status: Status) -> SolveResult:
         result = super()._result(status)
@@ -173,7 +171,7 @@ class ConstantTimeSolver(SampledSolver):
         self._passed = 0
         self._risks: list[float] = []
 
-    def _move_best(self, trial_squared_norm: float) -> float:
+    def _take_trial(self) -> float:
         """The solution of the reduced problem, with the mean risk of its samples."""
         if self._passed == 0:
             self._risks = []
@@ -183,8 +181,8 @@ class ConstantTimeSolver(SampledSolver):
         self._keep(self.point)
         return 1.0
 
-    def _converged(self, record: Iteration) -> bool:
-        passed = self.stop.converged(record.trial, record.dual, self.C)
+    def _converged(self) -> bool:
+        passed = self.stop.converged(self.trace[-1].trial, self.dual, self.C)
         self._passed = self._passed + 1 if passed else 0
         # A sample of all rows will not say anything else next time.
         return self._passed >= (1 if self.oracle.exact else self._wanted)
@@ -194,8 +192,8 @@ class ConstantTimeSolver(SampledSolver):
             return Cut(np.zeros(self.oracle.dimension), 0.0)
         return self.oracle.cut(self.trial if self.trace else self.point)
 
-    def _prove_best(self) -> None:
-        """Nothing to prove: the objective is an estimate from samples."""
+    def _provable(self) -> bool:
+        return False  # the objective is an estimate from samples
 
     def _verified(self) -> bool:
         return True

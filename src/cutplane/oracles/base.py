@@ -54,6 +54,10 @@ class Oracle(Protocol):
         """The cut at start, or at start + k(end − start)."""
         ...
 
+    def forget_cuts(self) -> None:
+        """Compute the next cut from all rows, whatever was computed before."""
+        ...
+
     def regularised(self, w: np.ndarray) -> np.ndarray:
         """The part of w whose square counts in the objective, flat."""
         ...
@@ -69,10 +73,6 @@ class Refreshing(Protocol):
 
     def refresh(self, point: Point) -> None:
         """Compute a point anew from its w, and depend on nothing else that was before."""
-        ...
-
-    def forget_cuts(self) -> None:
-        """Compute the next cut from all rows, whatever was computed before."""
         ...
 
     def refresh_scores(self, point: Point) -> None:

@@ -115,6 +115,9 @@ class SpanOracle(ABC):
         """None: ``CutSpan.errors`` has been taken off the bounds, as far as it matters to each."""
         return 0.0
 
+    def forget_cuts(self) -> None:  # noqa: B027 (for none of them)
+        """Nothing to do: no cut builds on an earlier one."""
+
     def offsets(self, offsets: np.ndarray) -> np.ndarray:
         """Offsets of cuts with the vectors of the span, in their order, from those they had."""
         return offsets
