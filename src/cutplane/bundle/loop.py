@@ -178,12 +178,22 @@ class BundleSolver(IterativeSolver):
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
         oracle = self.oracle
         oracle.forget_cuts()  # an earlier run may have ended with one that it did not use
-        if self._best is None:  # no earlier run goes on here
+        goes_on = self._best is not None  # from an earlier run, which has added its cut
+        if not goes_on:
             self._begin(start)
-            for cut in cuts:
-                self.bundle.add(cut.a, cut.offset)
-            self._add_cut()
+            for known in cuts:
+                self.bundle.add(known.a, known.offset)
         while True:
+            if not goes_on:
+                with self.watch.phase("cut"):
+                    where = self._cut_at()
+                    cut = None if where is None else oracle.cut(*where)
+                with self.watch.phase("gram"):
+                    # The bundle has the zero cut from the start.
+                    if cut is not None and (cut.offset != 0.0 or np.any(cut.a)):
+                        self._add(cut)
+                self._drop_cuts()
+            goes_on = False
             if self.recorder is not None and (self.due is None or self.due()):
                 self.recorder(self.state())
             if self.trace and len(self.trace) % REFRESH == 0 and isinstance(oracle, Refreshing):
@@ -214,8 +224,6 @@ class BundleSolver(IterativeSolver):
             status = self._ended()
             if status is not None:
                 return status
-            self._add_cut()
-            self._drop_cuts()
 
     def _solve_reduced(self) -> ReducedSolution:
         """The solution of the reduced problem, after cheap cuts that it lies well below."""
@@ -336,24 +344,19 @@ class BundleSolver(IterativeSolver):
         assert self.position is not None
         return self.position.next(self.trace[-1], self.trace)
 
-    def _add_cut(self) -> None:
-        """Add a cut, unless it is the zero cut, which the bundle has from the start."""
-        with self.watch.phase("cut"):
-            cut = self._next_cut()
-        with self.watch.phase("gram"):
-            if cut.offset != 0.0 or np.any(cut.a):
-                self.bundle.add(cut.a, cut.offset)
+    def _add(self, cut: Cut) -> None:
+        self.bundle.add(cut.a, cut.offset)
 
-    def _next_cut(self) -> Cut:
-        """The cut at the start, at the trial point, or on the way to it."""
+    def _cut_at(self) -> tuple[Any, ...] | None:
+        """Where the next cut is taken, as arguments of ``Oracle.cut``; None for no cut."""
         if not self.trace:
-            return self.oracle.cut(self.point)
+            return (self.point,)
         if self.position is None:
-            return self.oracle.cut(self.trial)
+            return (self.trial,)
         if self._stuck():
             self.oracle.forget_cuts()
-            return self.oracle.cut(self.trial)
-        return self.oracle.cut(self.point, self.trial, self._next_position())
+            return (self.trial,)
+        return self.point, self.trial, self._next_position()
 
     def _stuck(self) -> bool:
         """Whether the last iteration has changed nothing: the same cut would change nothing again.

@@ -12,6 +12,7 @@ above ε; between these no cut is added, and the reported risk is the mean over 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -70,19 +71,17 @@ class SampledSolver(BundleSolver):
         super()._keep(point)
         self._best = SpanBest(**vars(self.best), span=self.oracle.span)
 
-    def _add_cut(self) -> None:
-        before = len(self.bundle)
-        super()._add_cut()
-        if len(self.bundle) > before:
-            self.space.numbers = np.append(self.space.numbers, len(self.oracle.span) - 1)
+    def _add(self, cut: Cut) -> None:
+        super()._add(cut)
+        self.space.numbers = np.append(self.space.numbers, len(self.oracle.span) - 1)
 
-    def _next_cut(self) -> Cut:
+    def _cut_at(self) -> tuple[Any, ...] | None:
         if not self.trace or self.position is not None:
-            return super()._next_cut()
+            return super()._cut_at()
         assert self.solution is not None and isinstance(self.oracle, WholeOracle)
         risk = (self.solution.dual - 0.5 * self.solution.squared_norm) / self.C
         enough = self.stop.enough(self.best.primal, self.C) / self.C
-        return self.oracle.cut(self.trial, level=Level(self.trial.scores, risk + enough))
+        return self.trial, None, 0.0, Level(self.trial.scores, risk + enough)
 
     def _drop_cuts(self) -> None:
         super()._drop_cuts()
@@ -187,10 +186,8 @@ class ConstantTimeSolver(SampledSolver):
         # A sample of all rows will not say anything else next time.
         return self._passed >= (1 if self.oracle.exact else self._wanted)
 
-    def _next_cut(self) -> Cut:
-        if self._passed:
-            return Cut(np.zeros(self.oracle.dimension), 0.0)
-        return self.oracle.cut(self.trial if self.trace else self.point)
+    def _cut_at(self) -> tuple[Any, ...] | None:
+        return None if self._passed else (self.trial if self.trace else self.point,)
 
     def _provable(self) -> bool:
         return False  # the objective is an estimate from samples

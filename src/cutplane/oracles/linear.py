@@ -350,6 +350,8 @@ class LinearOracle:
     def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
         """The cut at start, or at start + k(end − start): one product Xᵀ·coef."""
         point = start if end is None else self.surface.between(start, end, k)
+        if self.surface.free_bias and point.bracket is None:
+            self.surface.find_bias(point)
         coef, offset = self.surface.coefficients(point)
         total = self.surface.total
         return Cut(self._products.gradient(coef).reshape(-1) / total, offset / total)

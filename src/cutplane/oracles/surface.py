@@ -112,6 +112,8 @@ class Surface(ABC):
         Whether a pass over the scores is not worth more than one thread.
     runner : Executor
         For passes over the scores.
+    free_bias : bool
+        Whether the risk is minimised over an unregularised bias.
 
     Parameters
     ----------
@@ -122,6 +124,8 @@ class Surface(ABC):
     edges : sequence of int, optional
         Rows at which parts of the data begin, and the end.
     """
+
+    free_bias = False
 
     def __init__(
         self,
@@ -459,8 +463,8 @@ class RowSurface(Surface):
     # -- planes ---------------------------------------------------------------
 
     def coefficients(self, point: Point) -> tuple[Any, float]:
-        """As for every surface; with a free bias the plane nearly touches the risk."""
-        self._fill(point)
+        """As for every surface; with a free bias the point must have the best one."""
+        self.passes.fill(point.scores, *point.mixture())
         return self.passes.coef, sum(self.passes.offset())
 
     def dual_plane(self, coef: np.ndarray) -> tuple[Any, float]:
@@ -475,16 +479,6 @@ class RowSurface(Surface):
                 sign = 1.0 if above > below else -1.0
                 self.passes.scale(sign, min(above, below) / max(above, below))
         return self.passes.coef, sum(self.passes.offset())
-
-    def _fill(self, point: Point) -> None:
-        """Fill in the coefficients of the plane at a point."""
-        low, high, part = point.bias, point.bias, 0.0
-        if self.free_bias:
-            if point.bracket is None:
-                self.find_bias(point)
-            assert point.bracket is not None
-            low, high, part = point.bracket.low, point.bracket.high, point.bracket.part
-        self.passes.fill(point.scores, low, high, part)
 
     # -- lines ----------------------------------------------------------------
 
@@ -546,7 +540,7 @@ class RowSurface(Surface):
         start, end = line.start, line.end
         self._move(start, end, k, point)
         self.find_bias(point)
-        self._fill(point)
+        self.passes.fill(point.scores, *point.mixture())
         plane = sum(self.passes.slope(start.scores, end.scores)) / self.total
         return plane + line.slope + line.curvature * k
 
