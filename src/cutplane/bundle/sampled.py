@@ -20,7 +20,7 @@ from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
 from ..oracles import Cut, Point
 from ..oracles.constant import ConstantOracle
-from ..oracles.sampled import Level, SurfaceOracle, WholeOracle
+from ..oracles.sampled import Level, SurfaceOracle
 from ..oracles.span import CutSpan
 from ..result import Certificate, SolveResult, Status
 from .loop import BundleSolver, CutPosition
@@ -46,16 +46,16 @@ class SampledSolver(BundleSolver):
 
     Parameters
     ----------
-    oracle : WholeOracle
+    oracle : SurfaceOracle
     C, stop, position, observer
         As for the loop without kernels.
     """
 
-    oracle: WholeOracle | ConstantOracle
+    oracle: SurfaceOracle | ConstantOracle
 
     def __init__(
         self,
-        oracle: WholeOracle | ConstantOracle,
+        oracle: SurfaceOracle | ConstantOracle,
         C: float,
         stop: StopRule,
         position: CutPosition | None,
@@ -78,7 +78,7 @@ class SampledSolver(BundleSolver):
     def _cut_at(self) -> tuple[Any, ...] | None:
         if not self.trace or self.position is not None:
             return super()._cut_at()
-        assert self.solution is not None and isinstance(self.oracle, WholeOracle)
+        assert self.solution is not None and isinstance(self.oracle, SurfaceOracle)
         risk = (self.solution.dual - 0.5 * self.solution.squared_norm) / self.C
         enough = self.stop.enough(self.best.primal, self.C) / self.C
         return self.trial, None, 0.0, Level(self.trial.scores, risk + enough)

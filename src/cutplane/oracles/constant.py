@@ -20,7 +20,7 @@ from ..kernels import KernelMatrix
 from ..risks import Risk, Targets
 from .point import Cut, Line, Point
 from .sampled import SpanOracle, product
-from .span import CutSpan, Expansion, Values
+from .span import CutSpan, Expansion
 from .surface import RowSurface, Surface
 
 
@@ -69,7 +69,7 @@ class Population(Protocol):
         ...
 
     @property
-    def values(self) -> Values:
+    def values(self) -> KernelMatrix:
         """The kernel's values that expansions are about."""
         ...
 

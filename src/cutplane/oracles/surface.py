@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -144,6 +144,9 @@ class Surface(ABC):
         self.slices = [rows for part in parts for rows in part]
         self.light = bool(work * np.prod(self.shape) < WORTH_THREADS)
         self.runner: Executor = SerialExecutor() if self.light else executor
+        self._blend: Callable[[Any, Any, float, Any], None] = partial(
+            blend_scores, slices=self.slices, executor=self.runner
+        )
         self._step_guess = 1.0
         self._spare: Point | None = None
 
@@ -193,7 +196,7 @@ class Surface(ABC):
     def _move_scores(self, start: Point, end: Point, k: float, into: Point) -> None:
         into.bias = start.bias + k * (end.bias - start.bias)
         into.bracket = None
-        blend_scores(start.scores, end.scores, k, into.scores, self.slices, self.runner)
+        self._blend(start.scores, end.scores, k, into.scores)
 
     def between(self, start: Point, end: Point, k: float) -> Point:
         """The point start + k(end − start) in a buffer of its own; its w is not moved."""
@@ -317,12 +320,10 @@ class RowPasses:
         self._executor = executor
         self._shape = (rows,) if risk.outputs is None else (rows, risk.outputs)
         self.coef = np.empty(self._shape)
+        self.blend = partial(blend_scores, slices=slices, executor=executor)
 
     def new_scores(self) -> np.ndarray:
         return np.zeros(self._shape)
-
-    def blend(self, start: np.ndarray, end: np.ndarray, k: float, into: np.ndarray) -> None:
-        blend_scores(start, end, k, into, self._slices, self._executor)
 
     def value(self, at: Scores) -> list[float]:
         def part(k: int) -> float:
@@ -432,6 +433,7 @@ class RowSurface(Surface):
             self.passes = RowPasses(targets, risk, self.slices, self.runner)
         else:
             self.passes = passes(self.slices, self.light)
+        self._blend = self.passes.blend
 
     def new_point(self, w: np.ndarray) -> Point:
         return Point(w, self.passes.new_scores())
@@ -454,11 +456,6 @@ class RowSurface(Surface):
     def upper(self, point: Point, low: Any, errors: Any) -> float:
         value = sum(self.passes.upper(point.view(), low, errors))
         return value / self.total * (1.0 + (MANY + len(self.slices)) * ROUNDING)
-
-    def _move_scores(self, start: Point, end: Point, k: float, into: Point) -> None:
-        into.bias = start.bias + k * (end.bias - start.bias)
-        into.bracket = None
-        self.passes.blend(start.scores, end.scores, k, into.scores)
 
     # -- planes ---------------------------------------------------------------
 
