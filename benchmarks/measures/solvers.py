@@ -121,11 +121,11 @@ class RiskWatch:
 
     def __enter__(self) -> RiskWatch:
         watch = self
-        settle, descend = self._kept = WholeSurface.settle, WholeSurface.descend
+        evaluate, descend = self._kept = WholeSurface.evaluate, WholeSurface.descend
 
-        def counted_settle(surface: WholeSurface, point: Any) -> None:
+        def counted_evaluate(surface: WholeSurface, point: Any) -> None:
             begin = time.perf_counter()
-            settle(surface, point)
+            evaluate(surface, point)
             watch.seconds += time.perf_counter() - begin
             watch.evaluations += 1
 
@@ -136,7 +136,7 @@ class RiskWatch:
             watch.search_evaluations += watch.evaluations - before
             return k
 
-        WholeSurface.settle, WholeSurface.descend = counted_settle, counted_descend  # type: ignore[method-assign]
+        WholeSurface.evaluate, WholeSurface.descend = counted_evaluate, counted_descend  # type: ignore[method-assign]
         return self
 
     def __exit__(
@@ -145,7 +145,7 @@ class RiskWatch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        WholeSurface.settle, WholeSurface.descend = self._kept  # type: ignore[method-assign]
+        WholeSurface.evaluate, WholeSurface.descend = self._kept  # type: ignore[method-assign]
 
 
 def line_evaluations(details: dict[str, Any]) -> float:

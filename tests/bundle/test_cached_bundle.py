@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cutplane.bundle import AdaptivePosition, BundleSolver, StopRule
-from cutplane.bundle.cached import MOST_CHEAP_CUTS, CachedBundleSolver
+from cutplane.bundle.loop import MOST_CHEAP_CUTS
 from cutplane.exec import SerialExecutor
 from cutplane.oracles.structured import StructuredOracle
 from cutplane.structured import MulticlassProblem
@@ -31,7 +31,7 @@ def oracle():
 def test_the_same_optimum_in_fewer_passes(oracle, position, C):
     plain = BundleSolver(oracle, C, STOP, position).run()
     passes = oracle.passes
-    cached = CachedBundleSolver(oracle, C, STOP, position, None, oracle.cheap_cut).run()
+    cached = BundleSolver(oracle, C, STOP, position, None, oracle.cheap_cut).run()
     assert cached.certificate.primal == pytest.approx(plain.certificate.primal, rel=2e-6)
     assert cached.certificate.dual <= plain.certificate.primal
     assert plain.certificate.dual <= cached.certificate.primal
@@ -41,7 +41,7 @@ def test_the_same_optimum_in_fewer_passes(oracle, position, C):
 
 def test_without_cheap_cuts_it_is_the_loop(oracle):
     plain = BundleSolver(oracle, 10.0, STOP, None).run()
-    cached = CachedBundleSolver(oracle, 10.0, STOP, None, None, lambda w: None).run()
+    cached = BundleSolver(oracle, 10.0, STOP, None, None, lambda w: None).run()
     np.testing.assert_array_equal(cached.w, plain.w)
     assert cached.n_iter == plain.n_iter
 
@@ -59,6 +59,6 @@ def test_cheap_cuts_are_limited(oracle):
         oracle.evaluate(w, point)
         return point
 
-    result = CachedBundleSolver(oracle, 1e4, StopRule(max_iter=2), None, None, cheap).run()
+    result = BundleSolver(oracle, 1e4, StopRule(max_iter=2), None, None, cheap).run()
     assert len(asked) <= 2 * MOST_CHEAP_CUTS
     assert result.certificate.dual <= result.certificate.primal

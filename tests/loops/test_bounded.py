@@ -10,7 +10,7 @@ import scipy.sparse
 
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor
-from cutplane.oracles.products import RowProducts
+from cutplane.oracles.linear import RowProducts
 
 LAYOUTS = {
     "rows": np.ascontiguousarray,
@@ -56,7 +56,7 @@ def test_the_bounds_hold(layout, dtype, outputs, constant):
     assert np.any(off > 1e-3 * errors)  # and they are not far away
 
     high, low, errors = np.empty((3, *rows))
-    products.precise(w, 0.0, high, low, errors)
+    products.bounded(w, high, low, errors)
     fractions = np.vectorize(Fraction, otypes=[object])
     exact = exact_scores(X, w, constant, 0.0).reshape(rows)
     off = np.abs(fractions(high) + fractions(low) - exact).astype(float)
@@ -70,7 +70,7 @@ def test_a_bias_is_part_of_the_precise_scores():
     X, w, bias = np.array([[1.0, 1e-9]]), np.array([-1e8, 1.0]), 1e8 + 0.25
     products = RowProducts(as_blocks(X), (2,), 0.0, SerialExecutor(), updates=False)
     high, low, errors = np.empty((3, 1))
-    products.precise(w, bias, high, low, errors)
+    products.bounded(w, high, low, errors, bias=bias)
     assert high[0] == 0.25 + 1e-9
     assert abs(Fraction(high[0]) + Fraction(low[0]) - Fraction(1e-9) - Fraction(1, 4)) <= errors[0]
     assert errors[0] < 1e-21

@@ -9,14 +9,14 @@ import scipy.sparse
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor
 from cutplane.losses import Hinge
-from cutplane.oracles import RowOracle, products
+from cutplane.oracles import RowOracle, linear
 from cutplane.risks import LossRisk, Targets
 
 
 @pytest.mark.parametrize("layout", ["rows", "columns", "sparse"])
 @pytest.mark.parametrize("constant", [0.0, 2.0])
 def test_updated_cuts_are_those_computed_anew(monkeypatch, layout, constant):
-    monkeypatch.setattr(products, "WORTH_UPDATES", 0)
+    monkeypatch.setattr(linear, "WORTH_UPDATES", 0)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 12))
     forms = {"rows": X, "columns": np.asfortranarray(X), "sparse": scipy.sparse.csr_array(X)}
@@ -31,7 +31,7 @@ def test_updated_cuts_are_those_computed_anew(monkeypatch, layout, constant):
         w = w + (0.01 if k % 20 else 1.0) * rng.normal(size=w.shape)
         oracle.evaluate(w, point)
         cut = oracle.cut(point)
-        updated += int(np.count_nonzero(oracle._products._changes.updated))
+        updated += int(np.count_nonzero(oracle._products.updated))
         signs = targets.labels
         margins = signs * (X @ w[:12] + (constant * w[-1] if constant else 0.0))
         coef = np.where(margins < 1.0, -signs * targets.weights, 0.0) / targets.total

@@ -12,6 +12,7 @@ above ε; between these no cut is added, and the reported risk is the mean over 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +20,13 @@ from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
 from ..oracles import Cut, Point
 from ..oracles.constant import ConstantOracle
-from ..oracles.sampled import Level, SurfaceOracle, WholeOracle
+from ..oracles.sampled import Level, SurfaceOracle
 from ..oracles.span import CutSpan
-from ..result import Certificate, Iteration, SolveResult, Status
-from .loop import BundleSolver
+from ..result import Certificate, SolveResult, Status
+from .loop import BundleSolver, CutPosition
 from .reduced import Bundle
 from .solver import ROUNDING_PART, Best, Observer, StopRule
 from .space import CoordinateSpace
-from .step import CutPosition
 
 # Cuts whose weight was zero for so long are dropped, as in the paper.
 IDLE_SOLUTIONS = 20
@@ -46,16 +46,16 @@ class SampledSolver(BundleSolver):
 
     Parameters
     ----------
-    oracle : WholeOracle
+    oracle : SurfaceOracle
     C, stop, position, observer
         As for the loop without kernels.
     """
 
-    oracle: WholeOracle | ConstantOracle
+    oracle: SurfaceOracle | ConstantOracle
 
     def __init__(
         self,
-        oracle: WholeOracle | ConstantOracle,
+        oracle: SurfaceOracle | ConstantOracle,
         C: float,
         stop: StopRule,
         position: CutPosition | None,
@@ -71,19 +71,17 @@ class SampledSolver(BundleSolver):
         super()._keep(point)
         self._best = SpanBest(**vars(self.best), span=self.oracle.span)
 
-    def _add_cut(self) -> None:
-        before = len(self.bundle)
-        super()._add_cut()
-        if len(self.bundle) > before:
-            self.space.numbers = np.append(self.space.numbers, len(self.oracle.span) - 1)
+    def _add(self, cut: Cut) -> None:
+        super()._add(cut)
+        self.space.numbers = np.append(self.space.numbers, len(self.oracle.span) - 1)
 
-    def _next_cut(self) -> Cut:
+    def _cut_at(self) -> tuple[Any, ...] | None:
         if not self.trace or self.position is not None:
-            return super()._next_cut()
-        assert self.solution is not None and isinstance(self.oracle, WholeOracle)
+            return super()._cut_at()
+        assert self.solution is not None and isinstance(self.oracle, SurfaceOracle)
         risk = (self.solution.dual - 0.5 * self.solution.squared_norm) / self.C
         enough = self.stop.enough(self.best.primal, self.C) / self.C
-        return self.oracle.cut(self.trial, level=Level(self.trial.scores, risk + enough))
+        return self.trial, None, 0.0, Level(self.trial.scores, risk + enough)
 
     def _drop_cuts(self) -> None:
         super()._drop_cuts()
@@ -127,10 +125,9 @@ class SampledSolver(BundleSolver):
             rounding = (len(weights) + MANY) * UNIT * (abs(height) + squared)
             self._raise(height - 0.5 * squared - rounding)
 
-    def _prove_best(self) -> None:
+    def _provable(self) -> bool:
         assert isinstance(self.best, SpanBest)
-        if self.best.span is self.oracle.span:  # else an interrupt has come between the two
-            super()._prove_best()
+        return self.best.span is self.oracle.span  # else an interrupt has come between the two
 
     def _result(self, status: Status) -> SolveResult:
         result = super()._result(status)
@@ -173,7 +170,7 @@ class ConstantTimeSolver(SampledSolver):
         self._passed = 0
         self._risks: list[float] = []
 
-    def _move_best(self, trial_squared_norm: float) -> float:
+    def _take_trial(self) -> float:
         """The solution of the reduced problem, with the mean risk of its samples."""
         if self._passed == 0:
             self._risks = []
@@ -183,19 +180,17 @@ class ConstantTimeSolver(SampledSolver):
         self._keep(self.point)
         return 1.0
 
-    def _converged(self, record: Iteration) -> bool:
-        passed = self.stop.converged(record.trial, record.dual, self.C)
+    def _converged(self) -> bool:
+        passed = self.stop.converged(self.trace[-1].trial, self.dual, self.C)
         self._passed = self._passed + 1 if passed else 0
         # A sample of all rows will not say anything else next time.
         return self._passed >= (1 if self.oracle.exact else self._wanted)
 
-    def _next_cut(self) -> Cut:
-        if self._passed:
-            return Cut(np.zeros(self.oracle.dimension), 0.0)
-        return self.oracle.cut(self.trial if self.trace else self.point)
+    def _cut_at(self) -> tuple[Any, ...] | None:
+        return None if self._passed else (self.trial if self.trace else self.point,)
 
-    def _prove_best(self) -> None:
-        """Nothing to prove: the objective is an estimate from samples."""
+    def _provable(self) -> bool:
+        return False  # the objective is an estimate from samples
 
     def _verified(self) -> bool:
         return True

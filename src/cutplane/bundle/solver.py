@@ -28,7 +28,7 @@ import numpy as np
 from ..loops import vectors
 from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
-from ..oracles import Cut, Line, Oracle, Point, Refreshing
+from ..oracles import Cut, Line, Oracle, Point
 from ..result import Certificate, Iteration, SolveResult, Status
 
 # Without progress beyond rounding in this many iterations there will be none.
@@ -162,6 +162,8 @@ class IterativeSolver(ABC):
         self._cut: Cut | None = None  # the one that has raised the bound alone, if one has
         self._failures = 0  # proofs that have failed in a row
         self._failed_gap = np.inf  # the gap that the last of them has left
+        self._stopped = False  # by the observer
+        self.point: Any = None  # the best Point with its scores, in solvers that keep one
         self.start_point: Point | None = None
 
     @property
@@ -180,8 +182,7 @@ class IterativeSolver(ABC):
 
     def best_point(self) -> Point | None:
         """The best point with its scores, if they are at hand; good until the solver goes on."""
-        point: Point | None = getattr(self, "point", None)
-        return point if point is not None and point.w is self.best.w else None
+        return self.point if self.point is not None and self.point.w is self.best.w else None
 
     @abstractmethod
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status: ...
@@ -205,33 +206,28 @@ class IterativeSolver(ABC):
     def verify(self) -> None:
         """Prove objective and bound, and replace them by what has been proved."""
         self._support()
-        if not self.best.proved:
+        if not self.best.proved and self._provable():
             with self.watch.phase("certificate"):
-                self._prove_best()
+                if self.point is None:
+                    self.point = self.oracle.new_point()
+                tolerance = ROUNDING_PART * self.best.primal / self.C
+                proof = self.oracle.prove(self.best.w, self.point, tolerance)
+                primal = (0.5 * proof.squared_norm + self.C * proof.risk) * (1.0 + MANY * UNIT)
+                self._best = replace(
+                    self.best, w=self.point.w, bias=self.point.bias, primal=primal, proved=True
+                )
+                self.oracle.forget_cuts()  # one may have been computed for nothing
         self.dual = max(0.0, self.proved - self.oracle.slack(self.best.primal, self.C))
 
     def _support(self) -> None:  # noqa: B027 (most solvers use proved bounds only)
         """Prove a lower bound, if one is in use that has not been proved."""
 
-    def _prove_best(self) -> None:
-        best = self.best
-        point = self._proof_point()
-        tolerance = ROUNDING_PART * best.primal / self.C
-        proof = self.oracle.prove(best.w, point, tolerance)
-        primal = (0.5 * proof.squared_norm + self.C * proof.risk) * (1.0 + MANY * UNIT)
-        self._best = replace(best, w=point.w, bias=point.bias, primal=primal, proved=True)
-        self._forget_cuts()
-
-    def _proof_point(self) -> Point:
-        """Where the best point is computed anew."""
-        point: Point | None = getattr(self, "point", None)
-        if point is None:
-            point = self.point = self.oracle.new_point()
-        return point
+    def _provable(self) -> bool:
+        """Whether the objective of the best point can be proved now."""
+        return True
 
     def _verified(self) -> bool:
-        """Verify; False if what has been proved does not meet the rule."""
-        self.verify()
+        """Whether what has been proved meets the rule; counts the proofs that do not."""
         primal = self.best.primal
         if self.stop.converged(primal, self.dual, self.C):
             return True
@@ -301,17 +297,12 @@ class IterativeSolver(ABC):
         """Make this the best point."""
         self._best = Best(point.w, point.bias, self._objective(point))
 
-    def _descend(
-        self,
-        point: Point,
-        trial: Point,
-        trial_squared_norm: float,
-    ) -> float:
-        """Move a point to the minimum of F on the line towards a trial point; returns the step."""
+    def _line(self, point: Point, trial: Point, trial_squared_norm: float) -> Line:
+        """The line from a point to a trial point, and F on it."""
         start, end = point.w.reshape(-1), trial.w.reshape(-1)
         start_squared, mixed, squared = vectors.line_products(start, end)
         reach = start_squared + trial_squared_norm
-        line = Line(
+        return Line(
             point,
             trial,
             curvature=squared / self.C,
@@ -319,7 +310,10 @@ class IterativeSolver(ABC):
             tolerance=self.line_tolerance * max(0.0, self.best.primal - self.dual) / self.C,
             longest=np.inf if squared > NEARBY**2 * reach else LONGEST_FROM_NEARBY,
         )
-        return self.oracle.descend(line)
+
+    def _descend(self, point: Point, trial: Point, trial_squared_norm: float) -> float:
+        """Move a point to the minimum of F on the line towards a trial point; returns the step."""
+        return self.oracle.descend(self._line(point, trial, trial_squared_norm))
 
     def _keep_if_better(self, point: Point, step: float) -> float:
         """Make a point that has moved by a step the best one; returns the step taken."""
@@ -330,14 +324,9 @@ class IterativeSolver(ABC):
                 self._keep(point)
             return step
         if step > 0.0:  # overflow: numbers near the end of the range
-            self._forget_cuts()
+            self.oracle.forget_cuts()
             self.oracle.evaluate(self.best.w, point)
         return 0.0
-
-    def _forget_cuts(self) -> None:
-        """Compute the next cut from all rows, because one may have been computed for nothing."""
-        if isinstance(self.oracle, Refreshing):
-            self.oracle.forget_cuts()
 
     def _stalled(self) -> bool:
         """Whether the last iterations have brought nothing."""
@@ -348,14 +337,20 @@ class IterativeSolver(ABC):
         # What is not a number is no progress either.
         return not closed > max(ROUNDING * now.primal, CREEPING * now.gap)
 
-    def _converged(self, record: Iteration) -> bool:
-        return self.stop.converged(record.primal, record.dual, self.C)
-
     def _end_iteration(self, trial: float, step: float, cuts: int) -> Status | None:
         """Record an iteration and ask whether it was the last; see ``Iteration`` for the arguments.
 
         Returns how the run ended, or None if it goes on.
         """
+        self._record(trial, step, cuts)
+        if self._converged():
+            self.verify()
+            if self._verified():
+                return Status.CONVERGED
+        return self._ended()
+
+    def _record(self, trial: float, step: float, cuts: int) -> None:
+        """Add an iteration to the trace and show it to the observer."""
         record = Iteration(
             number=len(self.trace) + 1,
             primal=self.best.primal,
@@ -373,10 +368,15 @@ class IterativeSolver(ABC):
             record.dual,
             record.relative_gap,
         )
-        stopped = self.observer is not None and bool(self.observer(record))
-        if self._converged(record) and self._verified():
-            return Status.CONVERGED
-        if stopped:
+        self._stopped = self.observer is not None and bool(self.observer(record))
+
+    def _converged(self) -> bool:
+        """Whether the gap after the last iteration is small enough, before it is proved."""
+        return self.stop.converged(self.best.primal, self.dual, self.C)
+
+    def _ended(self) -> Status | None:
+        """Why a run that has not converged ends here, if it does."""
+        if self._stopped:
             return Status.STOPPED
         limit = self._limit()
         if limit is None and (self._failures >= MOST_FAILURES or self._stalled()):

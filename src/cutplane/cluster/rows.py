@@ -22,9 +22,8 @@ from ..data import BlockedMatrix
 from ..data.partitions import FolderShare, PartitionShare
 from ..data.sums import SumPlan
 from ..exec import Executor, SerialExecutor, make_executor
-from ..oracles.changes import MOST_UPDATES
-from ..oracles.products import RowProducts
-from ..oracles.row_passes import RowPasses
+from ..oracles.linear import MOST_UPDATES, RowProducts
+from ..oracles.surface import RowPasses
 from ..risks import Risk, Scores, Targets
 from .orders import Change, Each, Hold, Means, Order
 from .workers import Workers
@@ -123,10 +122,8 @@ class RowsOnWorker:
         w = _writable(w)
         if len(outs) == 1:
             self.products.scores(w, *outs)
-        elif len(outs) == 2:
-            self.products.bounded(w, *outs)
         else:
-            self.products.precise(w, bias, *outs)
+            self.products.bounded(w, *outs, bias=bias)
 
     def copy(self) -> State:
         """All that answers depend on besides the rows and the problem."""
@@ -325,7 +322,8 @@ class Gradients(Order):
 
     def run(self, rows: RowsOnWorker) -> list[np.ndarray]:
         own = self.coef if isinstance(self.coef, np.ndarray) else rows.array(self.coef)
-        return list(rows.products.gradients(_writable(own)))
+        rows.products.gradient(_writable(own))
+        return list(rows.products.node_sums)
 
 
 @dataclass(frozen=True)
@@ -573,11 +571,8 @@ class RemoteProducts:
     def scores(self, w: np.ndarray, out: Any) -> None:
         self._score(w, 0.0, (out,))
 
-    def bounded(self, w: np.ndarray, scores: Any, errors: Any) -> None:
-        self._score(w, 0.0, (scores, errors))
-
-    def precise(self, w: np.ndarray, bias: float, high: Any, low: Any, errors: Any) -> None:
-        self._score(w, bias, (high, low, errors))
+    def bounded(self, w: np.ndarray, *outs: Any, bias: float = 0.0) -> None:
+        self._score(w, bias, outs)
 
     def _score(self, w: np.ndarray, bias: float, outs: tuple[Any, ...]) -> None:
         """Into slots, where the rows are, or into arrays here."""

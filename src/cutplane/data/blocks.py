@@ -222,30 +222,23 @@ class BlockedMatrix:
         digest.update(self.blocks.digest())
         return digest.digest()
 
-    def run(
-        self,
-        function: Callable[[int, Block], Result],
-        executor: Runner,
-        blocks: range | None = None,
-    ) -> list[Result]:
-        """A pass over all blocks, or over a range of them in a pass that was begun.
+    def run(self, function: Callable[[int, Block], Result], executor: Runner) -> list[Result]:
+        """A pass over all blocks.
 
         ``function`` gets the number of a block and the block, which is good until it returns. The
         results come in the order of the blocks.
         """
         source = self.blocks
-        if blocks is None:
-            source.begin()
-            blocks = range(len(source))
+        source.begin()
 
         def work(k: int) -> Result:
-            block = source.take(blocks[k])
+            block = source.take(k)
             try:
-                return function(blocks[k], block)
+                return function(k, block)
             finally:
-                source.release(blocks[k])
+                source.release(k)
 
-        return executor.run(work, len(blocks))
+        return executor.run(work, len(source))
 
     def scores(self, w: np.ndarray, out: np.ndarray, executor: Runner) -> None:
         """out = X·w, in one pass."""

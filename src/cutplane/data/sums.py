@@ -248,14 +248,20 @@ class BlockSum:
         partials, stack = self._partials, self._stack
         room = len(partials)
         top = 0
-        matrix.blocks.begin()
+        source = matrix.blocks
+        source.begin()
         for first in range(0, count, room):
             group = range(first, min(first + room, count))
 
-            def work(k: int, block: Block, first: int = first) -> None:
-                partial(k, block, partials[k - first, :-APART].reshape(self._shape))
+            def work(number: int, first: int = first) -> None:
+                k = first + number
+                block = source.take(k)
+                try:
+                    partial(k, block, partials[number, :-APART].reshape(self._shape))
+                finally:
+                    source.release(k)
 
-            matrix.run(work, executor, group)
+            executor.run(work, len(group))
             top = self._add_up(partials[: len(group)], group, top, stack, executor)
         return stack[:top]
 

@@ -16,7 +16,7 @@ from ..kernels import Kernel, KernelMatrix, ProductMatrix
 from ..kernels.lowrank import Projection, projected
 from ..oracles import Point
 from ..oracles.constant import ConstantOracle
-from ..oracles.products import RowProducts
+from ..oracles.linear import RowProducts
 from ..oracles.sampled import SpanOracle, SurfaceOracle
 from ..oracles.stored import StoredMatrix
 from ..result import SolveResult, Status
@@ -281,7 +281,7 @@ class Reduction:
         point: Point = self.surface.new_point(np.empty(0))
         point.scores[:parts] = self.matrix.combine(projection.rows, w[projection.rows])
         point.scores[parts:] = w[parts:]
-        self.surface.settle(point)
+        self.surface.evaluate(point)
         squared = float(np.einsum("ij,ij->", w, point.scores))
         primal = 0.5 * squared + self.settings.common.C * self.count * point.risk
         certificate = dataclasses.replace(

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ..bundle import AdaptivePosition, BundleSolver, CutPosition, IterativeSolver
-from ..bundle.cached import CachedBundleSolver
 from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..oracles import Cut, LinearOracle, RowOracle, WholeSurface
@@ -237,5 +236,5 @@ class JointProblem(Problem):
     def solver(self, run: Run) -> Ready:
         oracle = StructuredOracle(self.model, run.executor)
         position, C = cut_position(run.settings.solver), run.C * self.total
-        made = CachedBundleSolver(oracle, C, run.stop, position, run.observe, oracle.cheap_cut)
+        made = BundleSolver(oracle, C, run.stop, position, run.observe, oracle.cheap_cut)
         return ready(made, run, crew=self.crew)

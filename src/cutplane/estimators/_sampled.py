@@ -49,7 +49,7 @@ class SpanProblem(Problem):
     Attributes
     ----------
     label : str
-    oracle : WholeOracle
+    oracle : SurfaceOracle
     expand : callable
         The coefficients of a point of the solver, in the shape of a result's ``w``.
     kind : str

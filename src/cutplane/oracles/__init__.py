@@ -3,8 +3,7 @@
 from .base import Oracle, Refreshing, Resumable
 from .linear import LinearOracle, RowOracle
 from .point import Cut, Line, Point, Proof
-from .surface import Surface
-from .whole_surface import WholeSurface
+from .surface import Surface, WholeSurface
 
 __all__ = [
     "Cut",

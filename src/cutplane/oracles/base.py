@@ -54,6 +54,10 @@ class Oracle(Protocol):
         """The cut at start, or at start + k(end − start)."""
         ...
 
+    def forget_cuts(self) -> None:
+        """Compute the next cut from all rows, whatever was computed before."""
+        ...
+
     def regularised(self, w: np.ndarray) -> np.ndarray:
         """The part of w whose square counts in the objective, flat."""
         ...
@@ -71,11 +75,7 @@ class Refreshing(Protocol):
         """Compute a point anew from its w, and depend on nothing else that was before."""
         ...
 
-    def forget_cuts(self) -> None:
-        """Compute the next cut from all rows, whatever was computed before."""
-        ...
-
-    def place(self, point: Point) -> None:
+    def refresh_scores(self, point: Point) -> None:
         """Compute the scores of a point from its w; bias and risk are known."""
         ...
 

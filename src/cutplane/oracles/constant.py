@@ -19,10 +19,9 @@ from ..exec import Executor, SerialExecutor
 from ..kernels import KernelMatrix
 from ..risks import Risk, Targets
 from .point import Cut, Line, Point
-from .row_surface import RowSurface
 from .sampled import SpanOracle, product
-from .span import CutSpan, Expansion, Values
-from .surface import Surface
+from .span import CutSpan, Expansion
+from .surface import RowSurface, Surface
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Population(Protocol):
         ...
 
     @property
-    def values(self) -> Values:
+    def values(self) -> KernelMatrix:
         """The kernel's values that expansions are about."""
         ...
 
@@ -189,7 +188,7 @@ class MatrixSample:
             if len(expansion.rows):
                 at = self._at(self.rows, expansion.rows)
                 point.scores[...] = at.combine(expansion.rows, expansion.coef)
-        self._surface.settle(point)
+        self._surface.evaluate(point)
         return point
 
     def _vectors(self, span: CutSpan) -> np.ndarray:

@@ -6,33 +6,238 @@ over blocks of rows. c·w_0 is the regularised bias of the papers, a constant
 feature that is never stored; an unregularised bias is the surface's affair.
 A cut of R at w is (a, offset) with a = (1/W) Σ coef_i·x_i, where coef and offset
 are the plane that touches the risk at the scores.
+
+The data come in by two products, scores X·w and sums Xᵀ·coef. From one cut to the next the
+hinge's coefficients change in few rows. As long as a block's sum is kept, adding
+(coef − last coef) of those rows to it is all there is to do.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from ..data import BlockedMatrix
+from ..data import BlockedMatrix, BlockSum
+from ..data.blocks import Block, CSRBlock, RowMajorBlock
+from ..data.sums import SumPlan, room_for
 from ..exec import Executor
+from ..loops import bounded, vectors
 from ..risks import Risk, Targets
-from .point import Cut, Line, Point, Proof, squared_norm
-from .products import Products, RowProducts, RowsElsewhere, worth_updates
-from .row_surface import RowSurface
-from .surface import Surface
+from .point import Cut, Point, Proof, squared_norm
+from .surface import Passes, RowSurface, Surface
+
+# Stored numbers from which on it pays to bring sums up to date. Below, sums that cancel exactly
+# should stay exactly zero.
+WORTH_UPDATES = 1 << 16
+# Times that sums are brought up to date before all are computed anew, so that rounding
+# does not add up.
+MOST_UPDATES = 30
 
 Slack = Callable[[float, float], float]
 
 
-def _w_shape(
+class Products(Protocol):
+    """Those who hold the data."""
+
+    def scores(self, w: np.ndarray, out: Any) -> None:
+        """out = X·w."""
+        ...
+
+    def bounded(self, w: np.ndarray, *outs: Any, bias: float = 0.0) -> None:
+        """X·w + bias, and bounds on what rounding has done to it.
+
+        Into two arrays: scores and errors; or, in twice the digits, into three: high + low, errors.
+        """
+        ...
+
+    def gradient(self, coef: Any) -> np.ndarray:
+        """Xᵀ·coef, good until the next call."""
+        ...
+
+    def start_anew(self, forget: bool = False) -> None:
+        """Depend on no gradient before: the next one is computed from all rows.
+
+        With ``forget`` the scores of points do not matter any more either.
+        """
+        ...
+
+
+class RowsElsewhere(Protocol):
+    """A design matrix whose rows are not in this process."""
+
+    shape: tuple[int, int]
+    numbers: int
+    blocks: range
+    part_rows: list[int]
+
+    def products(self, shape: tuple[int, ...], constant: float, updates: bool) -> Products:
+        """A problem begins: its products."""
+        ...
+
+    def passes(self, targets: Targets, risk: Risk, slices: Sequence[slice], light: bool) -> Passes:
+        """The risk of the problem that has begun is a sum over rows: its passes."""
+        ...
+
+
+def products_of(
+    matrix: BlockedMatrix | RowsElsewhere,
+    shape: tuple[int, ...],
+    constant: float,
+    executor: Executor,
+) -> Products:
+    """The products with a matrix, for a w of a shape."""
+    updates = len(matrix.blocks) <= room_for(shape) and matrix.numbers >= WORTH_UPDATES
+    if isinstance(matrix, BlockedMatrix):
+        return RowProducts(matrix, shape, constant, executor, updates)
+    return matrix.products(shape, constant, updates)
+
+
+class RowProducts:
+    """Products with rows that are here.
+
+    Parameters
+    ----------
+    matrix : BlockedMatrix
+    shape : tuple of int
+        Of w, the constant feature included.
+    constant : float
+        Value of the constant feature; 0 for none.
+    executor : Executor
+    updates : bool
+        Whether gradients are brought up to date instead of computed anew, where that is less work.
+    plan : SumPlan, optional
+        If the matrix has some of the rows only.
+
+    Attributes
+    ----------
+    updated : ndarray of bool
+        By block: whether the last gradient brought its sum up to date.
+    """
+
+    def __init__(
+        self,
+        matrix: BlockedMatrix,
+        shape: tuple[int, ...],
+        constant: float,
+        executor: Executor,
+        updates: bool,
+        plan: SumPlan | None = None,
+    ) -> None:
+        self._matrix = matrix
+        self._constant = constant
+        self._executor = executor
+        self._sum = BlockSum(matrix, shape, plan)
+        self._updates = updates
+        self.updated = np.zeros(len(matrix.blocks), dtype=bool)
+        rows = (len(matrix), *shape[1:]) if updates else (0,)
+        self._last, self._changes = np.zeros(rows), np.empty(rows)  # coefficients
+        self._age = MOST_UPDATES  # passes since all sums were computed anew
+
+    def scores(self, w: np.ndarray, out: np.ndarray) -> None:
+        if not np.any(w):  # where every fit begins
+            out[...] = 0.0
+            return
+
+        def part(k: int, block: Block) -> None:
+            rows = out[self._matrix.slice(k)]
+            block.scores(w, rows)
+            if self._constant:
+                rows += self._constant * w[-1]
+
+        self._matrix.run(part, self._executor)
+
+    def bounded(self, w: np.ndarray, *outs: np.ndarray, bias: float = 0.0) -> None:
+        columns = w.reshape(len(w), -1)
+        start = np.full(columns.shape[1], bias)
+        if self._constant:  # the model's own intercept, which has been rounded as well
+            start += self._constant * columns[-1]
+            columns = columns[:-1]
+        if not np.any(columns):
+            for out in outs:
+                out[...] = 0.0
+            outs[0][...] = start if w.ndim > 1 else start[0]
+            return
+        tables = [out.reshape(len(self._matrix), -1) for out in outs]
+
+        def part(k: int, block: Block) -> None:
+            rows = self._matrix.slice(k)
+            scores = bounded_scores(block, precise=len(outs) == 3)
+            scores(columns, start, *(table[rows] for table in tables))
+
+        self._matrix.run(part, self._executor)
+
+    def gradient(self, coef: np.ndarray) -> np.ndarray:
+        """As for all products; ``node_sums`` are those of all nodes of the plan."""
+        self._age = 0 if self._age >= MOST_UPDATES else self._age + 1
+
+        def part(k: int, block: Block, total: np.ndarray) -> None:
+            rows = coef[self._matrix.slice(k)]
+            if not (self._updates and self._update(k, rows, block, total)):
+                total[...] = 0.0
+                block.add_gradient(rows, total)
+            if self._constant:
+                total[-1] = self._constant * rows.sum(axis=0)
+
+        self.node_sums = self._sum.run(part, self._executor)
+        return self.node_sums[0]
+
+    def _update(self, k: int, coef: np.ndarray, block: Block, total: np.ndarray) -> bool:
+        """Bring the sum of block k up to date.
+
+        False if it must be computed anew: too many rows have changed, or it is time to.
+        """
+        rows = self._matrix.slice(k)
+        changes = self._changes[rows]
+        changed, active = vectors.take_changes(
+            coef.reshape(-1), self._last[rows].reshape(-1), changes.reshape(-1)
+        )
+        self.updated[k] = self._age > 0 and 2 * changed <= active
+        if self.updated[k]:
+            block.add_gradient(changes, total)
+        return bool(self.updated[k])
+
+    def start_anew(self, forget: bool = False) -> None:
+        self._age = MOST_UPDATES
+
+    def sums(self) -> tuple[np.ndarray, int, np.ndarray] | None:
+        """A copy of what the next gradient builds on, if it does and there was one before: the last
+        coefficients, how old the sums are, and the sums of all blocks.
+        """
+        held = self._sum.held()
+        if not self._updates or held is None:
+            return None
+        return self._last.copy(), self._age, held.copy()
+
+    def restore_sums(self, coef: np.ndarray, age: int, sums: np.ndarray) -> None:
+        """Be as after a gradient with these coefficients, which left these sums."""
+        self._last[...] = coef
+        self._age = age
+        self._sum.restore(sums)
+
+
+def bounded_scores(block: Block, precise: bool) -> Callable[..., None]:
+    """X·w + start of a block with bounds on rounding: (w, start, outputs) → None.
+
+    The precise one has three outputs, the other two; see ``loops.bounded``.
+    """
+    if isinstance(block, CSRBlock):
+        kernel = bounded.precise_csr_scores if precise else bounded.csr_scores
+        return partial(kernel, block.values, block.indices, block.starts)
+    if isinstance(block, RowMajorBlock):
+        return partial(bounded.precise_dense_scores if precise else bounded.dense_scores, block.x)
+    kernel = bounded.precise_column_scores if precise else bounded.column_scores
+    return partial(kernel, block.xt, block.first)
+
+
+def w_shape(
     matrix: BlockedMatrix | RowsElsewhere, constant: float, outputs: int | None
 ) -> tuple[int, ...]:
-    tail = () if outputs is None else (outputs,)
-    return (matrix.shape[1] + (constant != 0.0), *tail)
+    """The shape of w, with the constant feature and one column per output, if there are any."""
+    return (matrix.shape[1] + (constant != 0.0), *(() if outputs is None else (outputs,)))
 
 
 class LinearOracle:
@@ -66,21 +271,12 @@ class LinearOracle:
         self.surface = surface
         self.executor = surface.executor
         self.constant = constant
-        self._w_shape = _w_shape(matrix, constant, surface.outputs)
+        self._w_shape = w_shape(matrix, constant, surface.outputs)
+        self.dimension = math.prod(self._w_shape)
+        self._products = products or products_of(matrix, self._w_shape, constant, self.executor)
         self._proving: tuple[Point, ...] | None = None  # room for errors, and for more digits
-        updates = worth_updates(len(matrix.blocks), matrix.numbers, self._w_shape)
-        self._products: Products
-        if products is not None:
-            self._products = products
-        elif isinstance(matrix, BlockedMatrix):
-            self._products = RowProducts(matrix, self._w_shape, constant, surface.executor, updates)
-        else:
-            self._products = matrix.products(self._w_shape, constant, updates)
-
-    @property
-    def dimension(self) -> int:
-        """Length of w as a flat vector."""
-        return int(np.prod(self._w_shape))
+        # Where scores are known no data are needed.
+        self.blend, self.descend = surface.blend, surface.descend
 
     def regularised(self, w: np.ndarray) -> np.ndarray:
         """The part of w whose square counts in the objective of the user's problem, flat."""
@@ -97,10 +293,10 @@ class LinearOracle:
 
     def evaluate(self, w: np.ndarray, into: Point) -> None:
         """Move ``into`` to w: one product X·w."""
-        shaped = w.reshape(self._w_shape)
-        into.w = shaped
-        self._products.scores(shaped, into.scores)
-        self.surface.settle(into)
+        into.w = w.reshape(self._w_shape)
+        self._products.scores(into.w, into.scores)
+        self.surface.find_bias(into)
+        self.surface.evaluate(into)
 
     def score(self, w: np.ndarray, out: np.ndarray) -> None:
         """out = X·w, with the constant feature."""
@@ -118,27 +314,29 @@ class LinearOracle:
             self._proving = tuple(surface.new_point(into.w) for _ in range(3))
         errors, low, high = self._proving
         self._products.bounded(into.w, into.scores, errors.scores)
-        surface.settle(into)
+        surface.find_bias(into)
+        surface.evaluate(into)
         risk = surface.upper(into, None, errors.scores)
         if not risk - into.risk <= tolerance:
-            self._products.precise(into.w, into.bias, high.scores, low.scores, errors.scores)
+            outs = high.scores, low.scores, errors.scores
+            self._products.bounded(into.w, *outs, bias=into.bias)
             better = surface.upper(high, low.scores, errors.scores)
             risk = better if math.isnan(risk) or better < risk else risk
         return Proof(risk, squared_norm(self.regularised(into.w)))
 
     def refresh(self, point: Point) -> None:
-        """Compute a point anew from its w, and depend on nothing else that was before."""
-        self.place(point)
-        self.surface.settle_again(point)
+        """Compute a point anew from its w and bias, and depend on nothing else that was before."""
+        self.refresh_scores(point)
+        self.surface.evaluate(point)
+
+    def refresh_scores(self, point: Point) -> None:
+        """Compute the scores of a point from its w; bias and risk are known."""
+        self._products.start_anew(forget=True)
+        self._products.scores(point.w, point.scores)
 
     def forget_cuts(self) -> None:
         """Compute the next cut from all rows, whatever was computed before."""
         self._products.start_anew()
-
-    def place(self, point: Point) -> None:
-        """Compute the scores of a point from its w; bias and risk are known."""
-        self._products.start_anew(forget=True)
-        self._products.scores(point.w, point.scores)
 
     def state(self) -> dict[str, Any]:
         """Guesses of the surface. All else starts anew, here as in a run that goes on from it."""
@@ -149,23 +347,14 @@ class LinearOracle:
         """Return to a state."""
         self.surface.restore(state)
 
-    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
-        """Move ``into`` to start + k(end − start), without reading the data."""
-        self.surface.blend(start, end, k, into)
-
-    def descend(self, line: Line) -> float:
-        """Move the start of a line to the minimum on it; returns its k."""
-        return self.surface.descend(line)
-
     def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
         """The cut at start, or at start + k(end − start): one product Xᵀ·coef."""
         point = start if end is None else self.surface.between(start, end, k)
-        return self._cut_of(*self.surface.coefficients(point))
-
-    def _cut_of(self, coef: Any, offset: float) -> Cut:
+        if self.surface.free_bias and point.bracket is None:
+            self.surface.find_bias(point)
+        coef, offset = self.surface.coefficients(point)
         total = self.surface.total
-        a = self._products.gradient(coef)
-        return Cut(a.reshape(-1) / total, offset / total)
+        return Cut(self._products.gradient(coef).reshape(-1) / total, offset / total)
 
 
 class RowOracle(LinearOracle):
@@ -198,11 +387,10 @@ class RowOracle(LinearOracle):
         free_bias: bool = False,
         slack: Slack | None = None,
     ) -> None:
-        products = passes = None
+        shape = w_shape(matrix, constant, risk.outputs)
+        products = products_of(matrix, shape, constant, executor)
+        passes = None
         if not isinstance(matrix, BlockedMatrix):
-            shape = _w_shape(matrix, constant, risk.outputs)
-            updates = worth_updates(len(matrix.blocks), matrix.numbers, shape)
-            products = matrix.products(shape, constant, updates)
             passes = partial(matrix.passes, targets, risk)
         surface = RowSurface(
             targets,
@@ -226,4 +414,6 @@ class RowOracle(LinearOracle):
             Per row, weight times a number in the domain of the loss's
             conjugate; for the hinge −y·weight·π with 0 ≤ π ≤ 1.
         """
-        return self._cut_of(*self.surface.dual_plane(coef))
+        coef, offset = self.surface.dual_plane(coef)
+        total = self.surface.total
+        return Cut(self._products.gradient(coef).reshape(-1) / total, offset / total)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from ..loops.bounded import MANY, ROUNDING
 from ..risks import Scores
-from .line import Height
-from .search import Bracket
+from .search import Bracket, Height
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,6 @@ def squared_norm(w: np.ndarray) -> float:
     return float(np.sum(np.square(w))) * (1.0 + MANY * ROUNDING)
 
 
-def _no_numbers() -> np.ndarray:
-    return np.empty(0)
-
-
 @dataclass
 class Point:
     """A point with all that was computed there. Its buffers are reused.
@@ -61,7 +57,7 @@ class Point:
     scores: np.ndarray
     bias: float = 0.0
     risk: float = np.inf
-    coef: np.ndarray = field(default_factory=_no_numbers)
+    coef: np.ndarray = field(default_factory=partial(np.empty, 0))
     offset: float = 0.0
     tolerance: float = 0.0
     bracket: Bracket | None = None
@@ -70,6 +66,12 @@ class Point:
     def view(self) -> Scores:
         """The scores with the bias."""
         return Scores(self.scores, self.bias)
+
+    def mixture(self) -> tuple[float, float, float]:
+        """Two biases, and the share of the second in the coefficients of a plane."""
+        if self.bracket is None:
+            return self.bias, self.bias, 0.0
+        return self.bracket.low, self.bracket.high, self.bracket.part
 
     def copy(self, other: Point) -> None:
         """Become the other point, in buffers of its own."""

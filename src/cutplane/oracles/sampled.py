@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -35,10 +36,9 @@ from ..exec import Executor
 from ..kernels import SUM_ROWS, KernelMatrix
 from ..loops.bounded import MANY, ROUNDING, precise_dense_scores
 from ..risks import Risk, Targets
-from .point import Cut, Line, Point, Proof, squared_norm
-from .row_surface import RowSurface
-from .span import CutSpan, Expansion, ScoreTable, Values, combined
-from .surface import Surface
+from .point import Cut, Point, Proof, squared_norm
+from .span import CutSpan, Expansion, ScoreTable, combined
+from .surface import RowSurface, Surface
 
 CAPACITY = 128
 # What is left of a vector that depends on others, relative to its square, is rounding.
@@ -80,7 +80,7 @@ class SpanOracle(ABC):
 
     Parameters
     ----------
-    matrix : KernelMatrix, or other values
+    matrix : KernelMatrix
         Of all rows.
     executor : Executor
     rng : numpy Generator
@@ -89,8 +89,8 @@ class SpanOracle(ABC):
     idle_vectors = 4
     definite = True
 
-    def __init__(self, matrix: Values, executor: Executor, rng: np.random.Generator) -> None:
-        self._values = matrix
+    def __init__(self, matrix: KernelMatrix, executor: Executor, rng: np.random.Generator) -> None:
+        self.matrix = matrix
         self.executor = executor
         self.rng = rng
         self.span = CutSpan(CAPACITY, DEPENDENT[matrix.dtype], matrix)
@@ -105,7 +105,7 @@ class SpanOracle(ABC):
     @property
     def rows(self) -> int:
         """Rows that expansions are made of."""
-        return self._values.columns
+        return self.matrix.columns
 
     def regularised(self, w: np.ndarray) -> np.ndarray:
         """All of w."""
@@ -114,6 +114,9 @@ class SpanOracle(ABC):
     def slack(self, primal: float, C: float) -> float:
         """None: ``CutSpan.errors`` has been taken off the bounds, as far as it matters to each."""
         return 0.0
+
+    def forget_cuts(self) -> None:  # noqa: B027 (for none of them)
+        """Nothing to do: no cut builds on an earlier one."""
 
     def offsets(self, offsets: np.ndarray) -> np.ndarray:
         """Offsets of cuts with the vectors of the span, in their order, from those they had."""
@@ -132,14 +135,6 @@ class SpanOracle(ABC):
         self.evaluate(w, into)
         return Proof(into.risk * (1.0 + MANY * ROUNDING), squared_norm(w))
 
-    @abstractmethod
-    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
-        """Move ``into`` to start + k(end − start)."""
-
-    @abstractmethod
-    def descend(self, line: Line) -> float:
-        """Move the start of a line to the minimum on it; returns its k."""
-
     def draw(self, among: np.ndarray, size: int | None) -> np.ndarray:
         """So many of these, each once, in order; all of them if there are no more."""
         if size is None or size >= len(among):
@@ -148,85 +143,7 @@ class SpanOracle(ABC):
         return among[np.sort(self.rng.choice(len(among), size, replace=False, shuffle=False))]
 
 
-class WholeOracle(SpanOracle):
-    """What oracles have in common that know the risk of all rows or examples.
-
-    Parameters
-    ----------
-    matrix, executor, rng
-        As for every oracle here.
-    surface : Surface
-        The risk.
-    size : int or None
-        Rows of a sample, r; None for exact cuts.
-    most : int
-        Rows that a sample is drawn from, at most.
-    centred : bool
-        Whether sampled cuts are exact in the span of the earlier ones.
-    """
-
-    def __init__(
-        self,
-        matrix: Values,
-        surface: Surface,
-        executor: Executor,
-        rng: np.random.Generator,
-        *,
-        size: int | None,
-        most: int,
-        centred: bool,
-    ) -> None:
-        super().__init__(matrix, executor, rng)
-        self.surface = surface
-        self._size = size
-        self._most = most
-        self._centred = centred
-        self._offsets: dict[int, float] = {}  # of sampled vectors that touch the risk
-
-    @property
-    def samples(self) -> bool:
-        """Whether cuts may be sampled."""
-        return self._size is not None and self._size < self._most
-
-    def new_point(self) -> Point:
-        """The point w = 0, not evaluated."""
-        return self.surface.new_point(np.zeros(self.dimension))
-
-    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
-        """Move ``into`` to start + k(end − start)."""
-        self.surface.blend(start, end, k, into)
-
-    def descend(self, line: Line) -> float:
-        """Move the start of a line to the minimum on it; returns its k."""
-        return self.surface.descend(line)
-
-    @abstractmethod
-    def cut(
-        self, start: Point, end: Point | None = None, k: float = 0.0, level: Level | None = None
-    ) -> Cut:
-        """The cut at start, or at start + k(end − start)."""
-
-    def offsets(self, offsets: np.ndarray) -> np.ndarray:
-        """Those that make the cuts touch the risk where they did."""
-        return np.array([self._offsets.get(k, offset) for k, offset in enumerate(offsets)])
-
-    def rebase(self, vectors: np.ndarray, point: Point, capacity: int) -> np.ndarray:
-        """Forget all vectors but these and the one of a point.
-
-        Returns
-        -------
-        coordinates : ndarray, shape (vectors + 1, capacity so far)
-            Of the vectors that are left.
-        """
-        old = self.span
-        coordinates = np.vstack([old.coordinates(vectors), point.w])
-        offsets = self._offsets
-        self._offsets = {n: offsets[k] for n, k in enumerate(vectors) if k in offsets}
-        self.span = old.kept(vectors, capacity, point.w)
-        return coordinates
-
-
-class SurfaceOracle(WholeOracle):
+class SurfaceOracle(SpanOracle):
     """Cuts of all rows, or of a sample of those with a loss; scores of all rows are known.
 
     Parameters
@@ -256,21 +173,35 @@ class SurfaceOracle(WholeOracle):
         centred: bool,
         free: int | None = None,
     ) -> None:
+        super().__init__(matrix, executor, rng)
+        self.surface = surface
+        self._size = size
+        self._centred = centred
         self._free = matrix.columns if free is None else free
-        super().__init__(
-            matrix, surface, executor, rng, size=size, most=self._free, centred=centred
-        )
-        self.matrix: KernelMatrix = matrix
+        self.samples = size is not None and size < self._free  # whether cuts may be sampled
+        self._offsets: dict[int, float] = {}  # of sampled vectors that touch the risk
+        self.blend, self.descend = surface.blend, surface.descend
         # Scores of free rows are numbers of the model itself, which are not rounded.
         dtype = matrix.dtype if free is None else np.dtype(np.float64)
         self.table = ScoreTable(surface.slices, surface.outputs, dtype)
+
+    def new_point(self) -> Point:
+        """The point w = 0, not evaluated."""
+        return self.surface.new_point(np.zeros(self.dimension))
+
+    def offsets(self, offsets: np.ndarray) -> np.ndarray:
+        """Those that make the cuts touch the risk where they did."""
+        return np.array([self._offsets.get(k, offset) for k, offset in enumerate(offsets)])
 
     def evaluate(self, w: np.ndarray, into: Point) -> None:
         """Move ``into`` to w, from the scores of the cuts."""
         into.w = w
         factors = self.span.factors(w)
-        self.surface.run_numbers(lambda k: self.table.combine(k, factors, into.scores))
-        self.surface.settle(into)
+        surface = self.surface
+        surface.runner.run(
+            lambda k: self.table.combine(k, factors, into.scores), len(surface.slices)
+        )
+        surface.evaluate(into)
 
     def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
         """Move ``into`` to w, from kernel values of its own unless cuts are sampled.
@@ -286,16 +217,16 @@ class SurfaceOracle(WholeOracle):
         into.w = w
         if not len(expansion.rows):
             into.scores[...] = 0.0
-            self.surface.settle(into)
+            self.surface.evaluate(into)
             return Proof(self.surface.upper(into, None, np.zeros_like(into.scores)), 0.0)
         scores, errors = self._bounded(expansion)
         into.scores[...] = scores
-        self.surface.settle(into)
+        self.surface.evaluate(into)
         risk = self.surface.upper(into, None, errors)
         if not risk - into.risk <= tolerance:
             scores, errors = self._closer(expansion)
             into.scores[...] = scores
-            self.surface.settle(into)
+            self.surface.evaluate(into)
             risk = self.surface.upper(into, None, errors)
         return Proof(risk, self._square(expansion, scores, errors))
 
@@ -378,8 +309,10 @@ class SurfaceOracle(WholeOracle):
             some = self._violated(some, coef, offset, rows, free, level)
         if not (self._centred and sampled):
             return Cut(self._add(some), offset)
-        parts = self.surface.run_numbers(lambda k: self.table.whole_products(k, coef))
-        within, rank = self.span.projected(sum(parts)), self.span.rank
+        parts = self.surface.runner.run(
+            lambda k: self.table.whole_products(k, coef), len(self.surface.slices)
+        )
+        within, rank = self.span.projected(reduce(np.add, parts)), self.span.rank
         a = self._add(some)
         a[:rank] = within[:rank]
         lost = product(coef, point.scores) - product(some.coef, point.scores[some.rows])
@@ -425,7 +358,18 @@ class SurfaceOracle(WholeOracle):
         return self.matrix.combine(expansion.rows, expansion.coef)
 
     def rebase(self, vectors: np.ndarray, point: Point, capacity: int) -> np.ndarray:
-        coordinates = super().rebase(vectors, point, capacity)
+        """Forget all vectors but these and the one of a point.
+
+        Returns
+        -------
+        coordinates : ndarray, shape (vectors + 1, capacity so far)
+            Of the vectors that are left.
+        """
+        old = self.span
+        coordinates = np.vstack([old.coordinates(vectors), point.w])
+        offsets = self._offsets
+        self._offsets = {n: offsets[k] for n, k in enumerate(vectors) if k in offsets}
+        self.span = old.kept(vectors, capacity, point.w)
         self.table.keep(vectors)
         self.table.add(point.scores)
         return coordinates

@@ -41,10 +41,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
+from ..kernels import KernelMatrix
 from ..loops.bounded import FEW, ROUNDING
 from ..loops.triangular import solve_lower, solve_upper
 from ..loops.vectors import add_dots, combine_strips
@@ -65,30 +65,6 @@ class Expansion:
 
     rows: np.ndarray
     coef: np.ndarray
-
-
-class Values(Protocol):
-    """What spans and their oracles need to know of any kernel values."""
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Of the values."""
-        ...
-
-    @property
-    def columns(self) -> int:
-        """Rows that expansions are made of."""
-        ...
-
-    @property
-    def diagonal(self) -> np.ndarray:
-        """k(x, x) of these rows."""
-        ...
-
-    @property
-    def amplification(self) -> float:
-        """Values are off by at most so many units of rounding of √k(x, x)·√k(z, z)."""
-        ...
 
 
 def combined(expansions: Sequence[Expansion], factors: np.ndarray) -> Expansion:
@@ -126,11 +102,11 @@ class CutSpan:
     dependent : float
         Squared distance from the others' span, relative to its square, of a vector that
         depends on them as far as the precision of the products tells.
-    values : Values
+    values : KernelMatrix
         That products are computed from.
     """
 
-    def __init__(self, capacity: int, dependent: float, values: Values) -> None:
+    def __init__(self, capacity: int, dependent: float, values: KernelMatrix) -> None:
         self.capacity = capacity
         self.dependent = dependent
         self.expansions: list[Expansion] = []

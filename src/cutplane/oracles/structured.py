@@ -18,7 +18,6 @@ points it costs no product with the data.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,8 +25,8 @@ import numpy as np
 
 from ..exec import Executor
 from ..loops import vectors
-from .line import Height, minimise_convex
 from .point import Cut, Line, Point, Proof, squared_norm
+from .surface import Planes
 
 # Scores that a thread moves at a time: several times what handing them out costs.
 MOVED_SCORES = 1 << 16
@@ -108,7 +107,7 @@ class Elsewhere(Protocol):
         ...
 
 
-class StructuredOracle:
+class StructuredOracle(Planes):
     """Cuts and lines of a structured problem.
 
     Attributes
@@ -130,8 +129,7 @@ class StructuredOracle:
         self.dimension = model.dimension
         self.passes = 0
         self._step_guess = 1.0
-        # For what is needed briefly on a line.
-        self._best, self._last = self.new_point(), self.new_point()
+        self._kept = self.new_point(), self.new_point()  # for what is needed briefly
 
     def regularised(self, w: np.ndarray) -> np.ndarray:
         """All of w."""
@@ -165,9 +163,9 @@ class StructuredOracle:
     def refresh(self, point: Point) -> None:
         """Compute the scores of a point anew from its w, and depend on nothing before."""
         if _has_scores(point):
-            self.place(point)
+            self.refresh_scores(point)
 
-    def place(self, point: Point) -> None:
+    def refresh_scores(self, point: Point) -> None:
         """Compute a point anew from its w."""
         if isinstance(self.model, Elsewhere):
             self.model.begin_anew()
@@ -211,47 +209,19 @@ class StructuredOracle:
             self.executor.run(move, -(-len(a) // MOVED_SCORES))
         self._infer(into)
 
-    def descend(self, line: Line) -> float:
-        """Move the start of a line to the minimum on it; returns its k.
+    def slopes(self, line: Line) -> Callable[[Point], float]:
+        """What gives the derivative along a line of the plane at a point."""
+        return self.model.slopes(line, self.executor)
 
-        Both ends must have been evaluated.
-        """
-        start, end = line.start, line.end
-        derivative = self.model.slopes(line, self.executor)
-        lowest, lowest_k = math.inf, -1.0
-
-        def height(k: float) -> Height:
-            nonlocal lowest, lowest_k
-            self.blend(start, end, k, self._last)
-            here = line.height(k, self._last.risk, derivative(self._last))
-            if here.value < lowest:  # keep it: by convexity the answer is the best one
-                lowest, lowest_k = here.value, k
-                self._best, self._last = self._last, self._best
-            return here
-
-        k = minimise_convex(
-            height,
-            line.height(0.0, start.risk, derivative(start)),
-            self._step_guess,
-            line.tolerance,
-            longest=line.longest,
-            curvature=line.curvature,
-            known=line.height(1.0, end.risk, derivative(end)),
-        ).k
-        if k == 0.0:
-            return k
-        if k == lowest_k:
-            start.take(self._best)
-        else:  # the end itself
-            self.blend(start, end, k, start)
-        self._step_guess = k
-        return k
+    def kept_points(self) -> tuple[Point, Point]:
+        """Two points for what a search has seen."""
+        return self._kept
 
     def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
         """The cut at start, or at start + k(end − start): inference if it is between."""
         point = start
         if end is not None:
-            point = self._last
+            point = self._kept[0]
             self.blend(start, end, k, point)
         return Cut(self.model.plane(point, self.executor), point.offset)
 

@@ -195,6 +195,9 @@ class Worst(NamedTuple):
     false_positives: int
 
 
+Search = Callable[[np.ndarray, np.ndarray, Ranked, float], Worst]
+
+
 class Tables:
     """All tables of p positive and n negative rows, under one measure.
 
@@ -226,27 +229,17 @@ class Tables:
             return self.measure.loss(tp, fp, self.p - tp, self.n - fp)
         return self._checked(tp, fp)
 
-    def worst(self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float) -> Worst:
-        """The table of largest V.
+    @property
+    def worst(self) -> Search:
+        """The search for the table of largest V: (g, h, scores, rounding) → Worst.
 
-        Parameters
-        ----------
-        g, h : ndarray, shape (p + 1,) and (n + 1,)
-        scores : Ranked
-            Of which these are sums.
-        rounding : float
-            0 for the table alone. Otherwise what rounding does to a loss, at most: the value is
-            at least V of every table in exact arithmetic, if g and h are at least what they stand
-            for. A loss that is computed as 0 is 0; that of concave losses is relative to them.
+        g and h are finite, of shapes (p + 1,) and (n + 1,), and sums of the scores. ``rounding`` is
+        0 for the table alone. Otherwise what rounding does to a loss, at most: the value is at
+        least V of every table in exact arithmetic, if g and h are at least what they stand for. A
+        loss that is computed as 0 is 0; that of concave losses is relative to them.
         """
-        if not (np.isfinite(g).all() and np.isfinite(h).all()):
-            return Worst(math.inf, self.p, 0)  # sums of such scores are no numbers
-        if self.measure.search == "concave":
-            steps = scores.high[self.p :] / (self.p + self.n)
-            return self._worst_of_rows(g, h, steps, rounding)
-        if self.measure.search == "size":
-            return self._worst_of_sizes(g, h, scores, rounding)
-        return self._worst_of_tiles(g, h, rounding)
+        searches = {"concave": self._worst_of_rows, "size": self._worst_of_sizes}
+        return searches.get(self.measure.search, self._worst_of_tiles)
 
     def digest(self) -> bytes:
         """Identifies the measure; a user's by its values."""
@@ -259,8 +252,9 @@ class Tables:
     # -- concave losses -----------------------------------------------------------
 
     def _worst_of_rows(
-        self, g: np.ndarray, h: np.ndarray, steps: np.ndarray, rounding: float
+        self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float
     ) -> Worst:
+        steps = scores.high[self.p :] / (self.p + self.n)
         stride = math.isqrt(self.p + 1)
         rows = np.unique(np.append(np.arange(0, self.p + 1, stride), self.p))
         best_b, bound = self._best_of_rows(rows, h, steps, rounding)
@@ -357,7 +351,9 @@ class Tables:
                 tops = np.maximum.reduceat(losses.max(axis=0), starts - starts[0])
                 self._top[i, j : j + at_once] = tops
 
-    def _worst_of_tiles(self, g: np.ndarray, h: np.ndarray, rounding: float) -> Worst:
+    def _worst_of_tiles(
+        self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float
+    ) -> Worst:
         bounds = self._top + rounding * (self._top > 0.0)
         bounds = bounds + np.maximum.reduceat(g, self._rows)[:, None]
         bounds += np.maximum.reduceat(h, self._columns)

@@ -103,19 +103,12 @@ class MeasureRisk(WholeRisk):
         """Δ of a table."""
 
     @abstractmethod
-    def worst(
-        self, missed: np.ndarray, alarms: np.ndarray, scores: Ranked, rounding: float
-    ) -> Worst:
+    def worst(self, scores: Ranked, rounding: float) -> Worst:
         """The table where the maximum is attained, and the maximum.
 
         Parameters
         ----------
-        missed : ndarray, shape (p + 1,)
-            Sums of all positives' scores but the a highest ones.
-        alarms : ndarray, shape (n + 1,)
-            Sums of the b highest negatives' scores.
         scores : Ranked
-            These scores.
         rounding : float
             0, or the rounding of sums and losses relative to their size, at most: the value is
             then at least the maximum in exact arithmetic, but for a factor 1 + a few roundings.
@@ -131,7 +124,7 @@ class MeasureRisk(WholeRisk):
         order = self._order.sort(scores, executor)
         p = self.positives
         loops.split(order, self._copies, scores, p, self._ranked, self._ranked_scores)
-        table = self._worst(self._ranked_scores, np.zeros(self.total), 0.0)
+        table = self.worst(Ranked(self._ranked_scores, np.zeros(self.total)), 0.0)
         rates = self.rates(table)
         change = loops.coefficients(
             self._ranked,
@@ -158,19 +151,22 @@ class MeasureRisk(WholeRisk):
         ranked = np.repeat(order, np.abs(self._copies[order]))
         positive = self._copies[ranked] > 0
         ranked = np.concatenate([ranked[positive], ranked[~positive]])
-        value = self._worst(high[ranked], low[ranked], FEW * ROUNDING).value
+        value = self.worst(Ranked(high[ranked], low[ranked]), FEW * ROUNDING).value
         # Sums of m numbers and of their rounding errors: only the rounding of those is lost.
         lost = FEW * (2.0 * self.total * ROUNDING) ** 2
         value += float(np.sum(copies * (errors + lost * np.abs(high))))
         value = 0.0 if value < 0.0 else value
         return value * (1.0 + MANY * ROUNDING)
 
-    def _worst(self, high: np.ndarray, low: np.ndarray, rounding: float) -> Worst:
-        """The worst table from the sorted scores of the positives, then of the negatives."""
-        p = self.positives
+    def running_sums(self, scores: Ranked) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of all positives' scores but the a highest ones, and of the b highest negatives'.
+
+        Shapes are (p + 1,) and (n + 1,).
+        """
+        p, (high, low) = self.positives, scores
         missed, alarms = np.empty(p + 1), np.empty(self.negatives + 1)
         loops.running_sums(high[:p], low[:p], high[p:], low[p:], missed, alarms)
-        return self.worst(missed, alarms, Ranked(high, low), rounding)
+        return missed, alarms
 
     def digest(self) -> bytes:
         digest = hashlib.blake2b(repr(self._name()).encode(), digest_size=16)
@@ -208,11 +204,12 @@ class TableRisk(MeasureRisk):
     def loss(self, true_positives: int, false_positives: int) -> float:
         return float(self.tables.losses(np.array(true_positives), np.array(false_positives)))
 
-    def worst(
-        self, missed: np.ndarray, alarms: np.ndarray, scores: Ranked, rounding: float
-    ) -> Worst:
+    def worst(self, scores: Ranked, rounding: float) -> Worst:
+        missed, alarms = self.running_sums(scores)
         g, h = -missed / self.total, alarms / self.total
         g, h = g + rounding * np.abs(g), h + rounding * np.abs(h)
+        if not (np.isfinite(g).all() and np.isfinite(h).all()):
+            return Worst(np.inf, self.positives, 0)  # sums of such scores are no numbers
         return self.tables.worst(g, h, scores, rounding)
 
     def _name(self) -> tuple[object, ...]:
@@ -255,9 +252,8 @@ class TopRisk(MeasureRisk):
     def loss(self, true_positives: int, false_positives: int) -> float:
         return 1.0 - true_positives / self._size
 
-    def worst(
-        self, missed: np.ndarray, alarms: np.ndarray, scores: Ranked, rounding: float
-    ) -> Worst:
+    def worst(self, scores: Ranked, rounding: float) -> Worst:
+        missed, alarms = self.running_sums(scores)
         most = min(self.k, self.positives)
         a = np.arange(most, max(0, self.k - self.negatives) - 1, -1)
         b, f, exchanged = self.k - a, self.positives - a, most - a

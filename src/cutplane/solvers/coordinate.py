@@ -125,7 +125,7 @@ class CoordinateSolver(IterativeSolver):
         self._known = np.zeros(len(matrix)), Cut(np.zeros(oracle.dimension), 0.0)
         self.point, self.trial, self._scaled = (oracle.new_point() for _ in range(3))
         self._origin = oracle.new_point()
-        oracle.surface.settle_again(self._origin)
+        oracle.surface.evaluate(self._origin)
         self._warm = dual_point is not None
         if dual_point is not None:
             self._go_to(dual_point)

@@ -24,7 +24,7 @@ import numpy as np
 from ..loops import interior as loops
 from ..losses import direction
 from ..oracles import Point, RowOracle
-from ..oracles.products import RowProducts
+from ..oracles.linear import RowProducts
 from .curvature import Factor
 
 # How far to go to where the first row would leave the inside.

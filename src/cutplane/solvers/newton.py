@@ -35,7 +35,7 @@ from ..bundle import IterativeSolver, Observer, StopRule
 from ..loops import smoothed as loops
 from ..losses import direction
 from ..oracles import Cut, RowOracle
-from ..oracles.line import newton
+from ..oracles.search import newton
 from ..result import Status
 from .curvature import Factor
 from .interior import InteriorPoint

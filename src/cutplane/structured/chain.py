@@ -34,7 +34,7 @@ from ..exec import Executor
 from ..loops import viterbi
 from ..loops.bounded import MANY, ROUNDING
 from ..oracles import Cut, Line, Point
-from ..oracles.products import bounded_scores
+from ..oracles.linear import bounded_scores
 
 # Additions and comparisons of a chunk: a few hundred microseconds.
 CHUNK_WORK = 1 << 20
@@ -447,7 +447,9 @@ class ChainExamples:
 
         def part(k: int, block: Block) -> None:
             here = self.matrix.slice(k)
-            bounded_scores(block, own, np.zeros(self.shape.labels), (anew[here], errors[here]))
+            bounded_scores(block, precise=False)(
+                own, np.zeros(self.shape.labels), anew[here], errors[here]
+            )
 
         self.matrix.run(part, executor)
         return self.chains.roundings(scores, errors, weights)

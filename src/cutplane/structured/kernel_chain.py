@@ -51,7 +51,7 @@ class KernelChainSurface(PartsSurface):
         """The plain numbers of scores or coefficients."""
         return self.explicit.unpack(self.plain_of(rows))
 
-    def settle(self, point: Point) -> None:
+    def evaluate(self, point: Point) -> None:
         self.chains.infer(point, self.weights(point.scores), self.executor)
 
     def upper(self, point: Point, low: None, errors: np.ndarray) -> float:

@@ -84,7 +84,7 @@ class ProblemSurface(PartsSurface):
     def new_point(self, w: np.ndarray) -> Point:
         return Point(w, np.zeros(self.shape), coef=np.zeros(self.shape))
 
-    def settle(self, point: Point) -> None:
+    def evaluate(self, point: Point) -> None:
         w = self.plain_of(point.scores).copy()
         model = self.model
         arguments = [(point.scores[part], w) for part in self._parts]

@@ -35,8 +35,8 @@ from ..exec import Executor
 from ..kernels import KernelMatrix
 from ..oracles import Cut, Line, Point
 from ..oracles.constant import MatrixSample
-from ..oracles.products import Products
-from ..oracles.whole_surface import PlaneSurface
+from ..oracles.linear import Products
+from ..oracles.surface import PlaneSurface
 from .examples import parts_at
 
 
@@ -285,7 +285,7 @@ class FeatureModel:
 
     def infer(self, point: Point, executor: Executor) -> None:
         """From the scores alone."""
-        self._surface.settle(point)
+        self._surface.evaluate(point)
 
     def upper(self, point: Point, executor: Executor) -> float:
         """One more product of all features with their weights, for the errors of the scores."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutplane.oracles.line import MOST_EVALUATIONS, Height, minimise_convex
+from cutplane.oracles.search import MOST_EVALUATIONS, Height, ValueSearch
 
 
 class Counted:
@@ -27,7 +27,10 @@ class Counted:
     def minimise(self, guess=1.0, tolerance=0.0, known=None, **options):
         if known is not None:
             options["known"] = self.at(known)
-        return minimise_convex(self, self.at(0.0), guess, tolerance, **options).k
+        search = ValueSearch(self.at(0.0), guess, tolerance, **options)
+        while search.k is not None:
+            search.add(self(search.k))
+        return search.minimum.k
 
 
 def quadratic(minimum, curvature=1.0):

@@ -8,9 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from cutplane.oracles.search import find_minimum
+from cutplane.oracles.search import SlopeSearch
 
 SEEDS = st.integers(0, 2**32 - 1)
+
+
+def find_minimum(slopes, first, tolerance, **options):
+    """The bracket that a search ends with."""
+    search = SlopeSearch(first, tolerance, **options)
+    while len(search.points):
+        search.add(slopes(search.points))
+    return search.bracket
 
 
 def kinked(seed, curvature):
