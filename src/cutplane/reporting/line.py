@@ -105,7 +105,7 @@ class Line:
         return columns
 
     def time_left(self) -> str:
-        """The estimate in words; blanks keep its place, lest other columns come and go."""
+        """The estimate in words, always of the same width: the other columns do not move."""
         left = self.remaining()
         return f"{'' if left is None else f'about {format_seconds(round_up(left))} left':15}"
 
@@ -143,7 +143,7 @@ class Line:
         return f"{label}: {body}" if label else body
 
     def remaining(self) -> float | None:
-        """Seconds until the target, or None where that is anybody's guess."""
+        """Seconds until the target, or None if it cannot be told."""
         if self.target is None or self.last is None or self.seconds < 1.0:
             return None
         since = self.seconds - self.last.seconds
