@@ -52,8 +52,8 @@ class CrossValidated:
 def cross_validated(model: Any, kind: Kind, table: Table, folds: int) -> CrossValidated:
     """Cross-validate a model that is not fitted yet.
 
-    The parts have the same share of every class; queries and sequences stay whole. Their rows are
-    drawn at random, the same ones every time.
+    The parts have the same share of every class; queries and sequences are not split. The rows
+    are drawn at random, the same ones every time.
     """
     from sklearn.base import clone
 

@@ -24,7 +24,7 @@ from .inputs import (
     label_text,
     read_chunks,
 )
-from .parser import add_common
+from .parser import JSON, VERBOSE, Argument, add_arguments
 from .train import MOST_CLASSES, describe_certificate
 
 DESCRIPTION = """\
@@ -55,10 +55,8 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         description=DESCRIPTION,
         epilog=EPILOG,
     )
-    parser.add_argument(
-        "file", metavar="FILE", help="Data, a model or a checkpoint; - is data from stdin."
-    )
-    add_common(parser, json=True)
+    data = Argument("FILE", "Data, a model or a checkpoint; - is data from stdin.")
+    add_arguments(parser, data, JSON, VERBOSE)
     add_column_flags(parser)
     add_reader_flags(parser)
     parser.set_defaults(run=run)

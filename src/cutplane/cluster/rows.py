@@ -89,7 +89,7 @@ class RowsOnWorker:
     def __init__(self, plan: SumPlan, matrix: BlockedMatrix, threads: int) -> None:
         self._plan = plan
         self.matrix = matrix
-        self.executor = make_executor(threads, matrix.numbers)
+        self.executor = make_executor(threads, matrix.n_stored)
         self._slots: dict[int, np.ndarray] = {}
 
     def begin(self, shape: tuple[int, ...], constant: float, updates: bool) -> None:
@@ -500,13 +500,13 @@ class RemoteMatrix:
         plans: Sequence[SumPlan],
         bounds: np.ndarray,
         shape: tuple[int, int],
-        numbers: int,
+        n_stored: int,
         digest: Callable[[], bytes],
     ) -> None:
         self.crew = crew
         self.plans = plans
         self.shape = shape
-        self.numbers = numbers
+        self.n_stored = n_stored
         self.blocks = range(len(bounds) - 1)
         self.part_rows: list[int] = bounds[plans[0].edges].tolist()
         self._digest = digest

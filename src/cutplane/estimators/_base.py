@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils.validation import check_is_fitted
 
 from ..cluster.rows import RemoteMatrix
@@ -16,12 +20,21 @@ from ..data.dataset import Dataset
 from ..exec import Executor, make_executor
 from ..result import SolveResult
 from ._attributes import check_linear
-from ._callbacks import CallbackSupportMixin, FitTasks
-from ._cluster import WithExecutor
-from ._fit import STOPPING, Attributes, Problem, Settings, solve, store_results
-from ._form import ModelForm
+from ._fit import (
+    STOPPING,
+    Attributes,
+    CallbackSupportMixin,
+    FitTasks,
+    Problem,
+    Settings,
+    solve,
+    store_results,
+)
 from ._rows import check_test_dataset, checked_rows
 
+# A constant feature this much larger than any row: the regularisation of its weight is nothing,
+# and the reduced problem can still tell the features apart from it.
+NEARLY_FREE = 1e5
 # Relative to their size, scores closer than this differ by rounding.
 ROUNDING = 1e-10
 
@@ -31,6 +44,28 @@ def dense(values: Any) -> np.ndarray:
     return values.toarray() if scipy.sparse.issparse(values) else values
 
 
+class WithExecutor:
+    """Has a parameter ``executor``, which is neither copied nor pickled: it is of this process."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without the cluster."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        if "executor" in state:
+            state = {**state, "executor": None}
+        return state
+
+    def __sklearn_clone__(self) -> Any:
+        """A clone with the same cluster: the cluster itself is not copied."""
+        executor = getattr(self, "executor", None)
+        if executor is None:
+            return _clone_parametrized(self)
+        without = copy.copy(self)
+        without.executor = None  # type: ignore[attr-defined]
+        clone = _clone_parametrized(without)
+        clone.executor = executor
+        return clone
+
+
 class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
     """Base of all estimators that are trained by ``solve``."""
 
@@ -38,6 +73,8 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
     _stopping: ClassVar[tuple[str, ...]] = STOPPING
     # Whether coefficients may be stored as a sparse matrix.
     _sparse_coef: ClassVar[bool] = False
+    # Attributes that older model files lack, and since which change there are some.
+    _since: ClassVar[dict[str, str]] = {}
 
     def _check_common(self) -> Settings:
         """Check the parameters; those that all estimators have are returned."""
@@ -53,6 +90,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         *,
         starts: Sequence[np.ndarray | None] | None = None,
         dual_points: np.ndarray | None = None,
+        improve: Callable[[list[SolveResult]], list[SolveResult]] | None = None,
     ) -> list[SolveResult]:
         """Solve the problems of a fit, and store the model.
 
@@ -63,8 +101,12 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
             As for ``solve``.
         attributes : callable
             The fitted attributes, from w and bias of the problems, perhaps of the first ones only.
+        improve : callable, optional
+            Makes the results that are stored from those of the solvers.
         """
-        tasks = FitTasks(self, *data, len(problems))
+        tasks = None
+        if getattr(self, "_skl_callbacks", None):
+            tasks = FitTasks(self, *data, len(problems))
         fitted = solve(
             problems,
             settings,
@@ -76,23 +118,119 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
             attributes=attributes,
         )
         self._memories = fitted.memories
-        self._set(attributes([(result.w, result.bias) for result in fitted.results]))
-        store_results(self, fitted.results)
-        tasks.end()
-        return fitted.results
+        results = fitted.results if improve is None else improve(fitted.results)
+        self.__dict__.update(attributes([(result.w, result.bias) for result in results]))
+        store_results(self, results)
+        if tasks is not None:
+            tasks.end()
+        return results
 
     def _check_attributes(self) -> None:
         """Refuse fitted attributes, from a file, that do not fit together."""
         raise NotImplementedError
 
-    def _set(self, attributes: dict[str, Any]) -> None:
-        for name, value in attributes.items():
-            setattr(self, name, value)
-
     def __getstate__(self) -> dict[str, Any]:
-        """What a warm start keeps is large and bound to the data: not pickled."""
+        """The state without what a warm start keeps, which is large and belongs to the data."""
         state = super().__getstate__()
         return {key: value for key, value in state.items() if key != "_memories"}
+
+
+@dataclass(frozen=True)
+class NearlyFreeBias:
+    """Unregularised biases b, one per class, as weights of a very large constant feature s.
+
+    The objective then is F_s = F + |b|²/2s² ≥ F. How far a lower bound on F_s can be above
+    the least F: let (W, b) minimise F, and p and q be the classes of the largest and the smallest
+    b, which differ by D. F ≤ f, that of any point, so |W|² ≤ 2f, and every row x of class q has a
+    loss ≥ D − √2·|W|·|x|, of Crammer and Singer or multinomial. Class q has a share π of the
+    weights, so that
+
+        D ≤ f/(Cπ) + 2√f·max|x|,
+
+    and with the mean of the smallest and the largest b moved to 0
+
+        min F_s ≤ min F + K·D²/8s².
+
+    A class without weight has b → −∞ in F; for Crammer and Singer b_p − (1 + D + 2√f·max|x|) does
+    as well.
+
+    Attributes
+    ----------
+    classes : int
+        K.
+    smallest_share : float
+        The least π > 0.
+    empty_class : bool
+        Whether a class has no weight.
+    row_norm : float
+        max|x|.
+    """
+
+    classes: int
+    smallest_share: float
+    empty_class: bool
+    row_norm: float
+
+    @property
+    def constant(self) -> float:
+        """The value s of the constant feature."""
+        return NEARLY_FREE * (self.row_norm or 1.0)
+
+    def slack(self, primal: float, C: float) -> float:
+        """K·D²/8s² from the objective of a point."""
+        reach = 2.0 * math.sqrt(primal) * self.row_norm
+        spread = primal / (C * self.smallest_share) + reach
+        if self.empty_class:
+            spread += 1.0 + spread + reach
+        return self.classes * spread**2 / (8.0 * self.constant**2)
+
+
+@dataclass(frozen=True)
+class ModelForm:
+    """How many problems a linear model has, and how they model the bias.
+
+    Attributes
+    ----------
+    problems : int
+        Problems solved one after the other.
+    outputs : int or None
+        Scores per row of the joint problem; None where a problem has one.
+    constant : float
+        Value of the constant feature behind a regularised bias; 0 for none.
+    free_bias : bool
+    nearly_free : NearlyFreeBias or None
+        If the constant feature stands for an unregularised bias.
+    """
+
+    problems: int
+    outputs: int | None
+    constant: float
+    free_bias: bool
+    nearly_free: NearlyFreeBias | None = None
+
+    def model(self, points: list[tuple[np.ndarray, float]]) -> tuple[np.ndarray, np.ndarray]:
+        """``coef_`` and ``intercept_`` of solved problems."""
+        coefs, intercepts = [], []
+        for w, bias in points:
+            rows = w.T.reshape(-1, w.shape[0])  # one row per output
+            if self.constant:
+                intercepts.append(self.constant * rows[:, -1])
+                rows = rows[:, :-1]
+            else:
+                intercepts.append(np.full(len(rows), bias))
+            coefs.append(rows)
+        return np.ascontiguousarray(np.vstack(coefs)), np.concatenate(intercepts)
+
+    def point(self, coef: np.ndarray, intercept: np.ndarray, k: int) -> np.ndarray | None:
+        """The solver's point of problem k; None if the model has another shape."""
+        outputs = self.outputs or 1
+        if coef.shape[0] != outputs * self.problems:
+            return None
+        rows = coef[k * outputs : (k + 1) * outputs]
+        if self.constant:
+            bias = intercept[k * outputs : (k + 1) * outputs, None] / self.constant
+            rows = np.hstack([rows, bias])
+        return np.ascontiguousarray(rows.T if self.outputs else rows[0])
 
 
 class LinearModel(Estimator):
@@ -123,13 +261,14 @@ class LinearModel(Estimator):
         starts = None
         if start is not None:
             starts = [form.point(*start, k) for k in range(form.problems)]
-        with make_executor(self.n_jobs, matrix.numbers) as executor:
+        attributes = partial(self._linear_attributes, form)
+        with make_executor(self.n_jobs, matrix.n_stored) as executor:
             return self._solve(
                 data,
                 problems,
                 settings,
                 executor,
-                lambda points: self._linear_attributes(form, points),
+                attributes,
                 starts=starts,
                 dual_points=dual_points,
             )
@@ -164,7 +303,7 @@ class LinearModel(Estimator):
         single = len(coef) == 1
         w = coef[0] if single else np.ascontiguousarray(coef.T)
         scores = np.empty((len(matrix),) if single else (len(matrix), len(coef)))
-        with make_executor(self.n_jobs, matrix.numbers) as executor:
+        with make_executor(self.n_jobs, matrix.n_stored) as executor:
             matrix.scores(w, scores, executor)
         return scores
 

@@ -16,8 +16,8 @@ import numpy as np
 from .._checks import check_number
 from ..exec import make_executor
 from ..result import Certificate, SolveResult, Status
+from ._base import ModelForm
 from ._fit import solve, store_results, warn_of
-from ._form import ModelForm
 from ._rows import encode_classes, open_rows, weigh_classes
 from .linear_svc import LinearSVC
 
@@ -124,7 +124,7 @@ def linear_svc_path(
         Factors on C by row. By default the costs of a data set on disk.
     **settings
         Parameters of :class:`LinearSVC` except ``C`` and ``warm_start``. ``time_limit`` is for
-        the whole path.
+        all fits together.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def linear_svc_path(
     weights, _ = weigh_classes(svc, encoded, rows.weights)
     with (
         rows.blocks(svc._outputs()) as matrix,
-        make_executor(svc.n_jobs, matrix.numbers) as executor,
+        make_executor(svc.n_jobs, matrix.n_stored) as executor,
     ):
         form = svc._form(matrix, encoded, weights)
         problems = list(svc._problems(matrix, form, encoded, weights))

@@ -68,7 +68,7 @@ class LinearOracle:
         self.constant = constant
         self._w_shape = _w_shape(matrix, constant, surface.outputs)
         self._proving: tuple[Point, ...] | None = None  # room for errors, and for more digits
-        updates = worth_updates(len(matrix.blocks), matrix.numbers, self._w_shape)
+        updates = worth_updates(len(matrix.blocks), matrix.n_stored, self._w_shape)
         self._products: Products
         if products is not None:
             self._products = products
@@ -201,7 +201,7 @@ class RowOracle(LinearOracle):
         products = passes = None
         if not isinstance(matrix, BlockedMatrix):
             shape = _w_shape(matrix, constant, risk.outputs)
-            updates = worth_updates(len(matrix.blocks), matrix.numbers, shape)
+            updates = worth_updates(len(matrix.blocks), matrix.n_stored, shape)
             products = matrix.products(shape, constant, updates)
             passes = partial(matrix.passes, targets, risk)
         surface = RowSurface(

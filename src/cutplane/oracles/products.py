@@ -55,7 +55,7 @@ class RowsElsewhere(Protocol):
     """A design matrix whose rows are not in this process."""
 
     shape: tuple[int, int]
-    numbers: int
+    n_stored: int
     blocks: range
     part_rows: list[int]
 
