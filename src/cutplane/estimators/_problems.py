@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,22 +22,18 @@ from ..risks import Risk, Targets, WholeRisk
 from ..solvers import AutoSolver, CoordinateSolver
 from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
 from ._fit import Memory, Problem, Ready, Run
+from ._form import NearlyFreeBias
 from .checkpoint import WRONG
-
-if TYPE_CHECKING:
-    from ._base import NearlyFreeBias
 
 STOCHASTIC: dict[str, Schedule] = {"sgd": SGD(), "pegasos": Pegasos()}
 SOLVERS = ("auto", "ocas", "cpa", "dcd", *STOCHASTIC)
 
-# Where the next cut is taken; None: at the solution of the reduced problem.
-CUT_POSITIONS: dict[str, CutPosition | None] = {
-    "auto": AdaptivePosition(),
-    "ocas": AdaptivePosition(),
-    "cpa": None,
-}
-
 Matrix = BlockedMatrix | RemoteMatrix
+
+
+def cut_position(solver: str) -> CutPosition | None:
+    """Where a solver takes the next cut: ``cpa`` at the reduced problem's solution."""
+    return None if solver == "cpa" else AdaptivePosition()
 
 
 def ready(solver: IterativeSolver, run: Run, cuts: tuple[Cut, ...] = (), crew: Any = None) -> Ready:
@@ -120,31 +116,37 @@ class RowProblem(Problem):
         elif memory is not None and memory.dual_point is not None:
             factor = memory.C / run.C
             dual_point = self.risk.carried_dual(memory.dual_point, factor, self.targets)
+        made = ready(self._solver(run, oracle, dual_point), run, cuts, self.crew)
+        point = None if memory is None or run.C < memory.C else memory.point
+        if point is not None and point.w is made.start:  # at a larger C still better than 0
+            made.solver.start_point = point
+        return made
+
+    def _solver(
+        self, run: Run, oracle: RowOracle, dual_point: np.ndarray | None
+    ) -> IterativeSolver:
         name, C, stop = run.settings.solver, run.C * self.total, run.stop
-        solver: IterativeSolver
         if name == "auto" and run.file is None and self.crew is None:
             # Reproducible without a seed: nobody who names no solver expects chance in it.
             seeded = run.settings.random_state is not None
             rng = run.rng() if seeded else np.random.default_rng(0)
-            solver = AutoSolver(oracle, C, stop, rng, run.observe, dual_point)
-        elif name == "dcd":
-            solver = CoordinateSolver(oracle, C, stop, run.rng(), run.observe, dual_point)
-        elif name in STOCHASTIC:
-            solver = StochasticSolver(oracle, C, stop, STOCHASTIC[name], run.rng(), run.observe)
-        else:
-            solver = BundleSolver(oracle, C, stop, CUT_POSITIONS[name], run.observe)
-        made = ready(solver, run, cuts, self.crew)
-        point = None if memory is None or run.C < memory.C else memory.point
-        if point is not None and point.w is made.start:  # at a larger C still better than 0
-            solver.start_point = point
-        return made
+            return AutoSolver(oracle, C, stop, rng, run.observe, dual_point)
+        if name == "dcd":
+            return CoordinateSolver(oracle, C, stop, run.rng(), run.observe, dual_point)
+        if name in STOCHASTIC:
+            return StochasticSolver(oracle, C, stop, STOCHASTIC[name], run.rng(), run.observe)
+        return BundleSolver(oracle, C, stop, cut_position(name), run.observe)
+
+    def _keeps_points(self, run: Run) -> bool:
+        """Whether a path goes on from the scores and sums of the C before.
+
+        Not with cutting planes: they give the same bits here as on a cluster, where nobody has
+        these.
+        """
+        return run.on_path and run.settings.solver in ("auto", "dcd")
 
     def _oracle(self, run: Run) -> RowOracle:
-        """The problem on the data; that of the last C, if it may be used again.
-
-        A path goes on from the scores and sums of the C before. Not with cutting planes: they give
-        the same bits here as on a cluster, where nobody has these.
-        """
+        """The problem on the data; that of the last C, if it may be used again."""
         oracle = self._kept
         if oracle is None:
             oracle = RowOracle(
@@ -156,12 +158,11 @@ class RowProblem(Problem):
                 free_bias=self.free_bias,
                 slack=self.nearly_free.slack if self.nearly_free else None,
             )
-        keeps = run.on_path and run.settings.solver in ("auto", "dcd")
-        self._kept = oracle if keeps else None
+        self._kept = oracle if self._keeps_points(run) else None
         return oracle
 
     def memory(self, solver: Any, result: SolveResult, run: Run) -> Memory:
-        point = None if self._kept is None else solver.best_point()
+        point = solver.best_point() if self._keeps_points(run) else None
         return Memory(run.C, solver.dual_point(), solver.active_cuts(), run.digest, point)
 
 
@@ -203,7 +204,7 @@ class WholeProblem(Problem):
     def solver(self, run: Run) -> Ready:
         surface = WholeSurface(self.risk, run.executor)
         oracle = LinearOracle(self.matrix, surface, constant=self.constant)
-        position, C = CUT_POSITIONS[run.settings.solver], run.C * self.total
+        position, C = cut_position(run.settings.solver), run.C * self.total
         made = BundleSolver(oracle, C, run.stop, position, run.observe)
         return ready(made, run, crew=self.crew)
 
@@ -235,6 +236,6 @@ class JointProblem(Problem):
 
     def solver(self, run: Run) -> Ready:
         oracle = StructuredOracle(self.model, run.executor)
-        position, C = CUT_POSITIONS[run.settings.solver], run.C * self.total
+        position, C = cut_position(run.settings.solver), run.C * self.total
         made = CachedBundleSolver(oracle, C, run.stop, position, run.observe, oracle.cheap_cut)
         return ready(made, run, crew=self.crew)

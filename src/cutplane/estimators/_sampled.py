@@ -31,7 +31,7 @@ from ..kernels.points import DensePoints, points_of
 from ..result import SolveResult
 from ..risks import Risk, Scores, Targets
 from ._fit import Problem, Ready, Run, Settings
-from ._problems import CUT_POSITIONS, ready
+from ._problems import cut_position, ready
 
 # Sampled cuts are the better the more they are apart: 0.3 took fewer iterations than 0.1 and 0.5,
 # and than the rule for exact cuts, which reads the noise as progress.
@@ -69,7 +69,7 @@ class SpanProblem(Problem):
         return self.scale
 
     def solver(self, run: Run) -> Ready:
-        position = CUT_POSITIONS[run.settings.solver]
+        position = cut_position(run.settings.solver)
         if position is not None and self.oracle.samples:
             position = SAMPLED_POSITION
         C = run.C * self.total

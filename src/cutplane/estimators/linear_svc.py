@@ -22,9 +22,10 @@ from ..losses import CLASSIFICATION, LOSSES
 from ..result import Iteration
 from ..risks import CrammerSingerRisk, LossRisk, MultinomialRisk, Risk, Targets
 from ._attributes import check_linear, stored_classes
-from ._base import LinearModel, ModelForm, NearlyFreeBias, dense
+from ._base import LinearModel, dense
 from ._calibration import Calibration, check_calibration
 from ._fit import Problem, Problems, Settings, warn_of, with_callbacks
+from ._form import ModelForm, NearlyFreeBias
 from ._problems import SOLVERS, RowProblem
 from ._rows import encode_classes, open_rows, weigh_classes
 from .checkpoint import Checkpoint

@@ -17,8 +17,9 @@ from ..losses import LOSSES
 from ..result import Iteration
 from ..risks import LossRisk, Scores, Targets
 from ._attributes import check_linear, check_stored, stored_features
-from ._base import LinearModel, ModelForm
+from ._base import LinearModel
 from ._fit import Problem, Problems, Ready, Run, Settings, warn_of, with_callbacks
+from ._form import ModelForm
 from ._problems import RowProblem
 from ._rows import check_sum, open_rows
 from .checkpoint import Checkpoint

@@ -29,8 +29,9 @@ from ..risks import (
 )
 from ..risks.contingency import TABLE_MEASURES, WITH_BETA
 from ._attributes import stored_classes
-from ._base import LinearModel, ModelForm
+from ._base import LinearModel
 from ._fit import Settings, divided, warn_of, with_callbacks
+from ._form import ModelForm
 from ._problems import Matrix, RowProblem, WholeProblem
 from ._rows import encode_classes, open_rows, weigh_classes
 from .checkpoint import Checkpoint

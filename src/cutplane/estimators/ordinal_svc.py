@@ -13,8 +13,9 @@ from .._checks import check_choice
 from ..result import Iteration
 from ..risks import PairRisk, fit_thresholds
 from ._attributes import check_stored, stored_classes
-from ._base import LinearModel, ModelForm
+from ._base import LinearModel
 from ._fit import Settings, divided, warn_of, with_callbacks
+from ._form import ModelForm
 from ._problems import WholeProblem
 from ._rows import encode_classes, open_rows, weigh_classes
 from .checkpoint import Checkpoint

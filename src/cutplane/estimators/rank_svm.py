@@ -13,8 +13,9 @@ from .._checks import check_choice, check_integer, query_codes
 from ..metrics import swapped_pairs
 from ..result import Iteration
 from ..risks import PairRisk, RankingRisk
-from ._base import LinearModel, ModelForm
+from ._base import LinearModel
 from ._fit import Settings, divided, warn, warn_of, with_callbacks
+from ._form import ModelForm
 from ._problems import WholeProblem
 from ._rows import open_rows
 from .checkpoint import Checkpoint
