@@ -30,7 +30,7 @@ from ..structured.parts import (
     WithUnits,
 )
 from ._fit import Problem, Settings, solve
-from ._kernel import SINGLE_BOUND, SINGLE_TOL
+from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
 from ._problems import JointProblem
 from ._sampled import ConstantProblem, Sampling, SpanProblem, kernel_matrix, kind_of
 

@@ -22,8 +22,6 @@ from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
 from ._attributes import check_kernel_model, stored_classes
 from ._fit import Settings, seeds, warn_of, with_callbacks
 from ._kernel import (
-    SINGLE_BOUND,
-    SINGLE_TOL,
     KernelModel,
     basis_attributes,
     executor_for,
@@ -31,6 +29,7 @@ from ._kernel import (
     rows_to_score,
     training_rows,
 )
+from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
 from ._rows import encode_classes, weigh_classes
 from ._sampled import (
     ConstantProblem,

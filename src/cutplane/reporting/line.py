@@ -91,18 +91,29 @@ class Line:
         if record is None:
             return {**columns, "seconds": format_seconds(self.seconds)}
         columns["iteration"] = f"iteration {record.number:4d}"
-        columns["primal"] = f"primal {record.primal:<9.6g}"
-        columns["dual"] = f"dual {record.dual:<9.6g}"
-        columns["gap"] = f"gap {format_percent(record.relative_gap):8}"
-        if self.target is not None and not self.finished:
-            columns["target"] = f"goal {format_percent(self.target)}"
-        columns["cuts"] = f"{record.cuts:4d} cuts"
+        columns |= self.values(record)
         columns["seconds"] = f"{format_seconds(self.seconds):>6}"
         if self.target is not None and not self.finished:
             columns["left"] = self.time_left()
         if self.note is not None and (text := self.note()):
             columns["note"] = text
         return columns
+
+    def values(self, record: Iteration) -> dict[str, str]:
+        """The columns between the number of an iteration and the time."""
+        return {
+            "primal": f"primal {record.primal:<9.6g}",
+            "dual": f"dual {record.dual:<9.6g}",
+            "gap": f"gap {format_percent(record.relative_gap):8}",
+            **self.goal(format_percent),
+            "cuts": f"{record.cuts:4d} cuts",
+        }
+
+    def goal(self, form: Callable[[float], str]) -> dict[str, str]:
+        """The column of the target, while the fit is under way."""
+        if self.target is None or self.finished:
+            return {}
+        return {"target": f"goal {form(self.target)}"}
 
     def time_left(self) -> str:
         """The estimate in words, always of the same width: the other columns do not move."""
