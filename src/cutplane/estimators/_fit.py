@@ -22,6 +22,7 @@ Problems of this package:
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import sys
@@ -29,7 +30,6 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
@@ -531,7 +531,7 @@ class _Fit:
             before = crew.timings.as_dict() if crew is not None and self.results else {}
             # A fit may consist of hundreds of problems of which each takes 0.1 ms.
             loud = settings.verbose > 0
-            with showing(1, problem.line(settings)) if loud else nullcontext() as show:
+            with showing(1, problem.line(settings)) if loud else contextlib.nullcontext() as show:
                 run = Run(
                     settings=settings,
                     C=C,
@@ -657,7 +657,12 @@ def sum_of(certificates: list[Certificate]) -> Certificate:
 
 # -- warnings -----------------------------------------------------------------------------------
 
-OWN_FILES = (str(Path(__file__).parent.parent), str(Path(sys.modules["sklearn"].__file__).parent))  # type: ignore[arg-type]
+# Frames between the user's call of ``fit`` and a warning: ours, and those of decorators.
+OWN_FILES = (
+    str(Path(__file__).parent.parent),
+    str(Path(sys.modules["sklearn"].__file__).parent),  # type: ignore[arg-type]
+    contextlib.__file__,
+)
 
 
 def warn(warning: Warning) -> None:
