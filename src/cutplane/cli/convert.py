@@ -145,7 +145,7 @@ def _write_dataset(args: argparse.Namespace, tables: list[str]) -> None:
 
 
 def _check_label(args: argparse.Namespace, name: str) -> None:
-    """Nobody trains on the answer by mistake: which column is the label must be said."""
+    """Refuse a table without --label or --no-label: the label must not become a feature."""
     if args.label is not None and args.no_label:
         raise UsageError("--label and --no-label exclude each other")
     if args.label is not None or args.no_label:
@@ -160,7 +160,7 @@ def _check_label(args: argparse.Namespace, name: str) -> None:
 
 
 def _write_text(args: argparse.Namespace) -> None:
-    """Part by part, so that the data need not fit into memory."""
+    """Write a data set part by part, so that the data need not fit into memory."""
     from ..data.svmlight import dump_svmlight
 
     with output_file(args.out) as file:

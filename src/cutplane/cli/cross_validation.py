@@ -26,16 +26,16 @@ class CrossValidated:
 
     @property
     def mean(self) -> float:
-        """Over the folds."""
+        """The mean over the folds."""
         return float(np.mean(self.values))
 
     @property
     def std(self) -> float:
-        """Over the folds."""
+        """The standard deviation over the folds."""
         return float(np.std(self.values))
 
     def as_dict(self) -> dict[str, Any]:
-        """In JSON's types."""
+        """The values in JSON's types."""
         return {
             "folds": len(self.values),
             "measure": self.measure,

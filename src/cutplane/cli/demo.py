@@ -71,7 +71,7 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it all; returns the exit code."""
+    """Run the demo; returns the exit code."""
     report = report_stream()  # the files are the product
     with redirect_stdout(report):
         return report.code(_run(args, output_folder(args.output)))

@@ -147,7 +147,7 @@ def judge_model(
     k: float | None = None,
     max_fpr: float | None = None,
 ) -> Judged:
-    """The answers of a model beside the truth; with a k or rate also if it was trained for one."""
+    """Compare a model's answers with the truth; k and rate default to those it was trained for."""
     if k is None and getattr(model, "measure", "") in ("precision_at_k", "recall_at_k"):
         from ..estimators.measure_svc import DEFAULT_K
 
@@ -175,7 +175,7 @@ def judge_model(
 
 
 def measure_for(kind: Kind, parameters: dict[str, Any]) -> str:
-    """The measure by which models are chosen: what they are trained for, if there is one."""
+    """The measure that chooses a model: the one it is trained for, or the first of its task."""
     names = names_of(kind.task)
     trained_for = parameters.get("measure")
     if parameters.get("loss") == "quantile":
@@ -191,7 +191,7 @@ def quantiles_of(parameters: dict[str, Any]) -> tuple[float, ...]:
 
 
 def _judge_file(args: argparse.Namespace, task: Task, table: Table) -> Judged:
-    """The predictions in a file beside the truth."""
+    """Compare the predictions in a file with the truth."""
     check_numbers(table, task)
     truth = table.y if task is Task.VALUES else whole_labels(table.y)
     classes = np.unique(truth)
@@ -231,7 +231,7 @@ def read_predictions(name: str, *, text: bool = False) -> np.ndarray:
 
 
 def _facts(judged: Judged) -> dict[str, str]:
-    """Measures for people."""
+    """The measures as text for people."""
     facts: dict[str, str] = {}
     others = judged.facts()
     for name, value in judged.measures().items():

@@ -113,7 +113,7 @@ class Weights:
         return ["weight"] if rows == 1 else [str(k + 1) for k in range(rows)]
 
     def csv(self) -> str:
-        """A line per feature, and one of the bias."""
+        """CSV text: a line per feature, and one for the bias."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["feature", *self.outputs])
@@ -123,7 +123,7 @@ class Weights:
         return file.getvalue()
 
     def json(self) -> str:
-        """One object."""
+        """One JSON object."""
         content = {
             "estimator": self.estimator,
             "classes": self.classes,

@@ -63,7 +63,7 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look; returns the exit code."""
+    """Describe the file; returns the exit code."""
     check_reader_flags(args, args.file)
     if args.file != "-" and format_of(args.file) == "svmlight" and _is_model(args.file):
         return _tell_model(args)
@@ -128,7 +128,7 @@ def model_facts(found: dict[str, Any]) -> dict[str, str]:
 
 
 def _certificates(certificates: Any, status: Any, n_iter: Any) -> str:
-    """In one line; of several problems the one with the largest gap."""
+    """The certificate in one line; of several problems the one with the largest gap."""
     if isinstance(certificates, dict):
         certificates, status, n_iter = [certificates], [status], [n_iter]
     gaps = [entry["relative_gap"] for entry in certificates]
@@ -153,7 +153,7 @@ def _text(value: Any) -> str:
 
 @dataclass
 class Summary:
-    """What the parts of a data set so far showed; ``largest`` is the largest |value| by feature."""
+    """What the parts read so far hold; ``largest`` is the largest |value| of each feature."""
 
     rows: int = 0
     features: int = 0
@@ -171,7 +171,7 @@ class Summary:
     _last_query: int | None = None
 
     def add(self, table: Table) -> None:
-        """Take note of a part."""
+        """Add a part."""
         self.rows += table.rows
         self.features = max(self.features, table.features)
         self.names = table.names
@@ -243,7 +243,7 @@ class Summary:
         return found
 
     def facts(self) -> dict[str, str]:
-        """For people."""
+        """The summary as text for people."""
         mean = self.stored / self.rows
         low, high = self.scales()
         more = ", ..." if self.features > MOST_NAMES else ""
@@ -282,7 +282,7 @@ class Summary:
         return [self.lowest, self.highest] if self.lowest <= self.highest else None
 
     def as_dict(self) -> dict[str, Any]:
-        """In JSON's types."""
+        """The summary in JSON's types."""
         low, high = self.scales()
         few = 0 < len(self.labels) <= 1000
         return {

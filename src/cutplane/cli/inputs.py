@@ -48,11 +48,11 @@ class Table:
 
     @property
     def weights(self) -> np.ndarray:
-        """Of the rows."""
+        """The weights of the rows."""
         return np.ones(self.rows) if self.cost is None else self.cost
 
     def aligned(self, features: int) -> tuple[Table, int]:
-        """With as many columns as a model has, in memory; how many values that leaves out."""
+        """The table in memory with this many columns, and how many values that leaves out."""
         X, left_out = _aligned(in_memory(self).X, features)
         return replace(self, X=X), left_out
 
@@ -96,12 +96,12 @@ COLUMNS = (
 
 
 def add_reader_flags(parser: Any, *, width: bool = False) -> None:
-    """Add what svmlight files need; ``width`` if the number of columns may be fixed."""
+    """Add the flags for svmlight text; with ``width`` also the number of features."""
     add_arguments(parser, *READER, *((WIDTH,) if width else ()), group="how to read svmlight text")
 
 
 def add_column_flags(parser: Any, *more: Argument) -> None:
-    """Add what says which columns of tables are what."""
+    """Add the flags that name the columns of tables."""
     add_arguments(parser, *COLUMNS, *more, group="columns of tables (.csv, .parquet, .arrow)")
 
 
@@ -232,7 +232,7 @@ def joined(tables: Iterable[Table]) -> Table:
 
 
 def stacked(parts: Sequence[Any]) -> Any:
-    """Rows or columns behind each other; None if a part has none."""
+    """Arrays joined row by row; None if one of them is missing."""
     import scipy.sparse
 
     if any(part is None for part in parts):
@@ -245,7 +245,7 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 
 def whole_labels(y: np.ndarray) -> np.ndarray:
-    """Labels as integers, if they are."""
+    """Labels as integers, if all of them are."""
     if y.dtype.kind == "f" and np.all(y == np.floor(y)) and np.all(np.abs(y) < 2.0**53):
         return y.astype(np.int64)
     return y
@@ -299,7 +299,7 @@ def _table_chunks(
 
 
 def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> list[int]:
-    """Where the features of a model are among the columns of data, which must have no others."""
+    """The positions of a model's features among the columns of data; refuses other columns."""
     missing = [name for name in wanted if name not in set(names)]
     if missing:
         raise CommandError(

@@ -471,7 +471,7 @@ class RemoteMatrix:
     ----------
     crew : Workers
     shape : tuple of int
-    numbers : int
+    n_stored : int
         Stored values.
     part_rows : list of int
         Rows at which parts begin, and the end.
@@ -486,7 +486,7 @@ class RemoteMatrix:
         The parts of each worker.
     bounds : ndarray
         Rows at which blocks begin, and the end.
-    shape, numbers
+    shape, n_stored
         The same.
     digest : callable
         Gives a fingerprint of the data.
