@@ -277,7 +277,7 @@ class PlacedCuts:
         )
         matrix = as_blocks(prepared.X)
         targets = Targets.make(prepared.y, np.ones(len(prepared.y)))
-        with make_executor(effort.threads, matrix.numbers) as executor:
+        with make_executor(effort.threads, matrix.n_stored) as executor:
             oracle = RowOracle(matrix, targets, LossRisk(Hinge()), executor)
             return BundleSolver(oracle, problem.C * targets.total, stop, self.position).run()
 

@@ -165,7 +165,7 @@ def test_programs_on_the_path(load, tmp_path: Path, monkeypatch, name: str) -> N
         bias = options[options.index("-b" if name == "SVM-light" else "--b") + 1]
         assert bias == "0"
     X, y, qid = load_svmlight(
-        tmp_path / "data", n_features=problem.data.X.shape[1], zero_based=False, query_id="auto"
+        tmp_path / "data", n_features=problem.data.X.shape[1], zero_based=False, qid="auto"
     )
     assert (X != problem.data.X).nnz == 0 and np.array_equal(y, problem.data.y)
     assert (qid is None) == (problem.data.qid is None)

@@ -116,7 +116,7 @@ def _fit(client: Any, path: Path, C: float, workers: int) -> dict[str, Any]:
         **one,
         "rows": dataset.n_rows,
         "features": dataset.n_features,
-        "values": dataset.blocks(1).numbers,
+        "values": dataset.blocks(1).n_stored,
         "workers": workers,
         "cuts": float(np.mean([record.cuts for record in fitted.results_[0].trace])),
         "arrays": answer_arrays(dataset.n_rows, blocks, workers),

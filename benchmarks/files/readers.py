@@ -16,7 +16,7 @@ def ours(threads: int) -> Reader:
     def read(path: Path, qid: bool) -> Any:
         from cutplane import load_svmlight
 
-        return load_svmlight(path, query_id=qid, zero_based=False, n_jobs=threads)
+        return load_svmlight(path, qid=qid, zero_based=False, n_jobs=threads)
 
     return read
 

@@ -3,8 +3,8 @@
 Python raises KeyboardInterrupt wherever the main thread happens to be. While compiled code loads,
 that may be inside a callback that LLVM calls, or in a ``__del__``: exceptions are printed there and
 dropped, and the program would go on as if nobody had pressed a key. So a signal is also noted, and
-``check``, which solvers reach after every iteration, raises it again unless somebody has dealt
-with it.
+``check``, which solvers reach after every iteration, raises it again unless it has been
+handled.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_pending = False  # a signal that, as far as is known here, nobody has dealt with
+_pending = False  # a signal came that has not been handled yet
 
 
 class LateInterrupt(KeyboardInterrupt):
@@ -36,7 +36,8 @@ def kept() -> Iterator[None]:
     of the main thread, or where somebody else handles the signal, this does nothing.
     """
     global _pending
-    if not _in_main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
     _pending = False
@@ -57,16 +58,12 @@ def kept() -> Iterator[None]:
 
 def check() -> None:
     """Raise an interrupt that was dropped."""
-    if _pending and _in_main_thread():
-        settled()
+    if _pending and threading.current_thread() is threading.main_thread():
+        handled()
         raise KeyboardInterrupt
 
 
-def settled() -> None:
-    """An interrupt has been dealt with."""
+def handled() -> None:
+    """Note that an interrupt has been handled."""
     global _pending
     _pending = False
-
-
-def _in_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()

@@ -53,7 +53,7 @@ def agrees(found: Any, content: Content, zero_based: Any) -> bool:
 
 def check(text: bytes, sizes: tuple[int, ...] = SIZES, **options: Any) -> str | None:
     """What is wrong with the reader, if anything shows on this text."""
-    everything: dict[str, Any] = {"query_id": "auto", "cost": True, "comments": True, **options}
+    everything: dict[str, Any] = {"qid": "auto", "cost": True, "comments": True, **options}
     zero_based = options.get("zero_based", "auto")
     sort = options.get("sort", False)
     expected: Content | None

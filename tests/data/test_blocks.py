@@ -65,7 +65,7 @@ def test_sparse_partition_covers_the_rows_evenly(lengths, block_numbers):
     )
     matrix = as_blocks(X, block_numbers=block_numbers)
     assert matrix.shape == X.shape
-    assert matrix.numbers == starts[-1]
+    assert matrix.n_stored == starts[-1]
     assert matrix.bounds[0] == 0
     assert matrix.bounds[-1] == len(lengths)
     assert np.all(np.diff(matrix.bounds) > 0)

@@ -43,7 +43,7 @@ def test_svmlight(tmp_path: Path, small_chunks, suffix):
     content = text_of(qid=np.arange(60) // 7)
     path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
     data = convert_dataset(path, tmp_path / "a.cut")
-    X, y, qid = load_svmlight(path, query_id=True)
+    X, y, qid = load_svmlight(path, qid=True)
     assert data.shape == X.shape and (data.rows() != X).nnz == 0
     assert np.array_equal(data.y, y) and np.array_equal(data.qid, qid) and data.cost is None
     data.verify()
@@ -54,7 +54,7 @@ def test_queries_and_costs_on_demand(tmp_path: Path):
     path.write_text(TEXT)
     data = convert_dataset(path, tmp_path / "a.cut")
     assert data.qid.tolist() == [1, 1, 2] and data.cost.tolist() == [1.0, 0.5, 1.0]
-    data = convert_dataset(path, tmp_path / "b.cut", query_id=False, cost=False, dtype=np.float32)
+    data = convert_dataset(path, tmp_path / "b.cut", qid=False, cost=False, dtype=np.float32)
     assert data.qid is None and data.cost is None and data.dtype == np.float32
     path.write_text("1 1:1\n2 1:2\n")
     data = convert_dataset(path, tmp_path / "c.cut", cost=True)
@@ -226,7 +226,7 @@ def test_tables(tmp_path: Path, suffix):
     table = frame()
     path = tmp_path / f"t.{suffix}"
     WRITE[suffix](table, path)
-    data = convert_dataset(path, tmp_path / "a.cut", label="class", query_id="query", cost="weight")
+    data = convert_dataset(path, tmp_path / "a.cut", label="class", qid="query", cost="weight")
     assert data.feature_names == ("age", "income", "member") and not data.sparse
     expected = table[["age", "income", "member"]].to_numpy(np.float64)
     assert np.array_equal(data.rows(), expected)

@@ -298,7 +298,7 @@ def test_blocks_are_those_of_memory(tmp_path: Path, monkeypatch, sparse, limit):
     for outputs in (1, 5):
         there, here = as_blocks(data, outputs=outputs), as_blocks(X, outputs=outputs)
         assert np.array_equal(there.bounds, here.bounds) and len(there.blocks) > 10
-        assert there.numbers == here.numbers
+        assert there.n_stored == here.n_stored
         for _ in range(2):
             answers = []
             for matrix in (there, here):

@@ -328,17 +328,17 @@ def test_17_label_only_rows():
 @pytest.mark.parametrize("size", [8, 1 << 20])
 def test_18_qid_on_some_lines_only(size, monkeypatch):
     monkeypatch.setattr(svmlight, "PIECE", size)
-    for query_id in (False, True, "auto"):
+    for qid in (False, True, "auto"):
         text = b"1 qid:1 1:1\n# c\n\n1 1:1 2:1\n1 qid:1 1:1\n"
-        refuse(text, "4:1", "a qid on some lines only", query_id=query_id)
+        refuse(text, "4:1", "a qid on some lines only", qid=qid)
     refuse(b"1 1:1\n1 1:1 qid:1\n", "2:1", "a qid on some lines only")
 
 
 def test_18_no_qid_at_all():
-    refuse(b"# c\n1 1:1\n", "2:1", "there is no qid; pass query_id=False", query_id=True)
-    assert load(b"1 1:1\n", query_id="auto")[2] is None
+    refuse(b"# c\n1 1:1\n", "2:1", "there is no qid; pass qid=False", qid=True)
+    assert load(b"1 1:1\n", qid="auto")[2] is None
     with pytest.raises(ValueError, match="there is no qid"):
-        next(iter_svmlight(io.BytesIO(b"1 1:1\n"), query_id=True))
+        next(iter_svmlight(io.BytesIO(b"1 1:1\n"), qid=True))
 
 
 @pytest.mark.parametrize(
@@ -359,13 +359,13 @@ def test_19_bad_qids(qid, message):
 
 
 def test_19_largest_qid():
-    _, _, qid = load(b"1 qid:9223372036854775807\n1 qid:0", query_id=True)
+    _, _, qid = load(b"1 qid:9223372036854775807\n1 qid:0", qid=True)
     assert qid.tolist() == [2**63 - 1, 0] and qid.dtype == np.int64
 
 
 def test_20_qid_and_cost_anywhere():
     text = b"1 1:1 qid:3 2:1\n2 1:1 cost:2 2:1 qid:4\n3 cost:0.5 qid:5 1:1\n4 qid:6\n"
-    X, _, qid, cost = load(text, query_id=True, cost=True)
+    X, _, qid, cost = load(text, qid=True, cost=True)
     assert qid.tolist() == [3, 4, 5, 6] and cost.tolist() == [1, 2, 0.5, 1]
     assert X.toarray().tolist() == [[1, 1], [1, 1], [1, 0], [0, 0]]
     refuse(b"1 qid:1 1:1 qid:1", "1:13", "a second qid in one row; keep one")
@@ -387,7 +387,7 @@ def test_20_bad_costs(cost):
 
 def test_21_22_23_queries_come_as_they_are():
     """Grouping, single items and ties are the ranking's business; the reader changes nothing."""
-    _, y, qid = load(b"1 qid:2\n2 qid:1\n3 qid:2\n3 qid:7\n", query_id=True)
+    _, y, qid = load(b"1 qid:2\n2 qid:1\n3 qid:2\n3 qid:7\n", qid=True)
     assert qid.tolist() == [2, 1, 2, 7] and y.tolist() == [1, 2, 3, 3]
 
 

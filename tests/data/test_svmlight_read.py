@@ -26,7 +26,7 @@ from cutplane.data.svmlight import dump_svmlight, iter_svmlight, load_svmlight
 
 TEXT = b"1 qid:1 1:0.5 3:2 # a\n-1 qid:2 2:-1.25 cost:3 # b c\n\n# x\n2 qid:2 1:1 4:1e-3\n"
 PAD = b"#" + b"x" * 100 + b"\n"  # longer than the first look at a file
-EVERYTHING = {"query_id": True, "cost": True, "comments": True}
+EVERYTHING = {"qid": True, "cost": True, "comments": True}
 
 
 def some_rows(rows: int, features: int, seed: int = 0, *, qids: bool = False) -> bytes:
@@ -56,7 +56,7 @@ def test_the_tuple_follows_the_flags():
     assert y.tolist() == [1, -1, 2] and y.dtype == np.float64
     assert X.indices.dtype == X.indptr.dtype == np.int32
     assert X.has_canonical_format
-    _, _, qid = load_svmlight(io.BytesIO(TEXT), query_id=True)
+    _, _, qid = load_svmlight(io.BytesIO(TEXT), qid=True)
     assert qid.tolist() == [1, 2, 2]
     _, _, cost = load_svmlight(io.BytesIO(TEXT), cost=True)
     assert cost.tolist() == [1, 3, 1]
@@ -87,7 +87,7 @@ def test_agrees_with_scikit_learn(qids, dtype, tmp_path):
     path = tmp_path / "a.svm"
     path.write_bytes(some_rows(300, 40, qids=qids))
     theirs = load_svmlight_file(str(path), dtype=dtype, query_id=qids)
-    ours = load_svmlight(path, dtype=dtype, query_id=qids)
+    ours = load_svmlight(path, dtype=dtype, qid=qids)
     assert ours[0].shape == theirs[0].shape
     assert ours[0].data.tobytes() == theirs[0].data.tobytes()
     assert np.array_equal(ours[0].indices, theirs[0].indices)
@@ -133,7 +133,7 @@ def test_many_digits_and_disorder_in_small_pieces(sort):
 def test_threads_give_the_same_bits(monkeypatch, tmp_path):
     path = tmp_path / "a.svm"
     path.write_bytes(some_rows(2000, 30, qids=True))
-    options = {"query_id": True, "comments": True}
+    options = {"qid": True, "comments": True}
     one = load_svmlight(path, n_jobs=1, **options)
     for size in (1000, 4096, 1 << 16):
         monkeypatch.setattr(svmlight, "PIECE", size)
@@ -326,7 +326,7 @@ def test_things_that_are_no_files(tmp_path):
         ({"max_features": 2**31}, "max_features must be an integer from 1"),
         ({"zero_based": "yes"}, "zero_based must be True, False or 'auto'"),
         ({"zero_based": 1}, "zero_based must be True, False or 'auto'"),
-        ({"query_id": None}, "query_id must be True, False or 'auto'"),
+        ({"qid": None}, "qid must be True, False or 'auto'"),
         ({"cost": "auto"}, "cost must be True or False"),
         ({"sort": "no"}, "sort must be True or False"),
         ({"comments": 2}, "comments must be True or False"),
@@ -370,9 +370,9 @@ def test_time_is_linear_in_the_rows_with_queries():
     times = []
     for repeat in (1, 8):
         text = b"1 qid:1 1:1 2:2\n" * (20_000 * repeat)
-        load_svmlight(io.BytesIO(text), query_id=True)
+        load_svmlight(io.BytesIO(text), qid=True)
         start = time.process_time()
-        load_svmlight(io.BytesIO(text), query_id=True, n_jobs=1)
+        load_svmlight(io.BytesIO(text), qid=True, n_jobs=1)
         times.append(time.process_time() - start)
     assert times[1] < 40 * max(times[0], 1e-3)
 

@@ -79,7 +79,7 @@ def test_files_of_svm_hmm(tmp_path):
         "7 qid:1 1:1 # the\n3 qid:1 2:1 # cat\n9 qid:1 3:1 # sat\n"
         "7 qid:2 1:1 # the\n3 qid:2 4:1 # dog\n9 qid:3 3:1 # sat\n"
     )
-    X, y, qid = load_svmlight(path, query_id=True)
+    X, y, qid = load_svmlight(path, qid=True)
     found = sequences_from(X, y, qid)
     assert found.lengths.tolist() == [3, 2, 1]
     model = ChainTagger(3.0).fit(found.X, found.y, lengths=found.lengths)

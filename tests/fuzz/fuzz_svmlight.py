@@ -32,20 +32,20 @@ HANG = 60.0  # seconds by the clock
 
 def again(text: bytes, rng: random.Random) -> str | None:
     """Written and read again; and read in chunks."""
-    found = attempt(text, 1 << 20, zero_based=False, query_id="auto", cost=True)
+    found = attempt(text, 1 << 20, zero_based=False, qid="auto", cost=True)
     if isinstance(found, str):
         return None
     X, y, qid, cost = found
     target = io.BytesIO()
     dump_svmlight(X, y, target, qid=qid, cost=cost)
-    options = {"zero_based": False, "query_id": "auto", "cost": True}
+    options = {"zero_based": False, "qid": "auto", "cost": True}
     back = attempt(target.getvalue(), 64, n_features=max(X.shape[1], 1), **options)
     if not X.shape[1]:
         return None  # read back with the one feature that n_features must have
     if isinstance(back, str) or not same((*back, None), (*found, None)):
         return f"not the same after writing: {back!r}"
     rows = rng.randrange(1, 5)
-    chunks = list(iter_svmlight(io.BytesIO(text), rows=rows, query_id="auto", cost=True))
+    chunks = list(iter_svmlight(io.BytesIO(text), rows=rows, qid="auto", cost=True))
     if [chunk[1].tolist() for chunk in chunks] != [
         y[k : k + rows].tolist() for k in range(0, len(y), rows)
     ]:

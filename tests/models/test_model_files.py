@@ -318,6 +318,19 @@ def test_files_with_the_names_of_before_are_read(name, tmp_path):
     assert [r.n_iter for r in loaded.results_] == [r.n_iter for r in model.results_]
 
 
+def test_a_structured_model_of_before_is_refused_with_the_reason(tmp_path):
+    X, three = np.eye(3), [0, 1, 2]
+    older = StructuredSVM(MulticlassProblem()).fit(X, three)
+    del older.part_shape_
+    save_model(older, tmp_path / "m")
+    with pytest.raises(ValueError) as caught:
+        load_model(tmp_path / "m")
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / 'm'} holds a StructuredSVM that cutplane ")
+    assert message.endswith("this version cannot use it: fit the model again")
+    assert "damaged" not in message
+
+
 # -- 46 to 50: reading --------------------------------------------------------
 
 

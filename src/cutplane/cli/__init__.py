@@ -119,7 +119,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _for_the_user(error: Exception) -> bool:
-    """Whether an error's message says what to do; any other is a mistake of ours."""
+    """Whether an error is the user's, with a message that says what to do; others are bugs."""
     # Importing the cluster takes half a second; without it there are no errors of its own.
     workers = sys.modules.get("cutplane.cluster.workers")
     known = (OSError, ValueError, MemoryError, ImportError)  # CommandError is a ValueError
@@ -143,7 +143,7 @@ def _message(error: Exception) -> str:
 
 
 def _stdout_fails() -> bool:
-    """Whether standard output is full or closed: what it could not write is still to be written."""
+    """Whether standard output is full or closed."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -153,7 +153,7 @@ def _stdout_fails() -> bool:
 
 
 def in_flags(message: str, args: argparse.Namespace) -> str:
-    """A message of the library in the words of the command line: sort=True is --sort."""
+    """A message of the library with flags instead of parameters: sort=True becomes --sort."""
     parser: Parser = args.parser
     message = message.replace("with Checkpoint(..., resume=False)", "without --resume")
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .errors import CommandError, ExitCode
-from .parser import Parser, add_common
+from .parser import VERBOSE, Argument, Parser, add_arguments
 
 DESCRIPTION = """\
 Print a script that makes the shell complete commands, flags and their values. It needs
@@ -36,8 +36,11 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         description=DESCRIPTION,
         epilog=EPILOG,
     )
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="The shell that you use.")
-    add_common(parser)
+    add_arguments(
+        parser,
+        Argument("SHELL", "The shell that you use.", choices=("bash", "zsh", "fish")),
+        VERBOSE,
+    )
     parser.set_defaults(run=run)
 
 

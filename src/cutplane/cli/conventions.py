@@ -50,16 +50,10 @@ def _sum(model: Any, table: Table) -> dict[str, float]:
     }
 
 
-def _kernel(model: Any, table: Table) -> dict[str, float]:
+def _mean(model: Any, table: Table) -> dict[str, float]:
+    other = "libsvm" if hasattr(model, "kernel") else "liblinear"
     return {
-        "scikit-learn, libsvm, SVM-light": model.C,
-        "mean loss": model.C * _rows(model, table),
-    }
-
-
-def _regression(model: Any, table: Table) -> dict[str, float]:
-    return {
-        "scikit-learn, liblinear, SVM-light": model.C,
+        f"scikit-learn, {other}, SVM-light": model.C,
         "mean loss": model.C * _rows(model, table),
     }
 
@@ -98,10 +92,10 @@ def _chain(model: Any, table: Table) -> dict[str, float]:
 
 _CONVENTIONS = {
     "LinearSVC": _sum,
-    "LinearSVR": _regression,
-    "SVC": _kernel,
-    "SampledCutSVC": _kernel,
-    "SVR": _kernel,
+    "LinearSVR": _mean,
+    "SVC": _mean,
+    "SampledCutSVC": _mean,
+    "SVR": _mean,
     "MeasureSVC": _measure,
     "RankSVM": _ranking,
     "OrdinalSVC": _ordinal,

@@ -26,7 +26,7 @@ from .inputs import (
     some_names,
 )
 from .outputs import check_target, output_file
-from .parser import add_common
+from .parser import VERBOSE, Argument, add_arguments
 
 FORMATS = ("svmlight", "npz", "cut")
 TYPES = ("float64", "float32", "int16", "int8", "uint8")  # of the values of data sets on disk
@@ -51,40 +51,29 @@ examples:
 """
 
 
+ARGUMENTS = (
+    Argument("DATA+", "Files to read; - is svmlight text from stdin."),
+    Argument("OUT", "File or folder to write; - is svmlight text to stdout."),
+    Argument("--to", "Format of OUT. (default: what its name says)", choices=FORMATS),
+    Argument("--dense", "For .npz: store all values, also those that are 0."),
+    Argument("--dtype", "For .cut: type of the values on disk. Small integer types make training "
+             "on data that hold only such integers faster. (default: the type of the data, "
+             "float64 for text)", choices=TYPES),
+    Argument("--overwrite",
+             "For .cut: replace a data set that exists, which is otherwise an error."),
+)  # fmt: skip
+NO_LABEL = Argument(
+    "--no-label", "There are no labels: all columns that have no other use are features."
+)
+
+
 def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "convert", help="write data in another format", description=DESCRIPTION, epilog=EPILOG
     )
-    parser.add_argument(
-        "data", metavar="DATA", nargs="+", help="Files to read; - is svmlight text from stdin."
-    )
-    parser.add_argument(
-        "out", metavar="OUT", help="File or folder to write; - is svmlight text to stdout."
-    )
-    parser.add_argument(
-        "--to", choices=FORMATS, help="Format of OUT. (default: what its name says)"
-    )
-    parser.add_argument(
-        "--dense", action="store_true", help="For .npz: store all values, also those that are 0."
-    )
-    parser.add_argument(
-        "--dtype",
-        choices=TYPES,
-        help="For .cut: type of the values on disk. Small integer types make training on data "
-        "that hold only such integers faster. (default: the type of the data, float64 for text)",
-    )
-    parser.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="For .cut: replace a data set that exists, which is otherwise an error.",
-    )
-    add_common(parser)
-    add_column_flags(parser).add_argument(
-        "--no-label",
-        action="store_true",
-        help="There are no labels: all columns that have no other use are features.",
-    )
+    add_arguments(parser, *ARGUMENTS, VERBOSE)
+    add_column_flags(parser, NO_LABEL)
     add_reader_flags(parser, width=True)
     parser.set_defaults(run=run)
 
@@ -149,14 +138,14 @@ def _write_dataset(args: argparse.Namespace, tables: list[str]) -> None:
         _check_label(args, tables[0])
     options: dict[str, Any] = {"label": args.label, "features": args.features}
     options["dtype"] = args.dtype
-    options |= {"query_id": args.query_id or "auto", "cost": args.cost or "auto"}
+    options |= {"qid": args.qid or "auto", "cost": args.cost or "auto"}
     if not tables:
         options |= reader_options(args)
     convert_dataset(args.data, args.out, overwrite=args.overwrite, **options)
 
 
 def _check_label(args: argparse.Namespace, name: str) -> None:
-    """Nobody trains on the answer by mistake: which column is the label must be said."""
+    """Refuse a table without --label or --no-label: the label must not become a feature."""
     if args.label is not None and args.no_label:
         raise UsageError("--label and --no-label exclude each other")
     if args.label is not None or args.no_label:
@@ -171,7 +160,7 @@ def _check_label(args: argparse.Namespace, name: str) -> None:
 
 
 def _write_text(args: argparse.Namespace) -> None:
-    """Part by part, so that the data need not fit into memory."""
+    """Write a data set part by part, so that the data need not fit into memory."""
     from ..data.svmlight import dump_svmlight
 
     with output_file(args.out) as file:

@@ -26,16 +26,16 @@ class CrossValidated:
 
     @property
     def mean(self) -> float:
-        """Over the folds."""
+        """The mean over the folds."""
         return float(np.mean(self.values))
 
     @property
     def std(self) -> float:
-        """Over the folds."""
+        """The standard deviation over the folds."""
         return float(np.std(self.values))
 
     def as_dict(self) -> dict[str, Any]:
-        """In JSON's types."""
+        """The values in JSON's types."""
         return {
             "folds": len(self.values),
             "measure": self.measure,
@@ -52,8 +52,8 @@ class CrossValidated:
 def cross_validated(model: Any, kind: Kind, table: Table, folds: int) -> CrossValidated:
     """Cross-validate a model that is not fitted yet.
 
-    The parts have the same share of every class; queries and sequences stay whole. Their rows are
-    drawn at random, the same ones every time.
+    The parts have the same share of every class; queries and sequences are not split. The rows
+    are drawn at random, the same ones every time.
     """
     from sklearn.base import clone
 

@@ -28,7 +28,7 @@ from ..reporting import convergence_figure, print_table, waiting
 from ..reporting.line import format_percent
 from ..result import SolveResult
 from .outputs import output_file, output_folder, report_stream
-from .parser import add_common, positive_number, seed_number
+from .parser import VERBOSE, Argument, add_arguments, positive_number, seed_number
 from .train import results_of, tell_ending
 
 TOL = 1e-3
@@ -48,6 +48,16 @@ examples:
 """
 
 
+ARGUMENTS = (
+    Argument("--output DIR", "Folder for the files, made if missing. (default: ./cutplane-demo)",
+             Path, Path("cutplane-demo")),
+    Argument("--C C", "Weight of the errors against the size of the weights. (default: 1)",
+             positive_number, 1.0),
+    Argument("--seed N", "Chooses the images that are held out for testing. (default: 0)",
+             seed_number, 0),
+)  # fmt: skip
+
+
 def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
@@ -56,33 +66,12 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         description=DESCRIPTION,
         epilog=EPILOG,
     )
-    parser.add_argument(
-        "--output",
-        metavar="DIR",
-        type=Path,
-        default=Path("cutplane-demo"),
-        help="Folder for the files, made if missing. (default: ./cutplane-demo)",
-    )
-    parser.add_argument(
-        "--C",
-        metavar="C",
-        type=positive_number,
-        default=1.0,
-        help="Weight of the errors against the size of the weights. (default: 1)",
-    )
-    parser.add_argument(
-        "--seed",
-        metavar="N",
-        type=seed_number,
-        default=0,
-        help="Chooses the images that are held out for testing. (default: 0)",
-    )
-    add_common(parser)
+    add_arguments(parser, *ARGUMENTS, VERBOSE)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it all; returns the exit code."""
+    """Run the demo; returns the exit code."""
     report = report_stream()  # the files are the product
     with redirect_stdout(report):
         return report.code(_run(args, output_folder(args.output)))

@@ -22,12 +22,12 @@ from .inputs import (
 from .kinds import Kind, Task
 from .measures import MEASURES, Judged, format_measure, judge, names_of
 from .outputs import check_report
-from .parser import add_common, finite_number, rows_or_share, share
+from .parser import JSON, VERBOSE, Argument, add_arguments, finite_number, rows_or_share, share
 from .predict import (
     FORMS,
+    THREADS,
     Alignment,
     Answers,
-    add_threads,
     applied,
     check_form,
     default_form,
@@ -54,6 +54,25 @@ examples:
 """
 
 
+ARGUMENTS = (
+    Argument("DATA", "File with rows and labels; - is stdin."),
+    Argument("MODEL?", "File with the model."),
+    Argument("--k K", "Also show precision and recall of the K rows with the highest scores; with "
+             "a point, K is multiplied by the number of positive rows.", rows_or_share),
+    Argument("--max-fpr RATE", "Also show the ROC area up to this false positive rate, and the "
+             "recall there.", share),
+    Argument("--report FILE", "Also write an HTML page about MODEL and these rows."),
+)  # fmt: skip
+PREDICTIONS = (
+    Argument("--predictions FILE",
+             "Measure the predictions in this file: one score or label per line."),
+    Argument("--kind", "What was predicted. (default: classification)",
+             choices=[task.value for task in Task]),
+    Argument("--output", "Whether the file holds labels or scores. (default: as predict would "
+             "write them)", choices=FORMS),
+)  # fmt: skip
+
+
 def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
@@ -62,42 +81,8 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         description=DESCRIPTION,
         epilog=EPILOG,
     )
-    parser.add_argument("data", metavar="DATA", help="File with rows and labels; - is stdin.")
-    parser.add_argument("model", metavar="MODEL", nargs="?", help="File with the model.")
-    parser.add_argument(
-        "--k",
-        metavar="K",
-        type=rows_or_share,
-        help="Also show precision and recall of the K rows with the highest scores; with a point, "
-        "K is multiplied by the number of positive rows.",
-    )
-    parser.add_argument(
-        "--max-fpr",
-        metavar="RATE",
-        type=share,
-        help="Also show the ROC area up to this false positive rate, and the recall there.",
-    )
-    parser.add_argument(
-        "--report", metavar="FILE", help="Also write an HTML page about MODEL and these rows."
-    )
-    add_threads(parser)
-    add_common(parser, json=True)
-    group = parser.add_argument_group("predictions instead of a model")
-    group.add_argument(
-        "--predictions",
-        metavar="FILE",
-        help="Measure the predictions in this file: one score or label per line.",
-    )
-    group.add_argument(
-        "--kind",
-        choices=[task.value for task in Task],
-        help="What was predicted. (default: classification)",
-    )
-    group.add_argument(
-        "--output",
-        choices=FORMS,
-        help="Whether the file holds labels or scores. (default: as predict would write them)",
-    )
+    add_arguments(parser, *ARGUMENTS, THREADS, JSON, VERBOSE)
+    add_arguments(parser, *PREDICTIONS, group="predictions instead of a model")
     add_column_flags(parser)
     add_reader_flags(parser)
     parser.set_defaults(run=run)
@@ -162,7 +147,7 @@ def judge_model(
     k: float | None = None,
     max_fpr: float | None = None,
 ) -> Judged:
-    """The answers of a model beside the truth; with a k or rate also if it was trained for one."""
+    """Compare a model's answers with the truth; k and rate default to those it was trained for."""
     if k is None and getattr(model, "measure", "") in ("precision_at_k", "recall_at_k"):
         from ..estimators.measure_svc import DEFAULT_K
 
@@ -190,7 +175,7 @@ def judge_model(
 
 
 def measure_for(kind: Kind, parameters: dict[str, Any]) -> str:
-    """The measure by which models are chosen: what they are trained for, if there is one."""
+    """The measure that chooses a model: the one it is trained for, or the first of its task."""
     names = names_of(kind.task)
     trained_for = parameters.get("measure")
     if parameters.get("loss") == "quantile":
@@ -206,7 +191,7 @@ def quantiles_of(parameters: dict[str, Any]) -> tuple[float, ...]:
 
 
 def _judge_file(args: argparse.Namespace, task: Task, table: Table) -> Judged:
-    """The predictions in a file beside the truth."""
+    """Compare the predictions in a file with the truth."""
     check_numbers(table, task)
     truth = table.y if task is Task.VALUES else whole_labels(table.y)
     classes = np.unique(truth)
@@ -246,7 +231,7 @@ def read_predictions(name: str, *, text: bool = False) -> np.ndarray:
 
 
 def _facts(judged: Judged) -> dict[str, str]:
-    """Measures for people."""
+    """The measures as text for people."""
     facts: dict[str, str] = {}
     others = judged.facts()
     for name, value in judged.measures().items():

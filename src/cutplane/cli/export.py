@@ -15,7 +15,7 @@ import numpy as np
 from .errors import CommandError, ExitCode, UsageError
 from .inputs import label_text
 from .outputs import check_target, output_file
-from .parser import add_common
+from .parser import VERBOSE, Argument, add_arguments
 from .predict import load_any
 
 FORMATS = ("onnx", "svmlight", "weights", "csv", "json")
@@ -40,12 +40,15 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
     parser = subparsers.add_parser(
         "export", help="write a model for other programs", description=DESCRIPTION, epilog=EPILOG
     )
-    parser.add_argument("model", metavar="MODEL", help="File with the model.")
-    parser.add_argument("out", metavar="OUT", help="File to write; - is standard output.")
-    parser.add_argument(
-        "--format", choices=FORMATS, help="(default: by the suffix .onnx, .csv or .json of OUT)"
+    add_arguments(
+        parser,
+        Argument("MODEL", "File with the model."),
+        Argument("OUT", "File to write; - is standard output."),
+        Argument(
+            "--format", "(default: by the suffix .onnx, .csv or .json of OUT)", choices=FORMATS
+        ),
+        VERBOSE,
     )
-    add_common(parser)
     parser.set_defaults(run=run)
 
 
@@ -110,7 +113,7 @@ class Weights:
         return ["weight"] if rows == 1 else [str(k + 1) for k in range(rows)]
 
     def csv(self) -> str:
-        """A line per feature, and one of the bias."""
+        """CSV text: a line per feature, and one for the bias."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["feature", *self.outputs])
@@ -120,7 +123,7 @@ class Weights:
         return file.getvalue()
 
     def json(self) -> str:
-        """One object."""
+        """One JSON object."""
         content = {
             "estimator": self.estimator,
             "classes": self.classes,

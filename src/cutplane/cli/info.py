@@ -24,7 +24,7 @@ from .inputs import (
     label_text,
     read_chunks,
 )
-from .parser import add_common
+from .parser import JSON, VERBOSE, Argument, add_arguments
 from .train import MOST_CLASSES, describe_certificate
 
 DESCRIPTION = """\
@@ -55,17 +55,15 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         description=DESCRIPTION,
         epilog=EPILOG,
     )
-    parser.add_argument(
-        "file", metavar="FILE", help="Data, a model or a checkpoint; - is data from stdin."
-    )
-    add_common(parser, json=True)
+    data = Argument("FILE", "Data, a model or a checkpoint; - is data from stdin.")
+    add_arguments(parser, data, JSON, VERBOSE)
     add_column_flags(parser)
     add_reader_flags(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look; returns the exit code."""
+    """Describe the file; returns the exit code."""
     check_reader_flags(args, args.file)
     if args.file != "-" and format_of(args.file) == "svmlight" and _is_model(args.file):
         return _tell_model(args)
@@ -130,7 +128,7 @@ def model_facts(found: dict[str, Any]) -> dict[str, str]:
 
 
 def _certificates(certificates: Any, status: Any, n_iter: Any) -> str:
-    """In one line; of several problems the one with the largest gap."""
+    """The certificate in one line; of several problems the one with the largest gap."""
     if isinstance(certificates, dict):
         certificates, status, n_iter = [certificates], [status], [n_iter]
     gaps = [entry["relative_gap"] for entry in certificates]
@@ -155,7 +153,7 @@ def _text(value: Any) -> str:
 
 @dataclass
 class Summary:
-    """What the parts of a data set so far showed; ``largest`` is the largest |value| by feature."""
+    """What the parts read so far hold; ``largest`` is the largest |value| of each feature."""
 
     rows: int = 0
     features: int = 0
@@ -173,7 +171,7 @@ class Summary:
     _last_query: int | None = None
 
     def add(self, table: Table) -> None:
-        """Take note of a part."""
+        """Add a part."""
         self.rows += table.rows
         self.features = max(self.features, table.features)
         self.names = table.names
@@ -245,7 +243,7 @@ class Summary:
         return found
 
     def facts(self) -> dict[str, str]:
-        """For people."""
+        """The summary as text for people."""
         mean = self.stored / self.rows
         low, high = self.scales()
         more = ", ..." if self.features > MOST_NAMES else ""
@@ -284,7 +282,7 @@ class Summary:
         return [self.lowest, self.highest] if self.lowest <= self.highest else None
 
     def as_dict(self) -> dict[str, Any]:
-        """In JSON's types."""
+        """The summary in JSON's types."""
         low, high = self.scales()
         few = 0 < len(self.labels) <= 1000
         return {

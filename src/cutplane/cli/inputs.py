@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .errors import CommandError, UsageError
-from .parser import count
+from .parser import Argument, add_arguments, count
 
 logger = logging.getLogger("cutplane")
 
@@ -48,11 +48,11 @@ class Table:
 
     @property
     def weights(self) -> np.ndarray:
-        """Of the rows."""
+        """The weights of the rows."""
         return np.ones(self.rows) if self.cost is None else self.cost
 
     def aligned(self, features: int) -> tuple[Table, int]:
-        """With as many columns as a model has, in memory; how many values that leaves out."""
+        """The table in memory with this many columns, and how many values that leaves out."""
         X, left_out = _aligned(in_memory(self).X, features)
         return replace(self, X=X), left_out
 
@@ -76,49 +76,37 @@ def _aligned(X: Any, features: int) -> tuple[Any, int]:
 # -- arguments ----------------------------------------------------------------
 
 
+READER = (
+    Argument("--zero-based", "Feature indices count from 0, not from 1."),
+    Argument("--sort", "Accept lines whose feature indices do not increase."),
+    Argument(
+        "--max-features N", "Refuse feature indices beyond this. (default: 2147483647)", count
+    ),
+)
+WIDTH = Argument(
+    "--n-features N", "Number of features. (default: the largest index in the file)", count
+)
+COLUMNS = (
+    Argument("--label COLUMN", "Column with the labels."),
+    Argument("--features COLUMN,...", "Columns with the features. (default: all that have no other "
+             "use)", lambda text: text.split(",")),
+    Argument("--qid COLUMN", "Column with the query or sequence of each row (qid:)."),
+    Argument("--cost COLUMN", "Column with the weight of each row."),
+)  # fmt: skip
+
+
 def add_reader_flags(parser: Any, *, width: bool = False) -> None:
-    """Add what svmlight files need; ``width`` if the number of columns may be fixed."""
-    group = parser.add_argument_group("how to read svmlight text")
-    group.add_argument(
-        "--zero-based", action="store_true", help="Feature indices count from 0, not from 1."
-    )
-    group.add_argument(
-        "--sort", action="store_true", help="Accept lines whose feature indices do not increase."
-    )
-    group.add_argument(
-        "--max-features",
-        metavar="N",
-        type=count,
-        help="Refuse feature indices beyond this. (default: 2147483647)",
-    )
-    if width:
-        group.add_argument(
-            "--n-features",
-            metavar="N",
-            type=count,
-            help="Number of features. (default: the largest index in the file)",
-        )
+    """Add the flags for svmlight text; with ``width`` also the number of features."""
+    add_arguments(parser, *READER, *((WIDTH,) if width else ()), group="how to read svmlight text")
 
 
-def add_column_flags(parser: Any) -> Any:
-    """Add what says which columns of tables are what; returns the group of these flags."""
-    group = parser.add_argument_group("columns of tables (.csv, .parquet, .arrow)")
-    group.add_argument("--label", metavar="COLUMN", help="Column with the labels.")
-    group.add_argument(
-        "--features",
-        metavar="COLUMN,...",
-        type=lambda text: text.split(","),
-        help="Columns with the features. (default: all that have no other use)",
-    )
-    group.add_argument(
-        "--query-id", metavar="COLUMN", help="Column with the query or sequence of each row (qid:)."
-    )
-    group.add_argument("--cost", metavar="COLUMN", help="Column with the weight of each row.")
-    return group
+def add_column_flags(parser: Any, *more: Argument) -> None:
+    """Add the flags that name the columns of tables."""
+    add_arguments(parser, *COLUMNS, *more, group="columns of tables (.csv, .parquet, .arrow)")
 
 
 TEXT_FLAGS = ("zero_based", "sort", "max_features", "n_features")
-COLUMN_FLAGS = ("label", "features", "query_id", "cost")
+COLUMN_FLAGS = ("label", "features", "qid", "cost")
 
 
 def check_reader_flags(
@@ -174,7 +162,7 @@ def read_table(name: str, args: argparse.Namespace) -> Table:
             from ..data.svmlight import load_svmlight
 
             options = reader_options(args)
-            return _table(name, *load_svmlight(name, query_id="auto", cost=True, **options))
+            return _table(name, *load_svmlight(name, qid="auto", cost=True, **options))
         case "table" if not hasattr(args, "label"):
             raise CommandError(
                 f"{name} is a table; convert it first: "
@@ -212,7 +200,7 @@ def _chunks(name: str, args: argparse.Namespace, features: Sequence[str] | None)
             from ..data.svmlight import iter_svmlight
 
             options = reader_options(args)
-            for X, y, qid, cost in iter_svmlight(name, query_id="auto", cost=True, **options):
+            for X, y, qid, cost in iter_svmlight(name, qid="auto", cost=True, **options):
                 yield _table(name, X, y, qid, cost)
 
 
@@ -244,7 +232,7 @@ def joined(tables: Iterable[Table]) -> Table:
 
 
 def stacked(parts: Sequence[Any]) -> Any:
-    """Rows or columns behind each other; None if a part has none."""
+    """Arrays joined row by row; None if one of them is missing."""
     import scipy.sparse
 
     if any(part is None for part in parts):
@@ -257,16 +245,16 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 
 def whole_labels(y: np.ndarray) -> np.ndarray:
-    """Labels as integers, if they are."""
+    """Labels as integers, if all of them are."""
     if y.dtype.kind == "f" and np.all(y == np.floor(y)) and np.all(np.abs(y) < 2.0**53):
         return y.astype(np.int64)
     return y
 
 
 def label_text(label: Any) -> str:
-    """A label as it was in the file: whole numbers without a point."""
-    whole = isinstance(label, float) and label.is_integer()
-    return str(int(label) if whole else label)
+    """A label as it was in the file: an integer has no point."""
+    integer = isinstance(label, float) and label.is_integer()
+    return str(int(label) if integer else label)
 
 
 def label_counts(counts: Iterable[tuple[Any, int]]) -> str:
@@ -300,18 +288,18 @@ def _table_chunks(
     from ..data.tables import TABLE_SUFFIXES, Columns, column_names, table_chunks
 
     kind = TABLE_SUFFIXES[Path(name).suffix.lower()]
-    others = (args.label, args.query_id, args.cost)
+    others = (args.label, args.qid, args.cost)
     if features is not None:
         chosen = args.features or [n for n in column_names([name], kind) if n not in others]
         match_names(chosen, features, name)
-    columns = Columns(args.label, features or args.features, args.query_id, args.cost)
+    columns = Columns(args.label, features or args.features, args.qid, args.cost)
     for rows in table_chunks([name], kind, columns):
         X, y, qid, cost = rows
         yield _table(name, X, y, qid, cost, rows.names)
 
 
 def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> list[int]:
-    """Where the features of a model are among the columns of data, which must have no others."""
+    """The positions of a model's features among the columns of data; refuses other columns."""
     missing = [name for name in wanted if name not in set(names)]
     if missing:
         raise CommandError(
@@ -321,7 +309,7 @@ def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> lis
     extra = [name for name in names if name not in set(wanted)]
     if extra:
         remedy = (
-            "say what it is with --label, --query-id or --cost, or choose the model's columns with "
+            "say what it is with --label, --qid or --cost, or choose the model's columns with "
             "--features"
             if format_of(source) == "table"
             else "convert the data with the model's columns only"

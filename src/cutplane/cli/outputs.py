@@ -96,7 +96,7 @@ def _named_errors(target: str | Path) -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back while the block runs: what has been won is not lost to impatience."""
+    """Ignore Ctrl-C while the block runs, so that a finished model gets written."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -111,7 +111,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 class Report(io.TextIOBase):
-    """A stream for what is said about a product: where it fails the command goes on.
+    """A stream for the report of a command. If writing to it fails, the command goes on.
 
     A reader that went away, as ``head`` does, and a closed stream are no errors. Anything else,
     such as a full disk, is told once on standard error and ends in an exit code.
@@ -141,7 +141,7 @@ class Report(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """Of the stream."""
+        """The encoding of the stream."""
         return self._stream.encoding
 
     def _attempt(self, act: Callable[[], Any]) -> None:
@@ -163,7 +163,7 @@ class Report(io.TextIOBase):
 
 
 def report_stream(*targets: str) -> Report:
-    """Where to tell how it went, given what the outputs of the command are."""
+    """The stream for a report: stderr if an output goes to stdout, otherwise stdout."""
     return Report(sys.stderr if any(map(_is_stdout, targets)) else sys.stdout)
 
 
@@ -177,7 +177,7 @@ def _is_stdout(target: str) -> bool:
 
 
 def silence(stream: IO[str]) -> None:
-    """Have nothing more written where writing fails, not even at the end of the process."""
+    """Discard all further output of a stream to which writing fails."""
     with suppress(OSError, ValueError):  # a stream without a descriptor holds nothing back
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

@@ -10,6 +10,7 @@ import argparse
 import difflib
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 Convert = Callable[[str], Any]
@@ -73,18 +74,47 @@ def dashes(arguments: Sequence[str]) -> list[str]:
     return out
 
 
-def add_common(parser: argparse.ArgumentParser, *, json: bool = False) -> None:
-    """Add the flags that every command has; ``json`` for those that other programs call."""
-    if json:
-        parser.add_argument(
-            "--json", action="store_true", help="Print one JSON object instead of text."
-        )
-    parser.add_argument(
-        "-v",
-        "--verbose",
-        action="store_true",
-        help="Print log records to standard error, and where an error came from.",
-    )
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a command: DATA, MODEL? (may be missing), --quiet, --cv FOLDS, --to one of."""
+
+    words: str  # its name, or its flags; then what the help calls the value, if it has one
+    help: str
+    type: Convert | None = None  # makes a value of the text
+    default: Any = None
+    choices: Sequence[str] | None = None
+    required: bool = False
+
+
+def add_arguments(parser: Any, *arguments: Argument, group: str = "") -> None:
+    """Add arguments to a parser, or to a group of it with this title."""
+    target = parser.add_argument_group(group) if group else parser
+    for argument in arguments:
+        *names, last = argument.words.split()
+        options: dict[str, Any] = {"help": argument.help, "default": argument.default}
+        if not names and not last.startswith("-"):  # the name of an argument
+            name = last.rstrip("?+")
+            options["nargs"] = last.removeprefix(name) or None
+            if argument.choices is None:
+                options["metavar"] = name
+            names = [name.lower()]
+        elif last.startswith("-"):  # flags without a value, unless there are choices
+            names = [*names, last]
+            if argument.choices is None:
+                options |= {"action": "store_true", "default": False}
+        else:
+            options |= {"metavar": last, "required": argument.required}
+        if argument.type is not None:
+            options["type"] = argument.type
+        if argument.choices is not None:
+            options["choices"] = argument.choices
+        target.add_argument(*names, **options)
+
+
+JSON = Argument("--json", "Print one JSON object instead of text.")
+VERBOSE = Argument(
+    "-v --verbose", "Print log records to standard error, and where an error came from."
+)
 
 
 # -- types of values ----------------------------------------------------------

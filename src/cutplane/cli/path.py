@@ -22,7 +22,7 @@ from .kinds import Kind
 from .measures import MEASURES, format_measure, names_of
 from .outputs import check_target, output_file, report_stream, save, uninterrupted
 from .parameters import add_model_flags, elsewhere, has_parameter, parameters_given
-from .parser import add_common, several_numbers
+from .parser import JSON, VERBOSE, Argument, add_arguments, several_numbers
 from .predict import applied
 from .train import (
     Fit,
@@ -51,6 +51,19 @@ examples:
 """
 
 
+ARGUMENTS = (
+    Argument("DATA", "File to train on; - is standard input."),
+    Argument("MODEL", "File to write the best model to; - is standard output."),
+    Argument("--C C1,C2,...", "Values of C, separated by commas.", several_numbers, required=True),
+    Argument("--validation FILE", "Data on which the models are measured.", required=True),
+    Argument("--select MEASURE", "The measure that decides, such as accuracy, f1, roc_auc, "
+             "ndcg@10, swapped_pairs or mae. (default: that of --measure, pinball for quantiles, "
+             "or the first that evaluate shows)"),
+    Argument("--plot FILE", "Draw the measure over C: .png, .pdf or .svg."),
+    Argument("--quiet", "Show no progress and no report."),
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Step:
     """One C of a path, and what the validation data say about its model."""
@@ -71,33 +84,7 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         hint=elsewhere,
         usage="%(prog)s [kind] --C C1,C2,... --validation FILE [parameters] DATA MODEL",
     )
-    parser.add_argument("data", metavar="DATA", help="File to train on; - is standard input.")
-    parser.add_argument(
-        "model", metavar="MODEL", help="File to write the best model to; - is standard output."
-    )
-    parser.add_argument(
-        "--C",
-        metavar="C1,C2,...",
-        dest="several_C",
-        type=several_numbers,
-        required=True,
-        help="Values of C, separated by commas.",
-    )
-    parser.add_argument(
-        "--validation", metavar="FILE", required=True, help="Data on which the models are measured."
-    )
-    parser.add_argument(
-        "--select",
-        metavar="MEASURE",
-        help="The measure that decides, such as accuracy, f1, roc_auc, ndcg@10, swapped_pairs or "
-        "mae. (default: that of --measure, pinball for quantiles, or the first that evaluate "
-        "shows)",
-    )
-    parser.add_argument(
-        "--plot", metavar="FILE", help="Draw the measure over C: .png, .pdf or .svg."
-    )
-    parser.add_argument("--quiet", action="store_true", help="Show no progress and no report.")
-    add_common(parser, json=True)
+    add_arguments(parser, *ARGUMENTS, JSON, VERBOSE)
     add_model_flags(parser, arguments, without="C")
     add_reader_flags(parser, width=True)
     parser.set_defaults(run=run)
@@ -164,13 +151,13 @@ def follow(
     parameters["verbose"] = 0 if args.quiet else 1
     model = make_model(kind, parameters)
     steps: list[Step] = []
-    for C in args.several_C:
+    for C in args.C:
         try:
             done = fit(model.set_params(C=C), kind, table)
         except KeyboardInterrupt:  # outside the solver: what is done is kept
             if not steps:
                 raise
-            _interrupts.settled()
+            _interrupts.handled()
             last = steps[-1]
             print(f"cutplane path: interrupted before C = {C:g}", file=sys.stderr)
             results = tuple(replace(r, status=Status.INTERRUPTED) for r in last.fit.results)

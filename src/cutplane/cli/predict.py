@@ -29,7 +29,7 @@ from .inputs import (
 )
 from .kinds import Kind, Task, kind_of
 from .outputs import check_target, output_file
-from .parser import add_common, threads
+from .parser import VERBOSE, Argument, add_arguments, threads
 from .train import chain_rows, check_numbers
 
 logger = logging.getLogger("cutplane")
@@ -55,38 +55,25 @@ examples:
 """
 
 
+ARGUMENTS = (
+    Argument("DATA", "File with the rows; - is standard input."),
+    Argument("MODEL", "File with the model."),
+    Argument("OUT?", "File to write to. (default: standard output)", default="-"),
+    Argument("--output", "Write labels or scores; scores of more than two classes are one column "
+             "per class. (default: see above)", choices=FORMS),
+)  # fmt: skip
+THREADS = Argument("--threads N", "How many threads to use. (default: all cores)", threads)
+
+
 def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "predict", help="apply a model to a file", description=DESCRIPTION, epilog=EPILOG
     )
-    parser.add_argument("data", metavar="DATA", help="File with the rows; - is standard input.")
-    parser.add_argument("model", metavar="MODEL", help="File with the model.")
-    parser.add_argument(
-        "out",
-        metavar="OUT",
-        nargs="?",
-        default="-",
-        help="File to write to. (default: standard output)",
-    )
-    parser.add_argument(
-        "--output",
-        choices=FORMS,
-        help="Write labels or scores; scores of more than two classes are one column per class. "
-        "(default: see above)",
-    )
-    add_threads(parser)
-    add_common(parser)
+    add_arguments(parser, *ARGUMENTS, THREADS, VERBOSE)
     add_column_flags(parser)
     add_reader_flags(parser)
     parser.set_defaults(run=run)
-
-
-def add_threads(parser: Any) -> None:
-    """Add a number of threads to a command that applies a model."""
-    parser.add_argument(
-        "--threads", metavar="N", type=threads, help="How many threads to use. (default: all cores)"
-    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -32,7 +32,7 @@ from .inputs import (
 from .kinds import Kind, Task
 from .outputs import check_report, check_target, report_stream, save
 from .parameters import add_model_flags, defaults_of, elsewhere, has_parameter, parameters_given
-from .parser import add_common, count, positive_number
+from .parser import JSON, VERBOSE, Argument, add_arguments, count, positive_number
 
 logger = logging.getLogger("cutplane")
 
@@ -70,6 +70,30 @@ Ctrl-C stops the fit and writes the best model so far; the exit code is 130. At
 """
 
 
+ARGUMENTS = (
+    Argument("DATA", "File to train on; - is standard input."),
+    Argument("MODEL", "File to write the model to; - is standard output."),
+    Argument("--quiet", "Show no progress and no report."),
+    Argument("--cv FOLDS", "First cross-validate with so many parts of the data, and show the mean "
+             "and the standard deviation of the measure over them.", count),
+    Argument("--report FILE", "Also write an HTML page with the certificate, the convergence, and "
+             "the quality on DATA."),
+)  # fmt: skip
+CHECKPOINT = (
+    Argument("--checkpoint FILE", "Write the state of the fit to this file, repeatedly."),
+    Argument("--checkpoint-every SECONDS", "Time between two checkpoints. (default: 60)",
+             positive_number, 60.0),
+    Argument("--resume", "Go on from the checkpoint, if there is one."),
+)  # fmt: skip
+CLUSTER = (
+    Argument("--scheduler ADDRESS", "Train on the workers of this Dask scheduler, such as "
+             "tcp://host:8786. They must be able to read DATA.cut under the same path; rows of "
+             "other files are sent to them."),
+    Argument("--scheduler-timeout SECONDS", "How long to wait for a worker or the scheduler. "
+             "(default: 60)", positive_number, 60.0),
+)  # fmt: skip
+
+
 def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
     """Add the command; its flags depend on the kind of model that the arguments ask for."""
     parser = subparsers.add_parser(
@@ -80,54 +104,10 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
         hint=elsewhere,
         usage="%(prog)s [kind] [parameters] DATA MODEL",
     )
-    parser.add_argument("data", metavar="DATA", help="File to train on; - is standard input.")
-    parser.add_argument(
-        "model", metavar="MODEL", help="File to write the model to; - is standard output."
-    )
-    parser.add_argument("--quiet", action="store_true", help="Show no progress and no report.")
-    parser.add_argument(
-        "--cv",
-        metavar="FOLDS",
-        type=count,
-        help="First cross-validate with so many parts of the data, and show the mean and the "
-        "standard deviation of the measure over them.",
-    )
-    parser.add_argument(
-        "--report",
-        metavar="FILE",
-        help="Also write an HTML page with the certificate, the convergence, and the quality on "
-        "DATA.",
-    )
-    add_common(parser, json=True)
+    add_arguments(parser, *ARGUMENTS, JSON, VERBOSE)
     add_model_flags(parser, arguments)
-    group = parser.add_argument_group("checkpoints, to go on after a crash")
-    group.add_argument(
-        "--checkpoint", metavar="FILE", help="Write the state of the fit to this file, repeatedly."
-    )
-    group.add_argument(
-        "--checkpoint-every",
-        metavar="SECONDS",
-        type=positive_number,
-        default=60.0,
-        help="Time between two checkpoints. (default: 60)",
-    )
-    group.add_argument(
-        "--resume", action="store_true", help="Go on from the checkpoint, if there is one."
-    )
-    group = parser.add_argument_group("training on a Dask cluster")
-    group.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="Train on the workers of this Dask scheduler, such as tcp://host:8786. They must be "
-        "able to read DATA.cut under the same path; rows of other files are sent to them.",
-    )
-    group.add_argument(
-        "--scheduler-timeout",
-        metavar="SECONDS",
-        type=positive_number,
-        default=60.0,
-        help="How long to wait for a worker or the scheduler. (default: 60)",
-    )
+    add_arguments(parser, *CHECKPOINT, group="checkpoints, to go on after a crash")
+    add_arguments(parser, *CLUSTER, group="training on a Dask cluster")
     add_reader_flags(parser, width=True)
     parser.set_defaults(run=run)
 
@@ -334,7 +314,7 @@ def chain_rows(table: Table, y: np.ndarray) -> Any:
     if table.qid is None:
         raise CommandError(
             f"{table.name}: a chain needs to know the sequences: every line must have a qid:, "
-            "the same for the tokens of a sequence; of a table, name the column with --query-id"
+            "the same for the tokens of a sequence; of a table, name the column with --qid"
         )
     if table.cost is not None:
         raise CommandError(f"{table.name}: cost: has no meaning for chains; remove it")

@@ -92,7 +92,7 @@ class InferPass(Order):
 
     def run(self, chunks: ChunksOnWorker) -> Share:
         share = chunks.here.infer(self.w, self.most, self.keep, chunks.executor)[0]
-        if self.keep and share.numbers <= self.sent:
+        if self.keep and share.n_stored <= self.sent:
             share = dataclasses.replace(share, answers=chunks.here.last())
         return share
 

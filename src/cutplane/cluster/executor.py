@@ -39,11 +39,6 @@ class DaskCluster:
         return f"DaskCluster({self.client!r}, timeout={self.timeout!r})"
 
 
-def is_cluster(executor: Any) -> bool:
-    """Whether workers of a cluster run a fit, and not threads here."""
-    return executor is not None
-
-
 def cluster_of(executor: Any) -> DaskCluster:
     """An executor that is a cluster, with its settings; refuses what is none."""
     if isinstance(executor, DaskCluster):

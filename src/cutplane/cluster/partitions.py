@@ -131,7 +131,7 @@ class CollectionRows:
             rows, edges, first = partitions.all_parts(bounds)
             filled = [k for k, facts in enumerate(self.facts) if facts.rows]
             workers = crew.available()
-            numbers = [max(1, self.facts[k].numbers) for k in filled]
+            numbers = [max(1, self.facts[k].n_stored) for k in filled]
             runs = share_parts(numbers, [worker.threads for worker in workers])
             mine = [filled[a:b] for a, b in runs]
             plans = [SumPlan(edges, first[some[0]], first[some[-1] + 1]) for some in mine]

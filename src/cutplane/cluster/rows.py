@@ -88,7 +88,7 @@ class RowsOnWorker:
     def __init__(self, plan: SumPlan, matrix: BlockedMatrix, threads: int) -> None:
         self._plan = plan
         self.matrix = matrix
-        self.executor = make_executor(threads, matrix.numbers)
+        self.executor = make_executor(threads, matrix.n_stored)
         self._slots: dict[int, np.ndarray] = {}
 
     def begin(self, shape: tuple[int, ...], constant: float, updates: bool) -> None:
@@ -469,7 +469,7 @@ class RemoteMatrix:
     ----------
     crew : Workers
     shape : tuple of int
-    numbers : int
+    n_stored : int
         Stored values.
     part_rows : list of int
         Rows at which parts begin, and the end.
@@ -484,7 +484,7 @@ class RemoteMatrix:
         The parts of each worker.
     bounds : ndarray
         Rows at which blocks begin, and the end.
-    shape, numbers
+    shape, n_stored
         The same.
     digest : callable
         Gives a fingerprint of the data.
@@ -498,13 +498,13 @@ class RemoteMatrix:
         plans: Sequence[SumPlan],
         bounds: np.ndarray,
         shape: tuple[int, int],
-        numbers: int,
+        n_stored: int,
         digest: Callable[[], bytes],
     ) -> None:
         self.crew = crew
         self.plans = plans
         self.shape = shape
-        self.numbers = numbers
+        self.n_stored = n_stored
         self.blocks = range(len(bounds) - 1)
         self.part_rows: list[int] = bounds[plans[0].edges].tolist()
         self._digest = digest

@@ -198,7 +198,7 @@ class BlockedMatrix:
     blocks: BlockSource  # in row order
     bounds: np.ndarray  # block k holds rows bounds[k] to bounds[k + 1]
     shape: tuple[int, int]  # rows and features
-    numbers: int  # stored values: non-zeros, or rows times features
+    n_stored: int  # stored values: non-zeros, or rows times features
     whole: Block | None = None  # all rows as one block, where they lie in one piece of memory
     # What has been found out about the rows, for the problems that follow on the same matrix.
     facts: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)

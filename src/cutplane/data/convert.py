@@ -34,7 +34,7 @@ def convert_dataset(
     dtype: Any = None,
     n_features: int | None = None,
     zero_based: Flag = "auto",
-    query_id: Flag | str = "auto",
+    qid: Flag | str = "auto",
     cost: Flag | str = "auto",
     sort: bool = False,
     unseen: Literal["error", "ignore"] = "error",
@@ -64,7 +64,7 @@ def convert_dataset(
     zero_based : bool or 'auto', default='auto'
         Whether indices of svmlight text are counted from 0. With 'auto' they are if there is an
         index 0 anywhere, and what was found is logged.
-    query_id : bool, 'auto' or str, default='auto'
+    qid : bool, 'auto' or str, default='auto'
         Whether to keep the queries of svmlight text; with 'auto' if there are any. For tables the
         name of the column that holds them.
     cost : bool, 'auto' or str, default='auto'
@@ -99,16 +99,16 @@ def convert_dataset(
     """
     files = _listed(source)
     kind = _format_of(files, format)
-    columns = Columns(label, features, _column("query_id", query_id), _column("cost", cost))
+    columns = Columns(label, features, _column("qid", qid), _column("cost", cost))
     if kind in TABLE_SUFFIXES.values():
-        if zero_based != "auto" or query_id is True or cost is True:
+        if zero_based != "auto" or qid is True or cost is True:
             raise ValueError(
-                f"zero_based=…, query_id=True and cost=True are for svmlight text, not for {kind} "
-                "files; query_id and cost take the names of columns"
+                f"zero_based=…, qid=True and cost=True are for svmlight text, not for {kind} "
+                "files; qid and cost take the names of columns"
             )
     elif columns.named():
         raise ValueError(
-            f"label, features, query_id and cost name columns of tables, but {_names(files)} is "
+            f"label, features, qid and cost name columns of tables, but {_names(files)} is "
             f"read as {kind}; pass format='csv', 'parquet' or 'arrow' if it is a table"
         )
     if kind != "svmlight":
@@ -126,7 +126,7 @@ def convert_dataset(
         n_features,
         zero_based,
         parsed,
-        query_id,
+        qid,
         has_cost,
         comments,
         sort,

@@ -119,7 +119,7 @@ class RowFiles:
         Columns of svmlight text; by default the largest index of all files.
     zero_based : bool, default=False
         Whether indices of svmlight text are counted from 0.
-    label, query_id, cost : str, optional
+    label, qid, cost : str, optional
         Columns of tables with labels, queries and weights.
     features : sequence of str, optional
         Columns of tables with the features; by default all others.
@@ -129,7 +129,7 @@ class RowFiles:
     n_features: int | None = None
     zero_based: bool = False
     label: str | None = None
-    query_id: str | None = None
+    qid: str | None = None
     cost: str | None = None
     features: Sequence[str] | None = None
 
@@ -166,12 +166,12 @@ class RowFiles:
                 path,
                 n_features=self.n_features,
                 zero_based=self.zero_based,
-                query_id="auto",
+                qid="auto",
                 cost=True,
                 n_jobs=1,
             )
             return Rows(X, y, cost, qid)
-        columns = Columns(self.label, self.features, self.query_id, self.cost)
+        columns = Columns(self.label, self.features, self.qid, self.cost)
         chunks = list(table_chunks([path], kind, columns))
         X, y, qid, cost = (joined_column(parts, "") for parts in zip(*chunks, strict=True))
         return Rows(X, y, cost, qid, chunks[0].names)
@@ -193,7 +193,7 @@ class Facts:
 
     rows: int
     features: int
-    numbers: int  # stored values
+    n_stored: int  # stored values
     names: tuple[str, ...] | None  # of its columns
 
 
@@ -294,4 +294,4 @@ class PartitionShare:
         """The rows of all partitions in blocks."""
         parts = [as_blocks(X, outputs=self.outputs) for X in self.pieces if X.shape[0]]
         blocks = [block for part in parts for block in part.blocks]
-        return _matrix_of(blocks, self.features, sum(part.numbers for part in parts))
+        return _matrix_of(blocks, self.features, sum(part.n_stored for part in parts))

@@ -1,6 +1,6 @@
 """Estimators in the scikit-learn API: validate, assemble, call, store."""
 
-from ._cluster import DaskCluster
+from ..cluster.executor import DaskCluster
 from .chain_tagger import ChainTagger
 from .checkpoint import Checkpoint
 from .cholesky_features import CholeskyFeatures

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils.validation import check_is_fitted
 
 from ..cluster.rows import RemoteMatrix
@@ -16,9 +18,16 @@ from ..data.dataset import Dataset
 from ..exec import Executor, make_executor
 from ..result import SolveResult
 from ._attributes import check_linear
-from ._callbacks import CallbackSupportMixin, FitTasks
-from ._cluster import WithExecutor
-from ._fit import STOPPING, Attributes, Problem, Settings, solve, store_results
+from ._fit import (
+    STOPPING,
+    Attributes,
+    CallbackSupportMixin,
+    FitTasks,
+    Problem,
+    Settings,
+    solve,
+    store_results,
+)
 from ._form import ModelForm
 from ._rows import check_test_dataset, checked_rows
 
@@ -31,6 +40,28 @@ def dense(values: Any) -> np.ndarray:
     return values.toarray() if scipy.sparse.issparse(values) else values
 
 
+class WithExecutor:
+    """Has a parameter ``executor``, which is neither copied nor pickled: it is of this process."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without the cluster."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        if "executor" in state:
+            state = {**state, "executor": None}
+        return state
+
+    def __sklearn_clone__(self) -> Any:
+        """A clone with the same cluster: the cluster itself is not copied."""
+        executor = getattr(self, "executor", None)
+        if executor is None:
+            return _clone_parametrized(self)
+        without = copy.copy(self)
+        without.executor = None  # type: ignore[attr-defined]
+        clone = _clone_parametrized(without)
+        clone.executor = executor
+        return clone
+
+
 class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
     """Base of all estimators that are trained by ``solve``."""
 
@@ -38,6 +69,8 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
     _stopping: ClassVar[tuple[str, ...]] = STOPPING
     # Whether coefficients may be stored as a sparse matrix.
     _sparse_coef: ClassVar[bool] = False
+    # Attributes that older model files lack, and since which change there are some.
+    _since: ClassVar[dict[str, str]] = {}
 
     def _check_common(self) -> Settings:
         """Check the parameters; those that all estimators have are returned."""
@@ -53,6 +86,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         *,
         starts: Sequence[np.ndarray | None] | None = None,
         dual_points: np.ndarray | None = None,
+        improve: Callable[[list[SolveResult]], list[SolveResult]] | None = None,
     ) -> list[SolveResult]:
         """Solve the problems of a fit, and store the model.
 
@@ -63,8 +97,12 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
             As for ``solve``.
         attributes : callable
             The fitted attributes, from w and bias of the problems, perhaps of the first ones only.
+        improve : callable, optional
+            Makes the results that are stored from those of the solvers.
         """
-        tasks = FitTasks(self, *data, len(problems))
+        tasks = None
+        if getattr(self, "_skl_callbacks", None):
+            tasks = FitTasks(self, *data, len(problems))
         fitted = solve(
             problems,
             settings,
@@ -76,21 +114,19 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
             attributes=attributes,
         )
         self._memories = fitted.memories
-        self._set(attributes([(result.w, result.bias) for result in fitted.results]))
-        store_results(self, fitted.results)
-        tasks.end()
-        return fitted.results
+        results = fitted.results if improve is None else improve(fitted.results)
+        self.__dict__.update(attributes([(result.w, result.bias) for result in results]))
+        store_results(self, results)
+        if tasks is not None:
+            tasks.end()
+        return results
 
     def _check_attributes(self) -> None:
         """Refuse fitted attributes, from a file, that do not fit together."""
         raise NotImplementedError
 
-    def _set(self, attributes: dict[str, Any]) -> None:
-        for name, value in attributes.items():
-            setattr(self, name, value)
-
     def __getstate__(self) -> dict[str, Any]:
-        """What a warm start keeps is large and bound to the data: not pickled."""
+        """The state without what a warm start keeps, which is large and belongs to the data."""
         state = super().__getstate__()
         return {key: value for key, value in state.items() if key != "_memories"}
 
@@ -123,13 +159,14 @@ class LinearModel(Estimator):
         starts = None
         if start is not None:
             starts = [form.point(*start, k) for k in range(form.problems)]
-        with make_executor(self.n_jobs, matrix.numbers) as executor:
+        attributes = partial(self._linear_attributes, form)
+        with make_executor(self.n_jobs, matrix.n_stored) as executor:
             return self._solve(
                 data,
                 problems,
                 settings,
                 executor,
-                lambda points: self._linear_attributes(form, points),
+                attributes,
                 starts=starts,
                 dual_points=dual_points,
             )
@@ -164,7 +201,7 @@ class LinearModel(Estimator):
         single = len(coef) == 1
         w = coef[0] if single else np.ascontiguousarray(coef.T)
         scores = np.empty((len(matrix),) if single else (len(matrix), len(coef)))
-        with make_executor(self.n_jobs, matrix.numbers) as executor:
+        with make_executor(self.n_jobs, matrix.n_stored) as executor:
             matrix.scores(w, scores, executor)
         return scores
 

@@ -84,7 +84,7 @@ class Calibration:
         )
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Of scores like those that the calibration was fitted to: shape (rows, n_classes)."""
+        """Probabilities of the classes, shape (rows, n_classes), from scores of a model."""
         columns = [
             self._evaluate(curve, column)
             for curve, column in zip(self.curves, np.atleast_2d(scores.T), strict=True)
@@ -97,7 +97,7 @@ class Calibration:
         return np.divide(each, total, out=alike, where=total > 0.0)
 
     def log_probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Logarithms of the probabilities; isotonic regression knows 0, and −∞."""
+        """Logarithms of the probabilities. They may be −∞ with isotonic regression."""
         with np.errstate(divide="ignore"):
             return np.log(self.probabilities(scores))
 
@@ -108,7 +108,7 @@ class Calibration:
         return np.interp(scores, curve[0], curve[1])
 
     def check(self, classes: int) -> None:
-        """Refuse one, from a file, that is not as a fit leaves it."""
+        """Refuse a calibration from a file that no fit would have written."""
         check_choice("calibration_.method", self.method, CALIBRATIONS)
         count = 1 if classes == 2 else classes
         sigmoid = self.method == "sigmoid"

@@ -22,6 +22,7 @@ Problems of this package:
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import sys
@@ -29,9 +30,9 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -42,20 +43,32 @@ from sklearn.utils import check_random_state
 from .. import _interrupts
 from .._checks import check_choice, check_flag, check_integer, check_n_jobs, check_number
 from ..bundle import Observer, StopRule
+from ..cluster.executor import cluster_of
 from ..exec import Executor
 from ..oracles import Cut, Point
 from ..reporting.line import Line
 from ..reporting.progress import showing
 from ..result import Certificate, Iteration, SolveResult, Status
-from ._callbacks import FitTasks
-from ._cluster import check_executor
 from .checkpoint import Checkpoint, CheckpointFile, Known, check_checkpoint
+
+try:
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _with_callbacks
+except ImportError:  # scikit-learn < 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where scikit-learn has no callbacks."""
+
+    def _with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+        return method
+
 
 logger = logging.getLogger("cutplane")
 
 STOPPING = ("relative", "absolute", "epsilon")
-# Solvers whose state can be written; auto then means ocas.
-WITH_STATE = ("auto", "ocas", "cpa")
+# Solvers that work in passes over all rows: clusters can run them, and checkpoints write their
+# state. With either, auto means ocas.
+IN_PASSES = ("auto", "ocas", "cpa")
 ADVICE = {
     Status.MAX_ITER: " Raise max_iter, or tol if this is close enough.",
     Status.TIME_LIMIT: " Raise time_limit, or tol if this is close enough.",
@@ -65,7 +78,7 @@ ADVICE = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How to fit: the parameters that all estimators have, checked.
+    """The checked parameters that all estimators have.
 
     Attributes
     ----------
@@ -143,7 +156,7 @@ class Settings:
             check_number("time_limit", model.time_limit, above=0.0, finite=False)
         checkpoint = getattr(model, "checkpoint", None)
         checkpoint = None if checkpoint is None else check_checkpoint(checkpoint)
-        if checkpoint is not None and solvers and model.solver not in WITH_STATE:
+        if checkpoint is not None and solvers and model.solver not in IN_PASSES:
             raise ValueError(
                 f"checkpoint is for solver='ocas' or 'cpa', whose state can be written; got "
                 f"solver={model.solver!r}"
@@ -165,13 +178,28 @@ class Settings:
         )
 
     def stop(self, seconds: float) -> StopRule:
-        """The stopping rule for a problem that has so many seconds left."""
+        """The stopping rule of a problem that may take this many seconds."""
         rule = {self.stopping: self.tol} if self.stopping in STOPPING else {}
         return StopRule(**rule, max_iter=self.max_iter, time_limit=seconds)
 
 
+def check_executor(model: Any) -> None:
+    """Refuse an executor that is no cluster, or that cannot run the solver."""
+    if isinstance(model.executor, Integral):
+        raise ValueError(
+            f"executor must be None or a cluster, got {model.executor!r}; for threads give "
+            f"n_jobs={model.executor!r}"
+        )
+    cluster_of(model.executor)
+    if model.solver not in IN_PASSES:
+        raise ValueError(
+            f"solver={model.solver!r} visits rows in random order, which a cluster cannot; with "
+            "such an executor use 'auto', 'ocas' or 'cpa'"
+        )
+
+
 def seeds(random_state: Any, count: int) -> list[int]:
-    """Seeds drawn beforehand, one per problem: the order of solving must not show."""
+    """One seed per problem, all drawn now: results do not depend on the order of solving."""
     try:
         return check_random_state(random_state).randint(2**31 - 1, size=count).tolist()
     except ValueError as error:
@@ -180,7 +208,7 @@ def seeds(random_state: Any, count: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a warm start keeps of a problem.
+    """What a warm start keeps of a solved problem.
 
     Attributes
     ----------
@@ -206,7 +234,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Run:
-    """What a problem makes its solver from.
+    """What a problem needs to make its solver.
 
     Attributes
     ----------
@@ -254,7 +282,7 @@ class Run:
     state: dict[str, Any] | None
 
     def rng(self) -> np.random.Generator:
-        """The next stream of random numbers: one per problem, all from the fit's."""
+        """A new generator of random numbers for this problem, seeded by that of the fit."""
         return np.random.default_rng(self.random.randint(2**31 - 1))
 
 
@@ -284,20 +312,20 @@ class Problem(ABC):
         """The solver of this problem, ready to start."""
 
     def digest(self) -> bytes:
-        """Identifies the problem, but for the data."""
+        """A fingerprint of the problem without its data."""
         return b""
 
     def data_digest(self) -> bytes:
-        """Identifies the data."""
+        """A fingerprint of the data."""
         return b""
 
-    def course(self, settings: Settings) -> str:
-        """What decides which way a fit goes, besides data and problems."""
+    def fit_key(self, settings: Settings) -> str:
+        """What determines the iterations of a fit, besides data and problems."""
         return f"{settings.solver}, C = {settings.C!r}"
 
     @property
     def total(self) -> float:
-        """What C multiplies the mean risk by, besides itself."""
+        """The factor n in C·n·(mean risk): the sum of the weights."""
         return 1.0
 
     def done(self, result: SolveResult, run: Settings, C: float) -> bool:
@@ -320,7 +348,7 @@ class Problem(ABC):
         return solver.best.w, solver.best.bias
 
     def state(self, w: Callable[[], np.ndarray], record: Iteration) -> dict[str, Any] | None:
-        """What a checkpoint keeps of the point at hand, unless the solver writes that itself."""
+        """What a checkpoint stores of the current point; None if the solver stores it itself."""
         return None
 
     def memory(self, solver: Any, result: SolveResult, run: Run) -> Memory:
@@ -332,12 +360,12 @@ class Problem(ABC):
         return result
 
     def cautions(self, settings: Settings, results: list[SolveResult]) -> Iterator[Warning]:
-        """Warnings about a fit besides that of its gap."""
+        """Warnings about a fit, besides the one about its gap."""
         yield from ()
 
 
 class Problems(Sequence[Problem]):
-    """Problems that are made when they are needed: their targets may be large."""
+    """A sequence that makes each problem when it is needed, because targets may be large."""
 
     def __init__(self, count: int, make: Callable[[int], Problem]) -> None:
         self._count = count
@@ -357,7 +385,7 @@ class Problems(Sequence[Problem]):
 
 @dataclass
 class Fitted:
-    """What ``solve`` found, by problem; of a path by C, and for each by problem."""
+    """What ``solve`` found: an entry per problem; on a path, the entries of each C in turn."""
 
     results: list[SolveResult]
     memories: dict[int, Memory]
@@ -427,14 +455,14 @@ def solve(
             if not fit.results or fit.ended:
                 raise
             fit.ended = Status.INTERRUPTED
-            _interrupts.settled()
+            _interrupts.handled()
     if fit.ended is Status.INTERRUPTED and not complete:
         raise KeyboardInterrupt
     return Fitted(fit.results, fit.memories)
 
 
 class _Fit:
-    """The state of ``solve``, whose parameters these are.
+    """The state of a call of ``solve``; it takes the same parameters.
 
     Attributes
     ----------
@@ -458,7 +486,7 @@ class _Fit:
         self.memories: dict[int, Memory] = {}
         self.ended: Status | None = None
         self._problems, self._settings, self._executor, self._Cs = problems, settings, executor, Cs
-        self._tasks = tasks if tasks is not None and tasks.active else None
+        self._tasks = tasks
         self._attributes = attributes
         try:
             self._random = check_random_state(settings.random_state)
@@ -472,9 +500,9 @@ class _Fit:
         if checkpoint is not None or (settings.warm_start and Cs is None):
             self._data = problems[0].data_digest()
         if checkpoint is not None:
-            course = problems[0].course(settings)
+            fit_key = problems[0].fit_key(settings)
             self._file = CheckpointFile(
-                checkpoint, settings.name, settings.parameters, course, self._data
+                checkpoint, settings.name, settings.parameters, fit_key, self._data
             )
 
     @_interrupts.kept()
@@ -503,7 +531,7 @@ class _Fit:
             before = crew.timings.as_dict() if crew is not None and self.results else {}
             # A fit may consist of hundreds of problems of which each takes 0.1 ms.
             loud = settings.verbose > 0
-            with showing(1, problem.line(settings)) if loud else nullcontext() as show:
+            with showing(1, problem.line(settings)) if loud else contextlib.nullcontext() as show:
                 run = Run(
                     settings=settings,
                     C=C,
@@ -538,7 +566,7 @@ class _Fit:
         show: Callable[[Iteration], None] | None,
         record: Iteration,
     ) -> bool:
-        """Tell everybody who wants to know of an iteration; whether somebody asks to stop."""
+        """Hand an iteration to progress, checkpoint and callbacks; returns whether to stop."""
         callback, solver, stops = self._settings.callback, self._solver, False
         if show is not None:
             show(record)
@@ -552,7 +580,7 @@ class _Fit:
         return stops
 
     def _add_timings(self, now: dict[str, float], before: dict[str, float]) -> None:
-        """Add what the workers of a cluster have spent to the last result."""
+        """Add the times of a cluster's workers to the last result."""
         result = self.results[-1]
         spent = {name: value - before.get(name, 0.0) for name, value in now.items()}
         self.results[-1] = dataclasses.replace(result, timings={**result.timings, **spent})
@@ -563,7 +591,7 @@ class _Fit:
         if self.ended is None and result.status in (Status.INTERRUPTED, Status.STOPPED):
             self.ended = result.status
             if result.status is Status.INTERRUPTED:
-                _interrupts.settled()
+                _interrupts.handled()
         elif self.ended is not None and result.status is not Status.CONVERGED:
             result = dataclasses.replace(result, status=self.ended)
         self.results[-1] = result
@@ -583,7 +611,7 @@ class _Fit:
             self.memories[number] = problem.memory(solver, result, run)
 
     def _record(self, problem: Problem, w: Callable[[], np.ndarray], record: Iteration) -> None:
-        """Write the state of a solver that does not do so itself."""
+        """Store the state of a solver that does not store it itself."""
         state = problem.state(w, record)
         if state is not None and self._file is not None:
             self._file.record(state)
@@ -599,7 +627,7 @@ class _Fit:
 
 
 def store_results(model: Any, results: list[SolveResult]) -> None:
-    """Set the attributes that tell of a fit: the same for one problem and for many."""
+    """Set the attributes that describe a fit. They are the same for one problem and for many."""
     model.results_ = results
     model.certificates_ = [result.certificate for result in results]
     model.certificate_ = sum_of(model.certificates_)
@@ -618,7 +646,7 @@ KINDS = ("exact", "conditional", "estimated", "withheld")
 
 
 def sum_of(certificates: list[Certificate]) -> Certificate:
-    """The certificate of the sum of all objectives: of the weakest kind among theirs."""
+    """The certificate of the sum of all objectives. Its kind is the weakest one of theirs."""
     if len(certificates) == 1:
         return certificates[0]
     primal = float(sum(certificate.primal for certificate in certificates))
@@ -629,11 +657,16 @@ def sum_of(certificates: list[Certificate]) -> Certificate:
 
 # -- warnings -----------------------------------------------------------------------------------
 
-OWN_FILES = (str(Path(__file__).parent.parent), str(Path(sys.modules["sklearn"].__file__).parent))  # type: ignore[arg-type]
+# Frames between the user's call of ``fit`` and a warning: ours, and those of decorators.
+OWN_FILES = (
+    str(Path(__file__).parent.parent),
+    str(Path(sys.modules["sklearn"].__file__).parent),  # type: ignore[arg-type]
+    contextlib.__file__,
+)
 
 
 def warn(warning: Warning) -> None:
-    """Give a warning that shows the user's line, however deep in the fit this is called."""
+    """Warn, and point at the line of the user's code that called into this package."""
     frame, level = sys._getframe(1), 2
     own = (*OWN_FILES, "<")
     while frame.f_back is not None and frame.f_code.co_filename.startswith(own):
@@ -642,7 +675,7 @@ def warn(warning: Warning) -> None:
 
 
 def warn_of(settings: Settings, problem: Problem | None, results: list[SolveResult]) -> None:
-    """Give the warnings of a fit: what its problems say, and the worst gap above the tolerance.
+    """Give the warnings of a fit: those of its problems, and one for the largest gap above tol.
 
     There is none if the user's callback ended it.
     """
@@ -672,3 +705,56 @@ def _distance(certificate: Certificate) -> str:
         f"optimum (relative gap {certificate.relative_gap:.2g})"
         f"{condition if certificate.kind == 'conditional' else ''}"
     )
+
+
+# -- scikit-learn's callbacks -------------------------------------------------------------------
+# All that touches ``sklearn.callback``, experimental since 1.9, is here and at the imports.
+
+
+def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+    """For ``fit``: support scikit-learn's callbacks, and lose no interrupt."""
+    return _with_callbacks(_interrupts.kept()(method))
+
+
+class FitTasks:
+    """The tree of tasks that callbacks see: fit → one problem per class → iterations.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X, y : the training data as the user gave them
+    problems : int
+        Number of problems that one fit solves.
+    """
+
+    def __init__(self, estimator: Any, X: Any, y: Any, problems: int) -> None:
+        self._estimator = estimator
+        self._data = {"X": X, "y": y}
+        self._root = estimator._init_callback_context(max_subtasks=problems)
+        self._root.call_on_fit_task_begin(estimator=estimator, **self._data)
+
+    def begin_problem(self, label: str) -> None:
+        """A problem starts; its iterations follow."""
+        self._problem = self._root.subcontext(task_name=label, max_subtasks=None)
+        self._problem.call_on_fit_task_begin(estimator=self._estimator, **self._data)
+
+    def iteration(self, attributes: Callable[[], dict[str, Any]]) -> bool:
+        """An iteration ended. ``attributes`` gives the fitted attributes as of now.
+
+        Returns whether a callback asks to stop.
+        """
+        task = self._problem.subcontext(task_name="iteration")
+        task.call_on_fit_task_begin(estimator=self._estimator, **self._data)
+        return task.call_on_fit_task_end(
+            estimator=self._estimator, reconstruction_attributes=attributes, **self._data
+        )
+
+    def end_problem(self) -> None:
+        """A problem is solved."""
+        self._problem.call_on_fit_task_end(estimator=self._estimator, **self._data)
+
+    def end(self) -> None:
+        """The fit is done."""
+        self._root.call_on_fit_task_end(
+            estimator=self._estimator, reconstruction_attributes={}, **self._data
+        )

@@ -64,7 +64,7 @@ class NearlyFreeBias:
 
 @dataclass(frozen=True)
 class ModelForm:
-    """Shape of a fit: how many problems, and where their bias is.
+    """How many problems a linear model has, and how they model the bias.
 
     Attributes
     ----------

@@ -1,17 +1,17 @@
-"""Kernels of estimators: their parameters, the basis rows of a model, kernel values of new rows."""
+"""Kernels of estimators: their parameters, basis rows, models and scores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from .._blas import single_threaded_blas
-from .._checks import check_choice, check_integer, check_number
+from .._checks import check_choice, check_flag, check_integer, check_number
 from ..exec import Executor, SerialExecutor, make_executor
 from ..kernels import (
     KERNELS,
@@ -21,6 +21,10 @@ from ..kernels import (
     check_precomputed,
     prediction_points,
 )
+from ..result import SolveResult, Status
+from ._base import Estimator, dense
+from ._fit import Attributes, Problem, Settings, warn_of
+from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL, STOPPING, Decomposition, KernelRows
 from ._rows import checked_rows
 
 # Kernel values that a thread holds at a time in prediction.
@@ -70,30 +74,26 @@ def kernel_of(model: Any, X: Any) -> Kernel:
     """The kernel of an estimator with its parameters as numbers, for training rows X."""
     if callable(model.kernel):
         return Kernel("callable", function=model.kernel)
-    gamma = _gamma(model.gamma, model.kernel, X)
-    return Kernel(model.kernel, gamma, float(model.coef0), int(model.degree))
-
-
-def _gamma(gamma: float | str, kernel: str, X: Any) -> float:
-    if not isinstance(gamma, str):
-        return float(gamma)
-    if kernel == "precomputed":
-        return 1.0
-    if gamma == "auto":
-        return 1.0 / X.shape[1]
-    if scipy.sparse.issparse(X):
-        values = X.data.astype(np.float64)
-        size = X.shape[0] * X.shape[1]
-        variance = float(np.sum(values**2) / size - (np.sum(values) / size) ** 2)
-    else:
-        with np.errstate(over="ignore", invalid="ignore"):
-            variance = float(np.var(X, dtype=np.float64))
-    if not np.isfinite(variance):
-        raise ValueError(
-            "X is too large: its variance overflows, and gamma='scale' is 1 / variance; scale "
-            "the features, for example with sklearn.preprocessing.StandardScaler"
-        )
-    return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+    gamma = model.gamma
+    if gamma == "auto" and model.kernel != "precomputed":
+        gamma = 1.0 / X.shape[1]
+    elif gamma == "scale" and model.kernel != "precomputed":
+        if scipy.sparse.issparse(X):
+            values = X.data.astype(np.float64)
+            size = X.shape[0] * X.shape[1]
+            variance = float(np.sum(values**2) / size - (np.sum(values) / size) ** 2)
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                variance = float(np.var(X, dtype=np.float64))
+        if not np.isfinite(variance):
+            raise ValueError(
+                "X is too large: its variance overflows, and gamma='scale' is 1 / variance; scale "
+                "the features, for example with sklearn.preprocessing.StandardScaler"
+            )
+        gamma = 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+    elif isinstance(gamma, str):
+        gamma = 1.0
+    return Kernel(model.kernel, float(gamma), float(model.coef0), int(model.degree))
 
 
 def executor_for(model: Any, rows: int, width: int) -> Executor:
@@ -161,7 +161,7 @@ class KernelBasis:
             executor.run(task, -(-rows // block))
 
     def _filler(self, X: Any) -> Callable[[np.ndarray], np.ndarray]:
-        """What gives the kernel values of some rows with all basis rows."""
+        """A function that computes the kernel values of some rows with all basis rows."""
         kernel, vectors, support = self.kernel, self.vectors, self.support
         if kernel.function is not None:
             function = kernel.function
@@ -170,3 +170,121 @@ class KernelBasis:
             return lambda which: np.asarray(X[which][:, support], dtype=np.float64)
         left, right = prediction_points(kernel, X, vectors)
         return ProductMatrix(kernel, left, right, SerialExecutor()).rows
+
+
+# -- what the kernel machines share: their parameters, attributes and scores ----------------------
+
+
+def as_rows(X: Any, coef: np.ndarray) -> Any:
+    """Coefficients as a sparse matrix if the rows X are sparse, as in scikit-learn."""
+    return type(X)(coef) if scipy.sparse.issparse(X) else coef
+
+
+class KernelModel(Estimator):
+    """An estimator with ``support_vectors_``, ``dual_coef_`` and ``intercept_``."""
+
+    kernel: Any
+    support_: np.ndarray
+    support_vectors_: Any
+    dual_coef_: Any
+    intercept_: np.ndarray
+
+    def _check_common(self) -> Settings:
+        check_kernel(self)
+        return super()._check_common()
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features, for the linear kernel only."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        vectors = self.support_vectors_
+        coef = as_rows(vectors, np.asarray(self._score_coef() @ vectors))
+        values = coef.data if scipy.sparse.issparse(coef) else coef
+        values.flags.writeable = False  # a change would not change predictions
+        return coef
+
+    def _score_coef(self) -> np.ndarray:
+        """Coefficients of the support vectors, one row per output of ``_scores``."""
+        return dense(self.dual_coef_)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Σ coef·k(x, support vector) + intercept: shape (rows, outputs)."""
+        return self._scores_of(rows_to_score(self, X))
+
+    def _scores_of(self, X: Any) -> np.ndarray:
+        coef = self._score_coef()
+        scores = np.tile(self.intercept_, (X.shape[0], 1))
+
+        def add(which: np.ndarray, values: np.ndarray) -> None:
+            scores[which[0] : which[-1] + 1] += values @ coef.T
+
+        executor = executor_for(self, X.shape[0] * len(self.support_), 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            KernelBasis.of(self).over_blocks(X, executor, add)
+        if not np.all(np.isfinite(scores)):
+            row = int(np.flatnonzero(~np.all(np.isfinite(scores), axis=1))[0])
+            raise ValueError(
+                f"the scores overflow, first in row {row} of X: bring X to the scale of the "
+                "training data"
+            )
+        return scores
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input is welcome, except as a precomputed kernel."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+class KernelMachine(KernelModel):
+    """A kernel model that is trained by decomposition of the dual."""
+
+    _stopping: ClassVar[tuple[str, ...]] = STOPPING
+    _sparse_coef: ClassVar[bool] = True  # if the rows are
+    # Whether the bias is free, and so the coefficients sum to 0.
+    _free_bias: ClassVar[bool] = True
+
+    shrinking: bool
+    cache_size: float
+    working_set_size: int | None
+
+    def _check_common(self) -> Settings:
+        settings = super()._check_common()
+        check_flag("shrinking", self.shrinking)
+        check_number("cache_size", self.cache_size, above=0.0)
+        if self.working_set_size is not None:
+            size = check_integer("working_set_size", self.working_set_size, at_least=2)
+            if size % 2:
+                raise ValueError(f"working_set_size must be even, got {size}")
+        return settings
+
+    def _kernel_rows(
+        self, X: Any, executor: Executor, settings: Settings, bound: float
+    ) -> KernelRows:
+        """The training rows; ``bound`` is the largest coefficient that may occur."""
+        return KernelRows(
+            kernel_of(self, X),
+            X,
+            executor,
+            Decomposition(
+                self.working_set_size, bool(self.shrinking), float(self.cache_size) * 1e6
+            ),
+            single=settings.tol >= SINGLE_TOL and bound <= SINGLE_BOUND,
+            free_bias=self._free_bias,
+        )
+
+    def _fit_kernel(
+        self,
+        data: tuple[Any, Any],
+        problems: Sequence[Problem],
+        settings: Settings,
+        executor: Executor,
+        attributes: Attributes,
+    ) -> list[SolveResult]:
+        """Solve the problems of a kernel machine, store the model, and give warnings."""
+        results = self._solve(data, problems, settings, executor, attributes)
+        self.fit_status_ = int(any(r.status is not Status.CONVERGED for r in results))
+        warn_of(settings, problems[0], results)
+        return results

@@ -123,7 +123,7 @@ class KernelRows:
         self._places = np.split(np.arange(rows), np.cumsum([len(group) for group in groups])[:-1])
 
     def _matrix(self, which: tuple[int, ...] | None) -> KernelMatrix:
-        """Of all rows, or of those of some groups."""
+        """The kernel matrix of all rows, or of the rows of some groups."""
         if self._values is not None:
             whole = PrecomputedMatrix(self._values)
             if which is None:
@@ -222,7 +222,7 @@ class KernelProblem(Problem):
     def data_digest(self) -> bytes:
         return self.rows.digest()
 
-    def course(self, settings: Settings) -> str:
+    def fit_key(self, settings: Settings) -> str:
         kernel, gamma = self.rows.kernel, plain(settings.parameters["gamma"])
         function = getattr(kernel.function, "__qualname__", None)
         return f"{kernel.name}, {gamma!r}, {kernel.coef0!r}, {kernel.degree}, {function}"
@@ -246,7 +246,7 @@ class KernelProblem(Problem):
         )
 
     def _start(self, run: Run) -> np.ndarray | None:
-        """The point that a checkpoint knows, or that of the fit before, scaled to the new C."""
+        """The point from a checkpoint, or the last fit's point scaled to the new C."""
         if run.file is None or (run.state is None and run.start is None):
             memory = run.memory
             if (
@@ -271,8 +271,10 @@ class KernelProblem(Problem):
         return (len(self.dual),)
 
     def done(self, result: SolveResult, settings: Settings, C: float) -> bool:
-        """Of a function nobody knows whether it is the same one, so that its certificate is
-        computed anew; of a violation no result tells.
+        """Whether a result of an earlier run is good enough.
+
+        Not if the kernel is a function, which may be another one now; and not with
+        ``stopping='kkt'``: a result does not tell the violation.
         """
         certificate = result.certificate
         if self.rows.kernel.function is not None or result.w.shape != self._shape:

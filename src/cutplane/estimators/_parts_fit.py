@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +29,7 @@ from ..structured.parts import (
     Reach,
     WithUnits,
 )
-from ._callbacks import FitTasks
-from ._fit import Attributes, Settings, solve
+from ._fit import Problem, Settings, solve
 from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
 from ._problems import JointProblem
 from ._sampled import ConstantProblem, Sampling, SpanProblem, kernel_matrix, kind_of
@@ -38,6 +38,8 @@ from ._sampled import ConstantProblem, Sampling, SpanProblem, kernel_matrix, kin
 # but the first few would compute them again.
 STORED_BYTES = 1 << 29
 CONSTANT = "constant"
+Improve = Callable[[list[SolveResult]], list[SolveResult]]
+Runner = Callable[[Sequence[Problem], Executor, Improve], list[SolveResult]]
 # Ends after which more work may follow.
 UNFORCED = (Status.CONVERGED, Status.MAX_ITER, Status.NUMERICALLY_LIMITED)
 
@@ -99,8 +101,7 @@ def fit_parts(
     model: PartsModel,
     settings: PartsSettings,
     label: str,
-    tasks: FitTasks,
-    attributes: Attributes,
+    run: Runner,
 ) -> PartsFit:
     """Train functions of parts in a kernel's feature space.
 
@@ -114,8 +115,9 @@ def fit_parts(
     settings : PartsSettings
     label : str
         For progress and logs.
-    tasks, attributes
-        As for ``solve``.
+    run : callable
+        Solves the problem with an executor; makes the stored result from the solver's by a
+        function.
     """
     if settings.method == CONSTANT and settings.sample_size >= model.count:
         settings = dataclasses.replace(settings, method="exact")  # there is something to prove
@@ -149,21 +151,24 @@ def fit_parts(
         )
         if constant:
             problem = ConstantProblem(**vars(problem), passes=settings.passes)
-        result = solve(
-            [problem], settings.common, executor, tasks=tasks, attributes=attributes
-        ).results[0]
-        if result.w.ndim == 1:  # there was no loss, and so no cut
-            result = dataclasses.replace(result, w=np.zeros(model.shape))
-        kernel_values, error = oracle.kernel_values, 0.0
-        if settings.max_basis is not None:
-            precise = matrix
-            if isinstance(matrix, ProductMatrix):
-                precise = kernel_matrix(kernel, X, executor, single=False)
-            whole = model.surface(executor) if constant else surface
-            reduction = Reduction(
-                precise, whole, settings, model.count, np.float32 if single else np.float64
-            )
-            result, error = reduction.reduced(result)
+        kernel_values, error = 0, 0.0
+
+        def improve(results: list[SolveResult]) -> list[SolveResult]:
+            nonlocal kernel_values, error
+            result, kernel_values = results[0], oracle.kernel_values
+            if result.w.ndim == 1:  # there was no loss, and so no cut
+                result = dataclasses.replace(result, w=np.zeros(model.shape))
+            if settings.max_basis is not None:
+                precise = matrix
+                if isinstance(matrix, ProductMatrix):
+                    precise = kernel_matrix(kernel, X, executor, single=False)
+                every = model.surface(executor) if constant else surface
+                dtype = np.float32 if single else np.float64
+                reduction = Reduction(precise, every, settings, model.count, dtype)
+                result, error = reduction.reduced(result)
+            return [result]
+
+        result = run([problem], executor, improve)[0]
         radius = float(np.sqrt(max(0.0, np.max(used.diagonal, initial=0.0))))
         sampling = _sampling(oracle.exact, model, surface, radius, settings)
         return PartsFit(result, sampling, kernel_values, error, problem)

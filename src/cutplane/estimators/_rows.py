@@ -8,7 +8,8 @@ of a data set on disk are checked when a block is read for the first time.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,15 +19,22 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from .._checks import check_weights, class_factors
-from ..cluster.rows import RemoteMatrix
-from ..data import BlockedMatrix
+from ..cluster.executor import workers_of
+from ..cluster.orders import Each
+from ..cluster.partitions import CollectionRows, checked_workers
+from ..cluster.rows import HoldRows, RemoteMatrix
+from ..data import BlockedMatrix, as_blocks
 from ..data.dataset import Dataset
+from ..data.partitions import FolderShare, MemoryShare, RowFiles, travelling
 from ..data.sparse import check_sparse
-from ._cluster import blocks_for, is_stored, training_collection
+from ..data.sums import SumPlan, part_edges, share_parts
+from ..exec import make_executor
 
 FLOATS = (np.float64, np.float32)
 # They visit rows in random order.
 NEED_MEMORY = ("dcd", "sgd", "pegasos")
+# Stored values whose indices are copied by several threads.
+WORTH_SHARING = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -55,9 +63,54 @@ class TrainingRows:
     def __len__(self) -> int:
         return len(self.y)
 
-    def blocks(self, outputs: int = 1) -> AbstractContextManager[BlockedMatrix | RemoteMatrix]:
-        """The rows in blocks, for models with so many scores per row."""
-        return blocks_for(self._model, self.X, outputs)
+    @contextmanager
+    def blocks(self, outputs: int = 1) -> Iterator[BlockedMatrix | RemoteMatrix]:
+        """The rows in blocks, here or on the workers, for models with so many scores per row."""
+        X = self.X
+        if isinstance(X, CollectionRows):
+            with X.held(outputs) as held:
+                yield held
+            return
+        if getattr(X, "nnz", 0) < WORTH_SHARING:
+            matrix = as_blocks(X, outputs=outputs)
+        else:
+            with make_executor(self._model.n_jobs, X.nnz) as threads:
+                matrix = as_blocks(X, outputs=outputs, runner=threads)
+        executor = getattr(self._model, "executor", None)
+        if executor is None:
+            yield matrix
+            return
+        with workers_of(executor) as crew:
+            workers = checked_workers(crew)
+            edges = part_edges(len(matrix.blocks), len(matrix))
+            runs = share_parts(np.diff(edges).tolist(), [worker.threads for worker in workers])
+            plans = [SumPlan(edges, first, last) for first, last in runs]
+            shares = [_share(X, matrix, plan, outputs) for plan in plans]
+            hold = [HoldRows(plan, share) for plan, share in zip(plans, shares, strict=True)]
+            crew.start(workers[: len(plans)], Each(hold), plans)
+            yield RemoteMatrix(
+                crew, plans, matrix.bounds, matrix.shape, matrix.n_stored, matrix.digest
+            )
+
+
+def _share(X: Any, matrix: BlockedMatrix, plan: SumPlan, outputs: int) -> FolderShare | MemoryShare:
+    blocks = plan.blocks
+    if isinstance(X, Dataset):
+        return FolderShare(
+            str(X.path.absolute()),
+            X.digest(),
+            X.n_features,
+            X.given_memory_limit,
+            outputs,
+            blocks.start,
+            blocks.stop,
+        )
+    return MemoryShare([travelling(matrix.blocks[k]) for k in blocks], matrix.shape[1])
+
+
+def is_stored(X: Any) -> bool:
+    """Whether rows are not in memory: a data set on disk, files, or a Dask collection."""
+    return isinstance(X, Dataset | RowFiles) or hasattr(X, "__dask_graph__")
 
 
 def open_rows(
@@ -79,7 +132,7 @@ def open_rows(
         qid = X.qid if qid is None else qid
         checked, labels = X, _dataset_labels(model, X, X.y if y is None else y, **options)
     elif is_stored(X):
-        checked, labels = training_collection(model, X, y)
+        checked, labels = _collection_rows(model, X, y)
         sample_weight = checked.own_weights if sample_weight is None else sample_weight
         qid = checked.own_queries if qid is None else qid
     else:
@@ -121,13 +174,35 @@ def _dataset_labels(
             f"{dataset.feature_bytes} bytes of {dataset.path} exceed memory_limit="
             f"{dataset.memory_limit}; use solver='ocas', or open_dataset(…, memory_limit=…)"
         )
-    model.n_features_in_ = dataset.n_features
-    names = dataset.feature_names
+    _set_features(model, dataset.n_features, dataset.feature_names)
+    return labels
+
+
+def _collection_rows(model: Any, X: Any, y: Any) -> tuple[CollectionRows, np.ndarray]:
+    """Check a Dask collection and the labels. Sets what scikit-learn's checks set."""
+    executor = getattr(model, "executor", None)
+    if executor is None:
+        raise ValueError(
+            f"X is a {type(X).__module__}.{type(X).__name__}: pass executor=Client(…) to train on "
+            "a cluster, or bring it here first"
+        )
+    rows = CollectionRows(executor, X)
+    try:
+        labels = rows.labels(y)
+    except BaseException:
+        rows.close()
+        raise
+    _set_features(model, rows.shape[1], rows.names)
+    return rows, labels
+
+
+def _set_features(model: Any, count: int, names: Any) -> None:
+    """Set the number of features, and their names if they have any."""
+    model.n_features_in_ = count
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
     elif hasattr(model, "feature_names_in_"):
         del model.feature_names_in_
-    return labels
 
 
 def copy_features(source: Any, target: Any) -> None:
@@ -170,21 +245,16 @@ def check_test_dataset(model: Any, dataset: Dataset) -> None:
 
 def encode_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The classes in order, at least two, and the number of each label's."""
-    classes, encoded = _classes_of(y)
-    if len(classes) < 2:
-        raise ValueError(f"y has one class only ({classes[0]!r}); a classifier needs at least two")
-    return classes, encoded
-
-
-def _classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if y.ndim == 1 and y.dtype.kind in "bif" and len(y):  # two numbers need no sorting
         low, high = y.min(), y.max()
         second = y == high
-        whole = low < high and float(low).is_integer() and float(high).is_integer()
-        if whole and np.all(second | (y == low)):
+        two = low < high and float(low).is_integer() and float(high).is_integer()
+        if two and np.all(second | (y == low)):
             return np.array([low, high], y.dtype), second.astype(np.intp)
     check_classification_targets(y)
     classes, encoded = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y has one class only ({classes[0]!r}); a classifier needs at least two")
     return classes, encoded
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -15,14 +16,12 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_integer
-from ..exec import make_executor
+from ..exec import Executor, make_executor
 from ..oracles.structured import JointModel
 from ..result import SolveResult
 from ..structured.parts import PartsModel
 from ._base import Estimator
-from ._callbacks import FitTasks
-from ._cluster import is_cluster
-from ._fit import Settings, seeds, store_results, warn
+from ._fit import Problem, Settings, seeds, warn
 from ._kernel import (
     KernelBasis,
     basis_attributes,
@@ -31,7 +30,7 @@ from ._kernel import (
     executor_for,
     kernel_of,
 )
-from ._parts_fit import CONSTANT, PartsSettings, fit_parts
+from ._parts_fit import CONSTANT, Improve, PartsSettings, fit_parts
 from ._problems import JointProblem
 from ._sampled import NOT_SAMPLED, Sampling, sampling_bounds
 
@@ -53,11 +52,11 @@ OF_KERNELS = (
 
 
 class JointData(JointModel, Protocol):
-    """All examples, and the work that a pass over them is."""
+    """All examples, and how much work a pass over them is."""
 
     @property
     def numbers(self) -> int:
-        """In numbers of a data matrix."""
+        """In the unit of a pass over a data matrix: its stored values."""
         ...
 
 
@@ -100,7 +99,7 @@ class StructuredModel(Estimator):
         check_kernel(self)
         if settings.checkpoint is not None:
             raise ValueError("checkpoint cannot be had with a kernel: leave it out")
-        if is_cluster(self.executor):
+        if self.executor is not None:
             raise ValueError(
                 "executor: with a kernel all runs on this machine; leave it out, or train "
                 "with kernel=None"
@@ -131,7 +130,6 @@ class StructuredModel(Estimator):
     ) -> SolveResult:
         """Fit functions of parts in the kernel's feature space, and store the model."""
         rows = canonical_rows(self.kernel, rows)
-        tasks = FitTasks(self, *data, 1)
         kernel = kernel_of(self, rows)
 
         def attributes(points: list[tuple[np.ndarray, float]]) -> dict[str, Any]:
@@ -154,14 +152,18 @@ class StructuredModel(Estimator):
             seed=seeds(self.random_state, 1)[0],
             n_jobs=self.n_jobs,
         )
-        fitted = fit_parts(kernel, rows, model, parts_settings, label, tasks, attributes)
+
+        def run(
+            problems: Sequence[Problem], executor: Executor, improve: Improve
+        ) -> list[SolveResult]:
+            common = parts_settings.common
+            return self._solve(data, problems, common, executor, attributes, improve=improve)
+
+        fitted = fit_parts(kernel, rows, model, parts_settings, label, run)
         result = fitted.result
-        self._set(attributes([(result.w, 0.0)]))
         self._samplings = [fitted.sampling]
         self.n_kernel_values_ = fitted.kernel_values
         self.basis_error_ = fitted.basis_error
-        store_results(self, [result])
-        tasks.end()
         for caution in fitted.problem.cautions(settings, [result]):
             warn(caution)
         return result

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_flag, check_integer
+from ..cluster.executor import workers_of
+from ..cluster.partitions import checked_workers
 from ..data import as_blocks
 from ..data.sparse import check_sparse
 from ..exec import make_executor
@@ -20,12 +23,13 @@ from ..structured import chain
 from ..structured.kernel_chain import KernelChains
 from ..structured.sequences import split, stack_labels, stack_rows, starts_of
 from ._attributes import check_basis, check_stored, stored_classes, stored_features
-from ._callbacks import with_callbacks
-from ._cluster import chains_for
-from ._fit import Settings, warn_of
+from ._fit import Settings, warn_of, with_callbacks
 from ._rows import FLOATS
 from ._structured import OF_KERNELS, StructuredModel
 from .checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from ..cluster.chains import ChainsOnCluster
 
 # Fitted attributes of the linear form, or of second order.
 OF_LINEAR = ("coef_", "second_transitions_")
@@ -243,7 +247,7 @@ class ChainTagger(StructuredModel):
             examples = chain.ChainExamples.in_parts(rows, starts, truth, shape, str(self.loss))
             known = self.warm_start and hasattr(self, "coef_")
             start = shape.pack(self._chain_weights()) if known else None
-            with chains_for(self, examples) as model:
+            with _chains_for(self, examples) as model:
                 result = self._fit_linear((X, y), "chain", model, settings, start)
         else:
             chains = chain.LabelledChains(starts, truth, shape, str(self.loss))
@@ -409,6 +413,20 @@ class ChainTagger(StructuredModel):
         if self._shape.order == 2:
             attributes["second_transitions_"] = weights.second.transpose(1, 0, 2).copy()
         return attributes
+
+
+@contextmanager
+def _chains_for(
+    model: Any, examples: chain.ChainExamples
+) -> Iterator[chain.ChainExamples | ChainsOnCluster]:
+    """The sequences here, or on the workers of the model's executor."""
+    if model.executor is None:
+        yield examples
+        return
+    from ..cluster.chains import ChainsOnCluster
+
+    with workers_of(model.executor) as crew:
+        yield ChainsOnCluster(examples, crew, checked_workers(crew))
 
 
 def _encoded(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

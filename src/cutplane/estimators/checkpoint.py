@@ -4,7 +4,7 @@ The file holds the results of the problems that are solved (classes in one-vs-re
 of the one at hand: its cuts with their Gram matrix and factor, the best point, the scores of the
 data there, the trace. A fit that resumes repeats the iterations after it to the last bit. The state
 of a kernel machine is its dual point. The digests of the data, of each problem and of the
-parameters that determine the course are in the file, and one of anything else is refused.
+parameters that determine the iterations are in the file, and one of anything else is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from .._checks import check_flag, check_number, plain
-from ..bundle import StopRule
 from ..dual.records import DualCertificate, DualIteration
 from ..result import Certificate, Iteration, SolveResult, Status
 from ..store import container
@@ -32,7 +31,7 @@ logger = logging.getLogger("cutplane")
 
 KIND = "checkpoint"
 RECORDS = Registry({kind.__name__: kind for kind in (DualCertificate, DualIteration)})
-# Parameters that may be others when a fit resumes: they say when it ends, not which way it goes.
+# Parameters that may be others when a fit resumes: they say when it ends, not what it computes.
 FREE = (
     *("tol", "stopping", "max_iter", "time_limit", "n_jobs", "executor", "verbose", "callback"),
     *("checkpoint", "warm_start", "random_state", "cache_size", "shrinking", "working_set_size"),
@@ -61,7 +60,7 @@ class Checkpoint:
 
     Notes
     -----
-    A fit that resumes goes the same way to the last bit as one that was never ended, and ends with
+    A fit that resumes computes the same, to the last bit, as one without a break, and ends with
     the same certificate. Kernel machines go on from the dual point they had reached: kernel values
     are computed anew, iterations counted anew, and the model is the same up to ``tol``. ``tol``,
     ``stopping``, ``max_iter``, ``time_limit`` and ``n_jobs`` may be others than before:
@@ -141,8 +140,8 @@ class CheckpointFile:
         Name of the class.
     parameters : dict
         Of the estimator.
-    course : str
-        What determines which way the fit goes, besides the data and the problems.
+    fit_key : str
+        What determines the iterations of the fit, besides the data and the problems.
     data : bytes
         Digest of the data.
     """
@@ -152,13 +151,13 @@ class CheckpointFile:
         checkpoint: Checkpoint,
         estimator: str,
         parameters: dict[str, Any],
-        course: str,
+        fit_key: str,
         data: bytes,
     ) -> None:
         self._path = Path(checkpoint.path)
         self._every = float(checkpoint.every)
         self._estimator = estimator
-        self._course = course
+        self._fit_key = fit_key
         self._parameters = {name: f"{plain(value)!r:.100}" for name, value in parameters.items()}
         self._data = data
         self._solved: list[Solved] = []
@@ -203,7 +202,7 @@ class CheckpointFile:
         self._waiting, self._state, self._state_digest = solved, state, digest
         logger.info("going on from the checkpoint %s", name)
 
-    def _check(self, estimator: str, was: dict[str, str], course: str, data: bytes) -> None:
+    def _check(self, estimator: str, was: dict[str, str], fit_key: str, data: bytes) -> None:
         now = self._parameters
         differences = [
             f"{key} was {was.get(key)}, is {now.get(key)}"
@@ -215,7 +214,7 @@ class CheckpointFile:
             raise ValueError(
                 f"{self._path} is a checkpoint of {estimator}, not of {self._estimator}; {REMEDY}"
             )
-        if course != self._course:
+        if fit_key != self._fit_key:
             raise ValueError(
                 f"{self._path} is a checkpoint of a fit with other parameters ({self._others}); "
                 f"{REMEDY}"
@@ -281,7 +280,7 @@ class CheckpointFile:
         self._closed = not done
 
     def _write(self, strict: bool) -> None:
-        """Write the file; a failure in the midst of a fit is no reason to lose that, too."""
+        """Write the file. A failure during a fit is logged, and the fit goes on."""
         if self._closed:
             return
         encoder = Encoder(RECORDS)
@@ -289,7 +288,7 @@ class CheckpointFile:
             {
                 "estimator": self._estimator,
                 "parameters": self._parameters,
-                "course": self._course,
+                "course": self._fit_key,
                 "data": self._data,
                 "solved": [(solved.result, solved.digest) for solved in self._solved],
                 "problem": self._last_digest,
@@ -325,20 +324,3 @@ def _check_result(result: Any) -> None:
         and all(isinstance(record, Iteration) for record in result.trace)
     ):
         raise ValueError("a result is not as it was written")
-
-
-def done_by(stop: StopRule, C: float) -> Callable[[SolveResult], bool]:
-    """Whether a result is good enough for a rule, or cannot become better.
-
-    C multiplies the mean risk of the problem.
-    """
-
-    def done(result: SolveResult) -> bool:
-        certificate = result.certificate
-        if stop.converged(certificate.primal, certificate.dual, C):
-            return True
-        if result.status is Status.NUMERICALLY_LIMITED:
-            return True
-        return stop.max_iter is not None and result.n_iter >= stop.max_iter
-
-    return done

@@ -15,7 +15,7 @@ from .._checks import check_choice, check_integer, check_n_jobs, check_number
 from ..kernels import CallableMatrix, KernelMatrix, PrecomputedMatrix, ProductMatrix, points_of
 from ..kernels.lowrank import pivoted_cholesky
 from ._attributes import check_basis, check_stored
-from ._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from ._fit import CallbackSupportMixin, FitTasks, with_callbacks
 from ._kernel import (
     KernelBasis,
     basis_attributes,
@@ -141,7 +141,9 @@ class CholeskyFeatures(
         most, among = int(self.n_components), int(self.max_candidates)
         random = check_random_state(self.random_state)
         X = training_rows(self, X)
-        tasks = FitTasks(self, given, y, 0)  # callbacks see one task: it has no iterations
+        tasks = None
+        if getattr(self, "_skl_callbacks", None):
+            tasks = FitTasks(self, given, y, 0)  # one task, without iterations
         count = most if self.selection == "random" else max(most, among)
         candidates = np.arange(X.shape[0])
         if count < len(candidates):
@@ -160,15 +162,15 @@ class CholeskyFeatures(
         if len(basis.rows) == 0:
             raise ValueError("k(x, x) is 0 for all rows: there is nothing to make features of")
         coef = np.zeros((0, len(basis.rows)))
-        for name, value in basis_attributes(kernel, X, basis.rows, coef).items():
-            setattr(self, name, value)
+        self.__dict__.update(basis_attributes(kernel, X, basis.rows, coef))
         self.component_indices_ = basis.rows
         self.components_ = self.support_vectors_
         self.n_components_ = len(basis.rows)
         self._n_features_out = self.n_components_
         self.factor_ = basis.factor
         self.residual_ = basis.residual
-        tasks.end()
+        if tasks is not None:
+            tasks.end()
         return self
 
     def transform(self, X: Any) -> np.ndarray:

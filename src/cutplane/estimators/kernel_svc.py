@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import itertools
 from collections.abc import Callable
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -22,10 +23,8 @@ from ..exec import Executor
 from ..result import Iteration, SolveResult
 from ._attributes import check_kernel_model, check_stored, stored_classes
 from ._calibration import Calibration, check_calibrate, check_calibration
-from ._callbacks import with_callbacks
-from ._fit import Problems, Settings, solve, warn_of
-from ._kernel import basis_attributes, executor_for, training_rows
-from ._kernel_base import KernelMachine, as_rows
+from ._fit import Problems, Settings, solve, warn_of, with_callbacks
+from ._kernel import KernelMachine, as_rows, basis_attributes, executor_for, training_rows
 from ._kernel_problem import KernelProblem, KernelRows
 from ._rows import encode_classes, weigh_classes
 from .checkpoint import Checkpoint
@@ -261,7 +260,7 @@ class SVC(ClassifierMixin, KernelMachine):
                 self._problems(rows, tasks, groups, encoded, bounds),
                 settings,
                 executor,
-                lambda points: self._assemble(rows, X, encoded, tasks, groups, points),
+                partial(self._assemble, rows, X, encoded, tasks, groups),
             )
         return self
 
@@ -296,7 +295,7 @@ class SVC(ClassifierMixin, KernelMachine):
             fitted = solve(problems, quiet, executor, complete=False).results
             model = copy.copy(self)
             points = [(result.w, result.bias) for result in fitted]
-            model._set(self._assemble(rows, X, encoded, tasks, groups, points))
+            model.__dict__.update(self._assemble(rows, X, encoded, tasks, groups, points))
             scores = model._class_scores(model._scores_of(X[test]))
             held_out.append((scores, encoded[test], sample_weight[test]))
             results += fitted
@@ -315,7 +314,8 @@ class SVC(ClassifierMixin, KernelMachine):
                 "calibrate='sigmoid', or fit "
                 "sklearn.calibration.CalibratedClassifierCV(SVC(...), ensemble=False)"
             )
-        check_calibrate(self.calibrate)
+        if self.calibrate is not None:
+            check_calibrate(self.calibrate)
         return settings
 
     def _one_against_rest(self) -> bool:
@@ -387,19 +387,19 @@ class SVC(ClassifierMixin, KernelMachine):
         classes = len(self.classes_)
         one_vs_one = classes > 2 and not self._one_against_rest()
         height = classes - 1 if one_vs_one else len(tasks)
-        whole = np.zeros((height, len(encoded)))
+        every = np.zeros((height, len(encoded)))
         for k, ((a, b), (beta, _)) in enumerate(zip(tasks, points, strict=False)):
             if b < 0:
-                whole[k] = beta
+                every[k] = beta
             else:
-                whole[b - 1, groups[a]] = beta[: len(groups[a])]
-                whole[a, groups[b]] = beta[len(groups[a]) :]
-        support = np.flatnonzero(np.any(whole != 0.0, axis=0))
+                every[b - 1, groups[a]] = beta[: len(groups[a])]
+                every[a, groups[b]] = beta[len(groups[a]) :]
+        support = np.flatnonzero(np.any(every != 0.0, axis=0))
         support = support[np.argsort(encoded[support], kind="stable")]
         bias = np.zeros(len(tasks))
         bias[: len(points)] = [bias for _, bias in points]
         return {
-            **basis_attributes(rows.kernel, X, support, as_rows(X, whole[:, support])),
+            **basis_attributes(rows.kernel, X, support, as_rows(X, every[:, support])),
             "n_support_": np.bincount(encoded[support], minlength=classes).astype(np.int32),
             "intercept_": bias,
             "classes_": self.classes_,

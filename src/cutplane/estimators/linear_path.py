@@ -124,7 +124,7 @@ def linear_svc_path(
         Factors on C by row. By default the costs of a data set on disk.
     **settings
         Parameters of :class:`LinearSVC` except ``C`` and ``warm_start``. ``time_limit`` is for
-        the whole path.
+        all fits together.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def linear_svc_path(
     weights, _ = weigh_classes(svc, encoded, rows.weights)
     with (
         rows.blocks(svc._outputs()) as matrix,
-        make_executor(svc.n_jobs, matrix.numbers) as executor,
+        make_executor(svc.n_jobs, matrix.n_stored) as executor,
     ):
         form = svc._form(matrix, encoded, weights)
         problems = list(svc._problems(matrix, form, encoded, weights))

@@ -24,8 +24,7 @@ from ..risks import CrammerSingerRisk, LossRisk, MultinomialRisk, Risk, Targets
 from ._attributes import check_linear, stored_classes
 from ._base import LinearModel, dense
 from ._calibration import Calibration, check_calibration
-from ._callbacks import with_callbacks
-from ._fit import Problem, Problems, Settings, warn_of
+from ._fit import Problem, Problems, Settings, warn_of, with_callbacks
 from ._form import ModelForm, NearlyFreeBias
 from ._problems import SOLVERS, RowProblem
 from ._rows import encode_classes, open_rows, weigh_classes
@@ -90,7 +89,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Fit a bias b. It is not regularised unless ``intercept_scaling`` is given.
     intercept_scaling : float or None, default=None
         None for a true bias. A number s appends a constant feature of value s,
-        whose weight is regularised: the papers' and liblinear's way.
+        whose weight is regularised, as in liblinear and in the papers.
     class_weight : dict or 'balanced', optional
         Factors on C by class, as in scikit-learn.
     multi_class : {'ovr', 'crammer_singer', 'multinomial'}, default='ovr'
@@ -246,7 +245,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         with rows.blocks(self._outputs()) as matrix:
             form = self._form(matrix, encoded, weights)
             problems = self._problems(matrix, form, encoded, weights)
-            dual_points = self._check_dual_init(dual_init, form, len(encoded))
+            dual_points = None
+            if dual_init is not None:
+                dual_points = self._check_dual_init(dual_init, form, len(encoded))
             results = self._fit_linear((X, y), matrix, form, problems, settings, start, dual_points)
         warn_of(settings, None, results)
         return self
@@ -344,10 +345,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
         return Problems(form.problems, make)
 
-    def _check_dual_init(self, dual_init: Any, form: ModelForm, rows: int) -> np.ndarray | None:
+    def _check_dual_init(self, dual_init: Any, form: ModelForm, rows: int) -> np.ndarray:
         """A dual point per problem, divided by C."""
-        if dual_init is None:
-            return None
         if form.outputs is not None:
             raise ValueError(f"dual_init is not available for multi_class={self.multi_class!r}")
         try:

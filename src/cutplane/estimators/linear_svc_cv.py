@@ -29,10 +29,10 @@ from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..exec import make_executor
 from ..result import Certificate, Iteration, SolveResult
+from ._base import WithExecutor
 from ._calibration import Calibration, check_calibrate
-from ._cluster import WithExecutor, is_stored
 from ._fit import seeds, solve, warn_of
-from ._rows import checked_rows, copy_features, encode_classes, open_rows, weigh_classes
+from ._rows import checked_rows, copy_features, encode_classes, is_stored, open_rows, weigh_classes
 from .linear_path import LinearSVCPath, check_path, path_of
 from .linear_svc import LinearSVC
 
@@ -302,7 +302,7 @@ max_iter
         remote = isinstance(rows.matrix, RemoteMatrix)  # whose workers do one thing at a time
         jobs = 1 if remote else self.n_jobs
         # A fold is a single task, however many rounds it takes: fewer numbers are worth a thread.
-        with make_executor(jobs, 4 * count * rows.matrix.numbers) as outer:
+        with make_executor(jobs, 4 * count * rows.matrix.n_stored) as outer:
             threads = max(1, outer.threads // count)
 
             def run(fold: int) -> tuple[LinearSVCPath, np.ndarray]:
@@ -343,7 +343,7 @@ max_iter
 
         settings = dataclasses.replace(svc._check_common(), callback=stopped, verbose=0)
         problems = list(svc._problems(rows.matrix, form, rows.encoded, weights))
-        with make_executor(threads, rows.matrix.numbers) as executor:
+        with make_executor(threads, rows.matrix.n_stored) as executor:
             fitted = solve(problems, settings, executor, Cs=Cs.tolist(), complete=False)
         return path_of(svc, Cs, form, fitted.results, self._settings())
 

@@ -18,8 +18,7 @@ from ..result import Iteration
 from ..risks import LossRisk, Scores, Targets
 from ._attributes import check_linear, check_stored, stored_features
 from ._base import LinearModel
-from ._callbacks import with_callbacks
-from ._fit import Problem, Problems, Ready, Run, Settings, warn_of
+from ._fit import Problem, Problems, Ready, Run, Settings, warn_of, with_callbacks
 from ._form import ModelForm
 from ._problems import RowProblem
 from ._rows import check_sum, open_rows
@@ -86,7 +85,7 @@ default='epsilon_insensitive'
         Fit a bias b. It is not regularised unless ``intercept_scaling`` is given.
     intercept_scaling : float or None, default=None
         None for a true bias. A number s appends a constant feature of value s, whose weight is
-        regularised: liblinear's way, and scikit-learn's with 1.0.
+        regularised, as in liblinear; scikit-learn does so with 1.0.
     max_iter, time_limit, n_jobs, executor, warm_start, random_state, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 

@@ -30,8 +30,7 @@ from ..risks import (
 from ..risks.contingency import TABLE_MEASURES, WITH_BETA
 from ._attributes import stored_classes
 from ._base import LinearModel
-from ._callbacks import with_callbacks
-from ._fit import Settings, divided, warn_of
+from ._fit import Settings, divided, warn_of, with_callbacks
 from ._form import ModelForm
 from ._problems import Matrix, RowProblem, WholeProblem
 from ._rows import encode_classes, open_rows, weigh_classes

@@ -14,8 +14,7 @@ from ..result import Iteration
 from ..risks import PairRisk, fit_thresholds
 from ._attributes import check_stored, stored_classes
 from ._base import LinearModel
-from ._callbacks import with_callbacks
-from ._fit import Settings, divided, warn_of
+from ._fit import Settings, divided, warn_of, with_callbacks
 from ._form import ModelForm
 from ._problems import WholeProblem
 from ._rows import encode_classes, open_rows, weigh_classes

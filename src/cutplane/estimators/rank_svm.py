@@ -14,8 +14,7 @@ from ..metrics import swapped_pairs
 from ..result import Iteration
 from ..risks import PairRisk, RankingRisk
 from ._base import LinearModel
-from ._callbacks import with_callbacks
-from ._fit import Settings, divided, warn, warn_of
+from ._fit import Settings, divided, warn, warn_of, with_callbacks
 from ._form import ModelForm
 from ._problems import WholeProblem
 from ._rows import open_rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,18 @@ from ..kernels import Kernel, KernelMatrix, ProductMatrix
 from ..losses import Hinge
 from ..oracles.constant import ConstantOracle, RowPopulation
 from ..oracles.sampled import SampledOracle
-from ..result import Iteration, Status
+from ..result import Iteration, SolveResult, Status
 from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
 from ._attributes import check_kernel_model, stored_classes
-from ._callbacks import FitTasks, with_callbacks
-from ._fit import Settings, seeds, solve, store_results, warn_of
-from ._kernel import basis_attributes, executor_for, kernel_of, rows_to_score, training_rows
-from ._kernel_base import KernelModel
+from ._fit import Settings, seeds, warn_of, with_callbacks
+from ._kernel import (
+    KernelModel,
+    basis_attributes,
+    executor_for,
+    kernel_of,
+    rows_to_score,
+    training_rows,
+)
 from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
 from ._rows import encode_classes, weigh_classes
 from ._sampled import (
@@ -217,27 +223,29 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
             matrix = self._matrix(kernel, X, executor, settings.C * float(weights.max()))
             risks = self._risks(encoded, weights)
             problems = self._problems(kernel, matrix, risks, executor)
-            tasks = FitTasks(self, *data, len(problems))
-            results = solve(
-                problems,
-                settings,
-                executor,
-                tasks=tasks,
-                attributes=lambda points: self._assemble(kernel, X, len(risks), points),
-            ).results
-            self.n_kernel_values_ = sum(problem.oracle.kernel_values for problem in problems)
-            self._samplings = [self._sampling(problem, matrix) for problem in problems]
-            self.basis_error_ = 0.0
-            if self.max_basis is not None:
+
+            def improve(results: list[SolveResult]) -> list[SolveResult]:
+                self.n_kernel_values_ = sum(problem.oracle.kernel_values for problem in problems)
+                self._samplings = [self._sampling(problem, matrix) for problem in problems]
+                self.basis_error_ = 0.0
+                if self.max_basis is None:
+                    return results
                 precise = matrix
                 if isinstance(matrix, ProductMatrix):  # the kernel in double precision
                     precise = kernel_matrix(kernel, X, executor, single=False)
                 reduced = reduce_basis(precise, risks, results, settings.C, int(self.max_basis))
-                results, self.basis_error_ = reduced.results, reduced.error
-        self._set(self._assemble(kernel, X, len(risks), [(r.w, r.bias) for r in results]))
-        store_results(self, results)
+                self.basis_error_ = reduced.error
+                return reduced.results
+
+            results = self._solve(
+                data,
+                problems,
+                settings,
+                executor,
+                partial(self._assemble, kernel, X, len(risks)),
+                improve=improve,
+            )
         self.fit_status_ = int(any(r.status is not Status.CONVERGED for r in results))
-        tasks.end()
         warn_of(settings, problems[0], results)
         return self
 
@@ -323,12 +331,12 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         """Fitted attributes, from the coefficients of all rows by problem; those to come are 0."""
         coefs = [coef for coef, _ in points]
         coefs += [np.zeros_like(coefs[0])] * (count - len(coefs))
-        whole = np.vstack([coef.T.reshape(-1, len(coef)) for coef in coefs])
-        support = np.flatnonzero(np.any(whole != 0.0, axis=0))
+        every = np.vstack([coef.T.reshape(-1, len(coef)) for coef in coefs])
+        support = np.flatnonzero(np.any(every != 0.0, axis=0))
         return {
-            **basis_attributes(kernel, X, support, whole[:, support]),
+            **basis_attributes(kernel, X, support, every[:, support]),
             "n_basis_": len(support),
-            "intercept_": np.zeros(len(whole)),
+            "intercept_": np.zeros(len(every)),
             "classes_": self.classes_,
         }
 

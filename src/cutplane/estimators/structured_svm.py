@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -15,6 +15,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_integer
+from ..cluster.executor import workers_of
+from ..cluster.partitions import checked_workers
 from ..data.sparse import check_sparse
 from ..exec import available_threads
 from ..result import Certificate, Iteration, SolveResult, Status
@@ -33,9 +35,7 @@ from ..structured.problem import (
 )
 from ..structured.rows import part_scores
 from ._attributes import check_basis
-from ._callbacks import with_callbacks
-from ._cluster import inference_for
-from ._fit import Settings, store_results, warn, warn_of
+from ._fit import Settings, store_results, warn, warn_of, with_callbacks
 from ._parts_fit import CONSTANT
 from ._rows import FLOATS
 from ._structured import OF_KERNELS, StructuredModel
@@ -168,6 +168,8 @@ class StructuredSVM(StructuredModel):
     [np.str_('up')]
     """
 
+    _since: ClassVar = {"part_shape_": "problems got scores instead of weights"}
+
     def __init__(
         self,
         problem: Any,
@@ -276,13 +278,13 @@ class StructuredSVM(StructuredModel):
         if self.kernel is None:
             start = self.coef_ if self.warm_start and hasattr(self, "coef_") else None
             linear = LinearExamples(examples, int(self.cache_size))
-            with inference_for(self, linear, self._processes()):
+            with _inference_for(self, linear, self._processes()):
                 result = self._fit_linear(data, "structured", linear, settings, start)
         else:
             model = KernelProblem(examples)
             # Samples are made here, and are small.
             here = self.method == CONSTANT
-            with nullcontext() if here else inference_for(self, model, self._processes()):
+            with nullcontext() if here else _inference_for(self, model, self._processes()):
                 result = self._fit_kernel(data, "structured", parts, model, settings)
         if result.status is not Status.INTERRUPTED:  # who pressed Ctrl-C wants no more inference
             examples.audit(lambda which: self._table(parts[which]), self._plain_weights())
@@ -356,11 +358,7 @@ class StructuredSVM(StructuredModel):
     def _check_attributes(self) -> None:
         if not hasattr(self, "problem_"):
             raise ValueError("there is no problem_")
-        shape = getattr(self, "part_shape_", None)
-        if shape is None:
-            raise ValueError(
-                "it was saved before problems got scores instead of weights: fit the model again"
-            )
+        shape = getattr(self, "part_shape_", (0, 0))
         outputs, width = (check_integer("part_shape_", number, at_least=0) for number in shape)
         name = "coef_" if self.kernel is None else "plain_coef_"
         coef = getattr(self, name, None)
@@ -412,6 +410,28 @@ class StructuredSVM(StructuredModel):
             "problem_": self.problem_,
             "part_shape_": self.part_shape_,
         }
+
+
+@contextmanager
+def _inference_for(
+    model: Any, problem: LinearExamples | KernelProblem, processes: int
+) -> Iterator[None]:
+    """Processes here, or workers, that run the inference for structured outputs."""
+    if model.executor is not None:
+        from ..cluster.examples import ChunksOnCluster
+
+        assert isinstance(problem, LinearExamples)  # with a kernel all is on one machine
+        with workers_of(model.executor) as crew:
+            workers = checked_workers(crew)
+            chunks = problem.examples.inference.chunks
+            problem.send(crew, ChunksOnCluster(crew, workers, chunks, problem.examples.threads))
+            yield
+        return
+    try:
+        problem.examples.inference.start(processes)
+        yield
+    finally:
+        problem.examples.inference.close()
 
 
 def _examples(name: str, values: Any) -> Any:

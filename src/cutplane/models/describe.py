@@ -110,7 +110,7 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """An encoded value in JSON's types as far as it can be told without arrays."""
+    """An encoded value in JSON's types; arrays are not read."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if not isinstance(value, dict):

@@ -36,7 +36,7 @@ def save_model(model: Any, path: Any) -> None:
     Raises
     ------
     ValueError
-        If the model holds something that has no place in a file: a problem or a kernel of your
+        If the model holds something that cannot be stored: a problem or a kernel of your
         own that is not registered, see :func:`cutplane.models.register`.
 
     Notes
@@ -125,6 +125,7 @@ def load_model(path: Any) -> Any:
             f"{name} holds a {kind!r:.40}, written by {header.writer:.40}; this version does not "
             "know it"
         )
+    _refuse_outdated(header)
     decoder = Decoder(file.arrays, REGISTRY)
     try:
         parameters = _decoded(decoder, header.content["parameters"])
@@ -139,6 +140,18 @@ def load_model(path: Any) -> Any:
     except MemoryError:
         raise ValueError(f"{name} needs more memory than there is") from None
     return _assembled(name, header, parameters, attributes)
+
+
+def _refuse_outdated(header: store.Header) -> None:
+    """Refuse an intact file of an older version whose model cannot be used any more."""
+    content = header.content if isinstance(header.content, dict) else {}
+    for attribute, change in getattr(ESTIMATORS[header.kind], "_since", {}).items():
+        attributes = content.get("attributes")
+        if isinstance(attributes, dict) and attribute not in attributes:
+            raise ValueError(
+                f"{header.name} holds a {header.kind} that {header.writer:.40} wrote before "
+                f"{change}; this version cannot use it: fit the model again"
+            )
 
 
 def _decoded(decoder: Decoder, values: Any) -> dict[str, Any]:

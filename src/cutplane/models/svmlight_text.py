@@ -65,7 +65,7 @@ def save_svmlight_model(model: Any, path: Any) -> None:
         Fitted, for two classes or one target; with a linear, polynomial, RBF or sigmoid kernel. The
         scores are ``decision_function``, or ``predict`` of RankSVM, LinearSVR and SVR: positive
         means ``classes_[1]``.
-        The labels themselves have no place in the file.
+        The file does not hold the labels themselves.
     path : path, '-' or binary file
         Written in one step, compressed by its suffix.
     """

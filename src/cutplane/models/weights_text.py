@@ -30,7 +30,7 @@ def save_weights(model: Any, path: Any) -> None:
     coef = dense(model.coef_)
     if len(coef) > 1:
         raise ValueError(
-            f"this {type(model).__name__} has {len(coef)} classes, the file has place for "
+            f"this {type(model).__name__} has {len(coef)} classes, the file holds "
             "one vector of weights; save one model per class"
         )
     numbers = [*coef[0].tolist(), float(model.intercept_[0])]

@@ -70,7 +70,7 @@ class RowsElsewhere(Protocol):
     """A design matrix whose rows are not in this process."""
 
     shape: tuple[int, int]
-    numbers: int
+    n_stored: int
     blocks: range
     part_rows: list[int]
 
@@ -90,7 +90,7 @@ def products_of(
     executor: Executor,
 ) -> Products:
     """The products with a matrix, for a w of a shape."""
-    updates = len(matrix.blocks) <= room_for(shape) and matrix.numbers >= WORTH_UPDATES
+    updates = len(matrix.blocks) <= room_for(shape) and matrix.n_stored >= WORTH_UPDATES
     if isinstance(matrix, BlockedMatrix):
         return RowProducts(matrix, shape, constant, executor, updates)
     return matrix.products(shape, constant, updates)

@@ -26,12 +26,12 @@ GROUPS = 10  # of a calibration curve
 OUTLIERS = 0.001  # part of the scores at either end that need not fit into a histogram
 
 
-def panel() -> tuple[Figure, Axes]:
-    """An empty figure with one panel."""
+def panel(x: str, y: str, height: float = SIZE[1]) -> tuple[Figure, Axes]:
+    """An empty figure with one panel, and the names of its axes."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=SIZE, layout="constrained")
-    ax = figure.add_subplot()
+    figure = Figure(figsize=(SIZE[0], height), layout="constrained")
+    ax = figure.add_subplot(xlabel=x, ylabel=y)
     _plain(ax)
     return figure, ax
 
@@ -53,18 +53,24 @@ def _dots(rows: int) -> np.ndarray:
     return np.sort(np.random.default_rng(0).choice(rows, MOST_DOTS, replace=False))
 
 
+def _bars(values: np.ndarray, *points: float) -> tuple[np.ndarray, np.ndarray]:
+    """The edges of bars for these values and points, and the values without outliers."""
+    ends = [*np.quantile(values, [OUTLIERS, 1.0 - OUTLIERS]), *points]
+    low, high = min(ends), max(ends)
+    edges = np.linspace(low, high, BARS + 1) if high > low else np.array([low - 0.5, low + 0.5])
+    return edges, np.clip(values, edges[0], edges[-1])
+
+
 # -- two classes --------------------------------------------------------------
 
 
 def roc(false: np.ndarray, true: np.ndarray, point: tuple[float, float]) -> Figure:
     """The ROC curve, and the point of the model's own threshold on it."""
-    figure, ax = panel()
+    figure, ax = panel("false positive rate", "true positive rate (recall)")
     kept = thinned(len(false), MOST_ON_CURVE)
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle="--")
     ax.plot(false[kept], true[kept], color=BLUE, linewidth=1.8)
     ax.plot(*point, "o", color=ORANGE, label="the model's threshold")
-    ax.set_xlabel("false positive rate")
-    ax.set_ylabel("true positive rate (recall)")
     ax.legend(frameon=False, loc="lower right")
     return figure
 
@@ -73,13 +79,11 @@ def precision_recall(
     precision: np.ndarray, recall: np.ndarray, point: tuple[float, float], share: float
 ) -> Figure:
     """Precision against recall; ``share`` is that of the positive rows, the precision of chance."""
-    figure, ax = panel()
+    figure, ax = panel("recall", "precision")
     kept = thinned(len(recall), MOST_ON_CURVE)
     ax.axhline(share, color=GREY, linewidth=0.8, linestyle="--")
     ax.plot(recall[kept], precision[kept], color=BLUE, linewidth=1.8, drawstyle="steps-post")
     ax.plot(*point, "o", color=ORANGE, label="the model's threshold")
-    ax.set_xlabel("recall")
-    ax.set_ylabel("precision")
     ax.set_ylim(-0.03, 1.03)
     ax.legend(frameon=False, loc="lower left")
     return figure
@@ -101,12 +105,11 @@ def calibration_groups(
 
 def calibration(means: np.ndarray, shares: np.ndarray, *, probabilities: bool) -> Figure:
     """The share of positives among rows of similar score or probability."""
-    figure, ax = panel()
+    what = "predicted probability" if probabilities else "score"
+    figure, ax = panel(what, "share of positive rows")
     if probabilities:
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle="--")
     ax.plot(means, shares, "o-", color=BLUE, markersize=4)
-    ax.set_xlabel("predicted probability" if probabilities else "score")
-    ax.set_ylabel("share of positive rows")
     ax.set_ylim(-0.03, 1.03)
     return figure
 
@@ -118,11 +121,8 @@ def score_histogram(
     weights: np.ndarray | None = None,
 ) -> Figure:
     """How many rows have which score, by group: a name and which rows belong to it."""
-    figure, ax = panel()
-    low, high = np.quantile(scores, [OUTLIERS, 1.0 - OUTLIERS])
-    low, high = min(low, threshold), max(high, threshold)
-    edges = np.linspace(low, high, BARS + 1) if high > low else np.array([low - 0.5, low + 0.5])
-    shown = np.clip(scores, edges[0], edges[-1])
+    figure, ax = panel("score", "rows")
+    edges, shown = _bars(scores, threshold)
     for (name, rows), colour in zip(groups, (GREY, BLUE), strict=False):
         chosen = slice(None) if rows is None else rows
         heights, _ = np.histogram(
@@ -130,8 +130,6 @@ def score_histogram(
         )
         ax.stairs(heights, edges, fill=True, alpha=0.45, color=colour, label=label(name))
     ax.axvline(threshold, color=ORANGE, linewidth=1.4, label="the threshold")
-    ax.set_xlabel("score")
-    ax.set_ylabel("rows")
     ax.legend(frameon=False)
     return figure
 
@@ -141,37 +139,30 @@ def score_histogram(
 
 def against_truth(truth: np.ndarray, predicted: np.ndarray) -> Figure:
     """Predictions against true values."""
-    figure, ax = panel()
+    figure, ax = panel("true value", "predicted value")
     kept = _dots(len(truth))
     ends = [min(truth.min(), predicted.min()), max(truth.max(), predicted.max())]
     ax.plot(ends, ends, color=GREY, linewidth=0.8, linestyle="--")
     ax.scatter(truth[kept], predicted[kept], s=9, color=BLUE, alpha=0.45, linewidths=0)
-    ax.set_xlabel("true value")
-    ax.set_ylabel("predicted value")
     return figure
 
 
 def residuals(truth: np.ndarray, predicted: np.ndarray) -> Figure:
     """Residuals against predictions."""
-    figure, ax = panel()
+    figure, ax = panel("predicted value", "true − predicted")
     kept = _dots(len(truth))
     ax.axhline(0.0, color=GREY, linewidth=0.8, linestyle="--")
     rest = truth[kept] - predicted[kept]
     ax.scatter(predicted[kept], rest, s=9, color=BLUE, alpha=0.45, linewidths=0)
-    ax.set_xlabel("predicted value")
-    ax.set_ylabel("true − predicted")
     return figure
 
 
 def histogram(values: np.ndarray, name: str, of: str = "rows") -> Figure:
     """How often values occur."""
-    figure, ax = panel()
-    low, high = np.quantile(values, [OUTLIERS, 1.0 - OUTLIERS])
-    edges = np.linspace(low, high, BARS + 1) if high > low else np.array([low - 0.5, low + 0.5])
-    heights, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges)
+    figure, ax = panel(name, of)
+    edges, shown = _bars(values)
+    heights, _ = np.histogram(shown, edges)
     ax.stairs(heights, edges, fill=True, color=BLUE, alpha=0.6)
-    ax.set_xlabel(name)
-    ax.set_ylabel(of)
     return figure
 
 
@@ -180,15 +171,10 @@ def histogram(values: np.ndarray, name: str, of: str = "rows") -> Figure:
 
 def weights_figure(names: Sequence[Any], values: np.ndarray) -> Figure:
     """Weights of features, from the largest down to the most negative."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(SIZE[0], 0.8 + 0.22 * len(values)), layout="constrained")
-    ax = figure.add_subplot()
-    _plain(ax)
+    figure, ax = panel("weight", "", 0.8 + 0.22 * len(values))
     places = np.arange(len(values))
     ax.barh(places, values, color=[BLUE if value > 0.0 else ORANGE for value in values])
     ax.set_yticks(places, [label(name) for name in names], fontsize="small")
     ax.invert_yaxis()
     ax.axvline(0.0, color=GREY, linewidth=0.8)
-    ax.set_xlabel("weight")
     return figure

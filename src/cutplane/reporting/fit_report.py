@@ -8,10 +8,11 @@ follows from the kind of model, see ``SECTIONS``.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-import os
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from ..exec import available_threads
 from ..result import Certificate, SolveResult, Status
 from . import charts, html
 from .line import format_percent, format_seconds
@@ -60,11 +62,11 @@ class Answers:
         Of the rows.
     """
 
-    truth: np.ndarray | None
-    predicted: np.ndarray | None = None
-    scores: np.ndarray | None = None
-    qid: np.ndarray | None = None
-    weights: np.ndarray | None = None
+    truth: Any
+    predicted: Any = None
+    scores: Any = None
+    qid: Any = None
+    weights: Any = None
 
 
 def report(
@@ -120,11 +122,11 @@ def write_report(
     final = fitted_part(model)
     name = type(final).__name__
     page = html.Page(title or f"{name}: report of a fit")
-    _add_head(page, final, answers, note)
+    _add_head(page, final, answers)
     _add_fit(page, final)
     page.section("On the rows given")
     if note:
-        page.add(html.paragraph(note, "note"))
+        page.say(note, "note")
     SECTIONS[task_of(final)](page, final, answers)
     if hasattr(final, "scores_") and hasattr(final, "Cs_"):
         _add_path(page, final)
@@ -262,7 +264,7 @@ def _tags(model: Any, X: Any, y: Any, qid: Any) -> Answers:
     else:
         parts = [np.asarray(labels) for labels in y]
         found = model.predict(X)
-        if len(parts) != len(found) or any(map(_differ, parts, found)):
+        if list(map(len, parts)) != list(map(len, found)):
             raise ValueError("y must hold one label for each token of X")
         lengths = np.array([len(part) for part in parts])
         truth, predicted = np.concatenate(parts), np.concatenate(found)
@@ -271,44 +273,30 @@ def _tags(model: Any, X: Any, y: Any, qid: Any) -> Answers:
     return Answers(truth, predicted, qid=np.repeat(np.arange(len(lengths)), lengths))
 
 
-def _differ(one: np.ndarray, other: np.ndarray) -> bool:
-    return len(one) != len(other)
-
-
 # -- the fit ------------------------------------------------------------------
 
 
-def _add_head(page: html.Page, model: Any, answers: Answers, note: str) -> None:
+def _add_head(page: html.Page, model: Any, answers: Answers) -> None:
     page.add(f"<h1>{html.text(page.title)}</h1>")
-    rows = "" if answers.truth is None else f", measured on {_plural(len(answers.truth), 'row')}"
-    if task_of(model) == "tags" and answers.truth is not None:
-        rows = f", measured on {_plural(len(answers.truth), 'token')}"
+    unit = "token" if task_of(model) == "tags" else "row"
+    rows = "" if answers.truth is None else f", measured on {_plural(len(answers.truth), unit)}"
     features = getattr(model, "n_features_in_", None)
     of = "" if features is None else f" of {_plural(int(features), 'feature')}"
-    page.add(
-        html.paragraph(
-            f"{type(model).__name__}{of}{rows}. Written {datetime.now():%Y-%m-%d %H:%M} by "
-            f"cutplane {_version('cutplane')}.",
-            "note",
-        ),
-        html.paragraph(in_words(model), "lead"),
+    page.say(
+        f"{type(model).__name__}{of}{rows}. Written {datetime.now():%Y-%m-%d %H:%M} by cutplane "
+        f"{_version('cutplane')}.",
+        "note",
     )
+    page.say(in_words(model), "lead")
 
 
 def in_words(model: Any) -> str:
     """The certificate of a model, as a person would say it."""
     results = list(model.results_)
-    what = _family(model)
+    words = certificate_in_words(model.certificate_, _family(model))
     if len(results) == 1:
-        return f"{certificate_in_words(results[0].certificate, what)} {_ending(results)}"
-    finite = [r.certificate.relative_gap for r in results]
-    summed = Certificate(
-        sum(r.certificate.primal for r in results),
-        sum(r.certificate.dual for r in results),
-        _weakest(r.certificate.kind for r in results),
-    )
-    worst = max(finite)
-    words = certificate_in_words(summed, what)
+        return f"{words} {_ending(results)}"
+    worst = max(result.certificate.relative_gap for result in results)
     if math.isfinite(worst):
         words += f" In the worst of its {len(results)} problems {format_percent(worst)} is left."
     return (
@@ -321,43 +309,33 @@ def certificate_in_words(certificate: Certificate, what: str = "model of this ki
     """What a certificate says: objective, bound, and what is left at most."""
     primal, dual = certificate.primal, certificate.dual
     if not math.isfinite(certificate.gap):
-        known = f"The objective is {primal:.6g}, but" if math.isfinite(primal) else "There is"
-        no = " there is no" if math.isfinite(primal) else " no"
-        return f"{known}{no} certificate: how far it is from the best possible one is not known."
+        known = "There is no"
+        if math.isfinite(primal):
+            known = f"The objective is {primal:.6g}, but there is no"
+        return f"{known} certificate: how far it is from the best possible one is not known."
     above, below = _two_numbers(primal, dual)
     start = f"The objective is {above};"
     if certificate.gap == 0.0:
         return f"{start} no {what} can have a smaller one: this is the optimum."
-    left = (
-        f"at most {format_percent(certificate.relative_gap)} is left"
-        if math.isfinite(certificate.relative_gap)
-        else f"at most {certificate.gap:.2g} is left"
-    )
-    match certificate.kind:
-        case "estimated":
-            return (
-                f"{start} by an estimate no {what} can have one below {below}: about "
-                f"{left.removeprefix('at most ')}. The estimate comes from samples, so it is "
-                "likely but not proved."
-            )
-        case "conditional":
-            return (
-                f"{start} if the kernel is positive semidefinite, no {what} can have one below "
-                f"{below}: {left}."
-            )
-        case _:
-            return f"{start} no {what} can have one below {below}: {left}."
+    relative = certificate.relative_gap
+    left = format_percent(relative) if math.isfinite(relative) else f"{certificate.gap:.2g}"
+    if certificate.kind == "estimated":
+        return (
+            f"{start} by an estimate no {what} can have one below {below}: about {left} is left. "
+            "The estimate comes from samples, so it is likely but not proved."
+        )
+    condition = ""
+    if certificate.kind == "conditional":
+        condition = " if the kernel is positive semidefinite,"
+    return f"{start}{condition} no {what} can have one below {below}: at most {left} is left."
 
 
 def _family(model: Any) -> str:
     """Among which models no better one exists."""
-    name = type(model).__name__
-    kernel = getattr(model, "kernel", None)
-    if name in ("ChainTagger", "StructuredSVM"):
-        return "model with these features" if kernel is None else "model with this kernel"
-    if kernel is not None:
+    if getattr(model, "kernel", None) is not None:
         return "model with this kernel"
-    return "linear model"
+    structured = type(model).__name__ in ("ChainTagger", "StructuredSVM")
+    return "model with these features" if structured else "linear model"
 
 
 def _two_numbers(primal: float, dual: float) -> tuple[str, str]:
@@ -372,11 +350,6 @@ def _two_numbers(primal: float, dual: float) -> tuple[str, str]:
 
 def _digits(value: Decimal) -> str:
     return f"{value:,f}" if 1e-4 <= abs(value) < 1e12 or value == 0 else str(value)
-
-
-def _weakest(kinds: Iterable[str]) -> str:
-    order = ("exact", "conditional", "estimated", "withheld")
-    return max(kinds, key=order.index)
 
 
 def _ending(results: Sequence[SolveResult]) -> str:
@@ -395,46 +368,41 @@ def _ending(results: Sequence[SolveResult]) -> str:
 def _add_fit(page: html.Page, model: Any) -> None:
     """Convergence, and the problems if there are several."""
     page.section("The fit")
-    names = _problem_names(model)
-    results = dict(zip(names, model.results_, strict=True))
-    drawable = {
-        charts.label(name): dataclasses.replace(result, trace=trace)
-        for name, result in results.items()
-        if (trace := _drawable(result))
-    }
+    results = dict(zip(_problem_names(model), model.results_, strict=True))
+    by_gap = sorted(results, key=lambda name: -results[name].certificate.relative_gap)
+    drawable = {name: trace for name in by_gap if (trace := _drawable(results[name]))}
+    drawn = [name for name in results if name in list(drawable)[:MOST_RUNS]]
     if len(drawable) > MOST_RUNS:
-        worst = sorted(drawable, key=lambda n: -drawable[n].certificate.relative_gap)
-        drawable = {name: drawable[name] for name in worst[:MOST_RUNS]}
-        page.add(
-            html.paragraph(f"The figures show the {MOST_RUNS} problems of largest gap.", "note")
-        )
-    if drawable:
-        runs: Any = drawable if len(results) > 1 else next(iter(drawable.values()))
+        page.say(f"The figures show the {MOST_RUNS} problems of largest gap.", "note")
+    if not drawn:
+        page.say("There is no trace of iterations to draw.", "note")
+    else:
+        runs: Any = {
+            charts.label(name): dataclasses.replace(results[name], trace=drawable[name])
+            for name in drawn
+        }
+        if len(results) == 1:
+            runs = next(iter(runs.values()))
+        gap = format_percent(max(trace[-1].relative_gap for trace in drawable.values()))
         page.figures(
             *(
                 (
                     convergence_figure(runs, x=x),
                     f"Objective, lower bound and relative gap against {against}.",
                     f"Two panels against {against}: the objective falls and the lower bound rises "
-                    f"until they meet; the relative gap falls to "
-                    f"{format_percent(max(r.trace[-1].relative_gap for r in drawable.values()))}.",
+                    f"until they meet; the relative gap falls to {gap}.",
                 )
                 for x, against in (("iteration", "iterations"), ("seconds", "seconds"))
             )
         )
-    else:
-        page.add(html.paragraph("There is no trace of iterations to draw.", "note"))
-    if len(results) > 1:
-        listed = sorted(results, key=lambda n: -results[n].certificate.relative_gap)
-        shown = listed[:MOST_PROBLEMS] if len(listed) > MOST_PROBLEMS else list(results)
-        caption = "Problems" if len(shown) == len(listed) else "Problems of largest gap"
-        page.add(
-            html.table(
-                caption,
-                ("problem", "objective", "lower bound", "gap", "iterations", "time", "ending"),
-                (_problem_row(name, results[name]) for name in shown),
-            )
-        )
+    if len(results) == 1:
+        return
+    shown = by_gap[:MOST_PROBLEMS] if len(results) > MOST_PROBLEMS else list(results)
+    page.table(
+        "Problems" if len(shown) == len(results) else "Problems of largest gap",
+        ("problem", "objective", "lower bound", "gap", "iterations", "time", "ending"),
+        (_problem_row(name, results[name]) for name in shown),
+    )
 
 
 def _problem_row(name: Any, result: SolveResult) -> tuple[Any, ...]:
@@ -460,11 +428,8 @@ def _problem_names(model: Any) -> list[str]:
     if count == len(classes):
         names = [html.shortened(label, 24) for label in classes]
     elif count == len(classes) * (len(classes) - 1) // 2:
-        names = [
-            f"{html.shortened(a, 12)} against {html.shortened(b, 12)}"
-            for k, a in enumerate(classes)
-            for b in classes[k + 1 :]
-        ]
+        short = [html.shortened(label, 12) for label in classes]
+        names = [f"{a} against {b}" for a, b in itertools.combinations(short, 2)]
     elif count == len(quantiles):
         names = [f"quantile {value:g}" for value in quantiles]
     else:
@@ -477,29 +442,22 @@ def _problem_names(model: Any) -> list[str]:
 def _drawable(result: SolveResult) -> tuple[Any, ...]:
     """Iterations with finite values, few enough to draw."""
     finite = [r for r in result.trace if math.isfinite(r.primal) and math.isfinite(r.dual)]
-    if not finite:
-        return ()
-    return tuple(finite[k] for k in charts.thinned(len(finite), MOST_RECORDS))
+    return tuple(finite[k] for k in charts.thinned(len(finite), MOST_RECORDS)) if finite else ()
 
 
 # -- classes ------------------------------------------------------------------
 
 
 def _add_classes(page: html.Page, model: Any, answers: Answers) -> None:
-    truth, predicted = answers.truth, answers.predicted
-    assert truth is not None
-    assert predicted is not None
-    truth, predicted = _same_type(truth, predicted)
+    truth, predicted = _same_type(answers.truth, answers.predicted)
     classes = np.asarray(getattr(model, "classes_", np.unique(truth)))
     if truth.dtype.kind == "U":
         classes = classes.astype(str)
     unknown = int(np.count_nonzero(~np.isin(truth, classes)))
     if unknown:
-        page.add(
-            html.paragraph(
-                f"{_plural(unknown, 'row')} belong to classes that the model was not trained on; "
-                "they count as wrong."
-            )
+        page.say(
+            f"{_plural(unknown, 'row')} belong to classes that the model was not trained on; "
+            "they count as wrong."
         )
     if len(classes) == 2 and answers.scores is not None and not unknown:
         _add_two_classes(page, model, answers, truth, predicted, classes)
@@ -509,16 +467,10 @@ def _add_classes(page: html.Page, model: Any, answers: Answers) -> None:
 
 def _same_type(truth: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Labels that can be compared and sorted together."""
-    if (
-        truth.dtype == object
-        or predicted.dtype == object
-        or truth.dtype.kind != predicted.dtype.kind
-    ):
-        kinds = {truth.dtype.kind, predicted.dtype.kind}
-        if kinds <= set("iufb"):
-            return truth, predicted
-        return truth.astype(str), predicted.astype(str)
-    return truth, predicted
+    kinds = {truth.dtype.kind, predicted.dtype.kind}
+    if kinds <= set("iufb") or (len(kinds) == 1 and kinds != {"O"}):
+        return truth, predicted
+    return truth.astype(str), predicted.astype(str)
 
 
 def _add_two_classes(
@@ -529,72 +481,64 @@ def _add_two_classes(
     predicted: np.ndarray,
     classes: np.ndarray,
 ) -> None:
+    from scipy.special import expit
     from sklearn import metrics
 
     scores, weights = answers.scores, answers.weights
-    assert scores is not None
-    positive = truth == classes[1]
-    guess = predicted == classes[1]
+    positive, guess = truth == classes[1], predicted == classes[1]
     options: dict[str, Any] = {"sample_weight": weights}
-    values = {"accuracy": metrics.accuracy_score(positive, guess, **options)}
-    for name in ("precision", "recall", "f1"):
-        compute = getattr(metrics, f"{name}_score")
-        values[name.replace("f1", "F1")] = compute(positive, guess, zero_division=np.nan, **options)
+    values = {
+        "accuracy": metrics.accuracy_score(positive, guess, **options),
+        "precision": metrics.precision_score(positive, guess, zero_division=np.nan, **options),
+        "recall": metrics.recall_score(positive, guess, zero_division=np.nan, **options),
+        "F1": metrics.f1_score(positive, guess, zero_division=np.nan, **options),
+    }
     shown = {name: _per_cent(value) for name, value in values.items()}
-    both = 0 < np.average(positive, weights=weights) < 1
-    probabilities = None
-    if hasattr(model, "predict_proba"):  # of these models always the logistic function of the score
-        from scipy.special import expit
-
-        probabilities = expit(scores)
-    if both:
-        shown["ROC area"] = f"{metrics.roc_auc_score(positive, scores, **options):.4f}"
-        average = metrics.average_precision_score(positive, scores, **options)
-        shown["average precision"] = f"{average:.4f}"
-    if probabilities is not None:
-        brier = metrics.brier_score_loss(positive, probabilities, **options)
-        shown["Brier score"] = f"{brier:.4f}"
-    page.add(
-        html.tiles(shown),
-        html.paragraph(
-            f"The positive class is {html.clean(classes[1])}: a row belongs to it if its score is "
-            "above the threshold, 0. Precision, recall and F1 are its own."
-        ),
-    )
+    share = float(np.average(positive, weights=weights))
     figures = []
-    hits = float(values["recall"])
-    if both:
+    if 0.0 < share < 1.0:
+        area = f"{metrics.roc_auc_score(positive, scores, **options):.4f}"
+        average = f"{metrics.average_precision_score(positive, scores, **options):.4f}"
+        shown |= {"ROC area": area, "average precision": average}
         false, true, _ = metrics.roc_curve(positive, scores, **options)
         alarms = float(np.average(guess[~positive], weights=_part(weights, ~positive)))
         precision, recall, _ = metrics.precision_recall_curve(positive, scores, **options)
-        share = float(np.average(positive, weights=weights))
+        hits = float(values["recall"])
         at = (hits, float(np.nan_to_num(values["precision"])))
         figures += [
             (
                 charts.roc(false, true, (alarms, hits)),
-                f"ROC curve; its area is {shown['ROC area']}.",
-                f"ROC curve with an area of {shown['ROC area']}. At the model's threshold the "
-                f"true positive rate is {hits:.3f} and the false positive rate {alarms:.3f}.",
+                f"ROC curve; its area is {area}.",
+                f"ROC curve with an area of {area}. At the model's threshold the true positive "
+                f"rate is {hits:.3f} and the false positive rate {alarms:.3f}.",
             ),
             (
                 charts.precision_recall(precision, recall, at, share),
-                f"Precision and recall; the average precision is {shown['average precision']}.",
+                f"Precision and recall; the average precision is {average}.",
                 "Precision against recall. At the model's threshold they are "
                 f"{shown['precision']} and {shown['recall']}.",
             ),
         ]
-    values_shown = scores if probabilities is None else probabilities
-    means, shares = charts.calibration_groups(positive, values_shown, weights)
-    what = "score" if probabilities is None else "predicted probability"
+    known = hasattr(model, "predict_proba")  # of these models always the logistic function of score
+    probabilities = expit(scores) if known else scores
+    if known:
+        brier = metrics.brier_score_loss(positive, probabilities, **options)
+        shown["Brier score"] = f"{brier:.4f}"
+    page.tiles(shown)
+    page.say(
+        f"The positive class is {html.clean(classes[1])}: a row belongs to it if its score is "
+        "above the threshold, 0. Precision, recall and F1 are its own."
+    )
+    means, shares = charts.calibration_groups(positive, probabilities, weights)
+    what = "predicted probability" if known else "score"
+    groups = zip(means, shares, strict=True)
     named = [(html.clean(classes[0]), ~positive), (html.clean(classes[1]), positive)]
     figures += [
         (
-            charts.calibration(means, shares, probabilities=probabilities is not None),
+            charts.calibration(means, shares, probabilities=known),
             f"Calibration: the share of positive rows in groups of similar {what}.",
             f"Share of positive rows against {what}: "
-            + ", ".join(
-                f"{share:.2f} at {mean:.3g}" for mean, share in zip(means, shares, strict=True)
-            ),
+            + ", ".join(f"{part:.2f} at {mean:.3g}" for mean, part in groups),
         ),
         (
             charts.score_histogram(scores, named, weights=weights),
@@ -619,30 +563,23 @@ def _add_many_classes(
 
     labels = np.unique(np.concatenate([np.unique(truth), np.unique(predicted)]))
     weights = answers.weights
-    table = metrics.precision_recall_fscore_support(
+    *shares, counts = metrics.precision_recall_fscore_support(
         truth, predicted, labels=labels, sample_weight=weights, zero_division=np.nan
     )
-    f1 = table[2][np.isfinite(table[2])]
-    shown = {
-        "accuracy": _per_cent(metrics.accuracy_score(truth, predicted, sample_weight=weights)),
-        "mean F1": _per_cent(float(f1.mean()) if len(f1) else math.nan),
-    }
     if of == "rows":
-        page.add(html.tiles(shown))
-    order = np.argsort(-table[3], kind="stable")[:MOST_LISTED]
-    listed = np.sort(order) if len(labels) <= MOST_LISTED else order
-    caption = (
-        "Classes" if len(labels) <= MOST_LISTED else f"The {MOST_LISTED} most frequent classes"
-    )
-    page.add(
-        html.table(
-            caption,
-            ("class", "precision", "recall", "F1", of),
-            (
-                (labels[k], *(_per_cent(table[c][k]) for c in range(3)), f"{table[3][k]:,.6g}")
-                for k in listed
-            ),
-        )
+        f1 = shares[2][np.isfinite(shares[2])]
+        accuracy = metrics.accuracy_score(truth, predicted, sample_weight=weights)
+        mean = float(f1.mean()) if len(f1) else math.nan
+        page.tiles({"accuracy": _per_cent(accuracy), "mean F1": _per_cent(mean)})
+    many = len(labels) > MOST_LISTED
+    listed = np.argsort(-counts, kind="stable")[:MOST_LISTED]
+    page.table(
+        f"The {MOST_LISTED} most frequent classes" if many else "Classes",
+        ("class", "precision", "recall", "F1", of),
+        (
+            (labels[k], *(_per_cent(share[k]) for share in shares), f"{counts[k]:,.6g}")
+            for k in (listed if many else np.sort(listed))
+        ),
     )
     _add_confusion(page, truth, predicted, weights, labels)
 
@@ -658,36 +595,20 @@ def _add_confusion(
     from sklearn.metrics import confusion_matrix
 
     if len(labels) <= MOST_CLASSES:
-        counts = confusion_matrix(truth, predicted, labels=labels, sample_weight=weights)
-        page.add(
-            html.counts_table(
-                "Confusion matrix: true classes in rows, predicted ones in columns",
-                "true \\ predicted",
-                labels.tolist(),
-                counts.tolist(),
-            )
-        )
+        matrix = confusion_matrix(truth, predicted, labels=labels, sample_weight=weights)
+        title = "Confusion matrix: true classes in rows, predicted ones in columns"
+        page.counts(title, "true \\ predicted", labels.tolist(), matrix.tolist())
         return
     wrong = truth != predicted
     codes = np.searchsorted(labels, truth[wrong]) * len(labels)
-    pairs, inverse = np.unique(
-        codes + np.searchsorted(labels, predicted[wrong]), return_inverse=True
-    )
+    codes += np.searchsorted(labels, predicted[wrong])
+    pairs, inverse = np.unique(codes, return_inverse=True)
     counts = np.bincount(inverse, _part(weights, wrong), minlength=len(pairs))
     most = np.argsort(-counts, kind="stable")[:MOST_CONFUSIONS]
-    page.add(
-        html.table(
-            "What is confused most",
-            ("true class", "predicted class", "rows"),
-            (
-                (
-                    labels[pairs[k] // len(labels)],
-                    labels[pairs[k] % len(labels)],
-                    f"{counts[k]:,.6g}",
-                )
-                for k in most
-            ),
-        )
+    page.table(
+        "What is confused most",
+        ("true class", "predicted class", "rows"),
+        ((*(labels[c] for c in divmod(pairs[k], len(labels))), f"{counts[k]:,.6g}") for k in most),
     )
 
 
@@ -696,35 +617,29 @@ def _add_grades(page: html.Page, model: Any, answers: Answers) -> None:
 
     from ..metrics import swapped_pairs
 
-    assert answers.truth is not None
-    assert answers.predicted is not None
+    weights = answers.weights
     codes = [np.searchsorted(model.classes_, a) for a in (answers.truth, answers.predicted)]
-    off = mean_absolute_error(*codes, sample_weight=answers.weights)
+    off = mean_absolute_error(*codes, sample_weight=weights)
     shown = {"mean distance in classes": f"{off:.4f}"}
     if answers.scores is not None and len(np.unique(answers.truth)) > 1:
-        shown["swapped pairs"] = _per_cent(
-            swapped_pairs(codes[0], answers.scores, sample_weight=answers.weights)
-        )
-    page.add(html.tiles(shown))
+        swapped = swapped_pairs(codes[0], answers.scores, sample_weight=weights)
+        shown["swapped pairs"] = _per_cent(swapped)
+    page.tiles(shown)
     _add_many_classes(page, answers, answers.truth, answers.predicted)
 
 
 def _add_novelty(page: html.Page, model: Any, answers: Answers) -> None:
-    assert answers.predicted is not None
-    assert answers.scores is not None
-    known = answers.truth is not None and np.isin(answers.truth, [-1, 1]).all()
-    if known:
-        with_classes = np.array([-1, 1])
-        assert answers.truth is not None
-        _add_two_classes(page, model, answers, answers.truth, answers.predicted, with_classes)
+    classes = np.array([-1, 1])
+    if answers.truth is not None and np.isin(answers.truth, classes).all():
+        _add_two_classes(page, model, answers, answers.truth, answers.predicted, classes)
         return
-    inside = np.average(answers.predicted == 1, weights=answers.weights)
-    page.add(html.tiles({"rows inside": _per_cent(inside)}))
+    inside = _per_cent(np.average(answers.predicted == 1, weights=answers.weights))
+    page.tiles({"rows inside": inside})
     page.figures(
         (
             charts.score_histogram(answers.scores, [("rows", None)], weights=answers.weights),
             "Scores. Rows left of the threshold are unlike the training data.",
-            f"Histogram of the scores; {_per_cent(inside)} of the rows are above the threshold.",
+            f"Histogram of the scores; {inside} of the rows are above the threshold.",
         )
     )
 
@@ -737,33 +652,26 @@ def _add_ranking(page: html.Page, model: Any, answers: Answers) -> None:
     from .._checks import query_codes
     from ..risks.pairs import pair_statistics
 
-    truth, scores = answers.truth, answers.scores
-    assert truth is not None
-    assert scores is not None
-    truth = truth.astype(np.float64)
+    truth, scores = answers.truth.astype(np.float64), answers.scores
     query = query_codes(answers.qid, len(truth))
     ids = np.zeros(1, np.int64) if answers.qid is None else np.unique(answers.qid)
     pairs = pair_statistics(truth, scores, query, None)
-    comparable = pairs.comparable > 0
     shown = {"queries": f"{len(ids):,}"}
-    if comparable.any():
+    if (pairs.comparable > 0).any():
         swapped = metrics.swapped_pairs(truth, scores, qid=query)
         shown |= {"swapped pairs": _per_cent(swapped), "Somers' D": f"{1.0 - 2.0 * swapped:.4f}"}
     if truth.min() < 0.0:  # gains are not negative
-        page.add(html.tiles(shown), html.paragraph("NDCG needs targets that are not negative."))
+        page.tiles(shown)
+        page.say("NDCG needs targets that are not negative.")
         return
     gains = "exponential" if truth.max() <= 1000.0 else "linear"  # 2^y ends at 1024
     values, relevant = metrics.ndcg_by_query(truth, scores, query, POSITIONS, gains)
     name = f"NDCG@{POSITIONS}"
-    shown = {name: f"{values.mean():.4f}", **shown}
-    page.add(html.tiles(shown))
-    idle = int(np.count_nonzero(~relevant))
-    if idle:
-        page.add(
-            html.paragraph(
-                f"{idle:,} of the queries have no relevant row: they count 0 in the mean and are "
-                "not listed below."
-            )
+    page.tiles({name: f"{values.mean():.4f}", **shown})
+    if not relevant.all():
+        page.say(
+            f"{np.count_nonzero(~relevant):,} of the queries have no relevant row: they count 0 in "
+            "the mean and are not listed below."
         )
     listed = np.flatnonzero(relevant)
     if len(listed) < 2:
@@ -776,81 +684,69 @@ def _add_ranking(page: html.Page, model: Any, answers: Answers) -> None:
             f"{values[listed].max():.3f}.",
         )
     )
-    sizes = np.bincount(query)
-    hits = np.bincount(query, truth > 0.0)
-    wrong = pairs.swapped + 0.5 * pairs.tied
+    sizes, hits = np.bincount(query), np.bincount(query, truth > 0.0)
+    wrong = np.full(len(sizes), math.nan)
+    np.divide(
+        pairs.swapped + 0.5 * pairs.tied, pairs.comparable, out=wrong, where=pairs.comparable > 0
+    )
     order = listed[np.argsort(values[listed], kind="stable")]
     half = min(MOST_QUERIES, len(order) // 2)
     for caption, chosen in (
-        ("The worst queries", order[: half or 1]),
-        ("The best queries", order[::-1][: half or 1]),
+        ("The worst queries", order[:half]),
+        ("The best queries", order[::-1][:half]),
     ):
-        page.add(
-            html.table(
-                caption,
-                ("query", name, "swapped pairs", "rows", "relevant rows"),
+        page.table(
+            caption,
+            ("query", name, "swapped pairs", "rows", "relevant rows"),
+            (
                 (
-                    (
-                        ids[k],
-                        f"{values[k]:.4f}",
-                        _per_cent(wrong[k] / pairs.comparable[k] if comparable[k] else math.nan),
-                        f"{sizes[k]:,}",
-                        f"{hits[k]:,.0f}",
-                    )
-                    for k in chosen
-                ),
-            )
+                    ids[k],
+                    f"{values[k]:.4f}",
+                    _per_cent(wrong[k]),
+                    f"{sizes[k]:,}",
+                    f"{hits[k]:,.0f}",
+                )
+                for k in chosen
+            ),
         )
 
 
 def _add_values(page: html.Page, model: Any, answers: Answers) -> None:
     from sklearn import metrics
 
-    assert answers.truth is not None
-    assert answers.predicted is not None
     truth, weights = answers.truth.astype(np.float64), answers.weights
     columns = answers.predicted.reshape(len(truth), -1)
+    options: dict[str, Any] = {"sample_weight": weights}
     if getattr(model, "loss", "") == "quantile":
-        quantiles = np.atleast_1d(model.quantile)
-        page.add(
-            html.table(
-                "Quantiles",
-                ("quantile", "rows below the prediction", "mean pinball loss"),
+        quantiles = zip(np.atleast_1d(model.quantile), columns.T, strict=True)
+        page.table(
+            "Quantiles",
+            ("quantile", "rows below the prediction", "mean pinball loss"),
+            (
                 (
-                    (
-                        f"{quantile:g}",
-                        _per_cent(np.average(truth <= column, weights=weights)),
-                        _plain_number(
-                            metrics.mean_pinball_loss(
-                                truth, column, alpha=quantile, sample_weight=weights
-                            )
-                        ),
-                    )
-                    for quantile, column in zip(quantiles, columns.T, strict=True)
-                ),
-            )
+                    f"{alpha:g}",
+                    _per_cent(np.average(truth <= column, weights=weights)),
+                    _plain_number(metrics.mean_pinball_loss(truth, column, alpha=alpha, **options)),
+                )
+                for alpha, column in quantiles
+            ),
         )
     if columns.shape[1] > 1:
         return
     predicted = columns[:, 0]
-    shown = {
-        "R²": metrics.r2_score(truth, predicted, sample_weight=weights)
-        if len(truth) > 1 and np.ptp(truth) > 0.0
-        else math.nan,
-        "mean absolute error": metrics.mean_absolute_error(truth, predicted, sample_weight=weights),
-        "root mean squared error": metrics.root_mean_squared_error(
-            truth, predicted, sample_weight=weights
-        ),
-        "median absolute error": metrics.median_absolute_error(
-            truth, predicted, sample_weight=weights
-        ),
+    varied = len(truth) > 1 and np.ptp(truth) > 0.0
+    numbers = {
+        "R²": metrics.r2_score(truth, predicted, **options) if varied else math.nan,
+        "mean absolute error": metrics.mean_absolute_error(truth, predicted, **options),
+        "root mean squared error": metrics.root_mean_squared_error(truth, predicted, **options),
+        "median absolute error": metrics.median_absolute_error(truth, predicted, **options),
     }
-    numbers = {name: _plain_number(value) for name, value in shown.items()}
-    error = numbers["mean absolute error"]
-    page.add(html.tiles(numbers))
-    sample = (
-        f" A sample of {charts.MOST_DOTS:,} rows is drawn." if len(truth) > charts.MOST_DOTS else ""
-    )
+    shown = {name: _plain_number(value) for name, value in numbers.items()}
+    error = shown["mean absolute error"]
+    page.tiles(shown)
+    sample = ""
+    if len(truth) > charts.MOST_DOTS:
+        sample = f" A sample of {charts.MOST_DOTS:,} rows is drawn."
     page.figures(
         (
             charts.against_truth(truth, predicted),
@@ -871,28 +767,22 @@ def _add_values(page: html.Page, model: Any, answers: Answers) -> None:
 
 
 def _add_tags(page: html.Page, model: Any, answers: Answers) -> None:
-    assert answers.truth is not None
-    assert answers.predicted is not None
     truth, predicted = _same_type(answers.truth, answers.predicted)
-    assert answers.qid is not None
     _, sequence = np.unique(answers.qid, return_inverse=True)
     right = np.bincount(sequence, truth != predicted) == 0.0
-    page.add(
-        html.tiles(
-            {
-                "right tokens": _per_cent(np.mean(truth == predicted)),
-                "right sequences": _per_cent(np.mean(right)),
-                "tokens": f"{len(truth):,}",
-                "sequences": f"{len(right):,}",
-            }
-        )
+    page.tiles(
+        {
+            "right tokens": _per_cent(np.mean(truth == predicted)),
+            "right sequences": _per_cent(np.mean(right)),
+            "tokens": f"{len(truth):,}",
+            "sequences": f"{len(right):,}",
+        }
     )
     _add_many_classes(page, answers, truth, predicted, of="tokens")
 
 
 def _add_outputs(page: html.Page, model: Any, answers: Answers) -> None:
-    assert answers.scores is not None
-    page.add(html.tiles({"mean loss": _plain_number(-float(answers.scores[0]))}))
+    page.tiles({"mean loss": _plain_number(-float(answers.scores[0]))})
 
 
 SECTIONS: dict[str, Callable[[html.Page, Any, Answers], None]] = {
@@ -921,11 +811,8 @@ def _add_path(page: html.Page, model: Any) -> None:
         [[max(c.relative_gap for c in fits) for fits in fold] for fold in model.fold_certificates_],
         axis=0,
     )
-    page.add(
-        html.paragraph(
-            f"C = {model.C_:.4g} has the best mean score of the held-out rows, "
-            f"{model.best_score_:.4f}."
-        )
+    page.say(
+        f"C = {model.C_:.4g} has the best mean score of the held-out rows, {model.best_score_:.4f}."
     )
     page.figures(
         (
@@ -934,15 +821,13 @@ def _add_path(page: html.Page, model: Any) -> None:
             f"Score of the held-out rows against C; the best is at {model.C_:.4g}.",
         )
     )
-    page.add(
-        html.table(
-            "Values of C",
-            ("C", "mean score", "standard deviation", "largest gap"),
-            (
-                (f"{C:.4g}", f"{mean[k]:.4f}", f"{spread[k]:.4f}", format_percent(gaps[k]))
-                for k, C in enumerate(model.Cs_)
-            ),
-        )
+    page.table(
+        "Values of C",
+        ("C", "mean score", "standard deviation", "largest gap"),
+        (
+            (f"{C:.4g}", f"{mean[k]:.4f}", f"{spread[k]:.4f}", format_percent(gaps[k]))
+            for k, C in enumerate(model.Cs_)
+        ),
     )
 
 
@@ -952,26 +837,18 @@ def _add_weights(page: html.Page, model: Any, final: Any) -> None:
     if coef is None:
         if hasattr(final, "support_"):
             page.section("Support vectors")
-            page.add(
-                html.paragraph(
-                    f"Predictions are computed from {_plural(len(final.support_), 'training row')}."
-                )
-            )
+            count = _plural(len(final.support_), "training row")
+            page.say(f"Predictions are computed from {count}.")
         return
     page.section("Largest weights")
-    coef = coef.toarray() if hasattr(coef, "toarray") else np.asarray(coef)
-    coef = np.atleast_2d(coef)
+    coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else np.asarray(coef))
     names = _feature_names(model, final, coef.shape[1])
     if coef.shape[1] and names(0) == "feature 0":
-        page.add(
-            html.paragraph(
-                "The features have no names: they are numbered from 0, by column.", "note"
-            )
-        )
+        page.say("The features have no names: they are numbered from 0, by column.", "note")
     if len(coef) == 1:
         chosen = _extremes(coef[0], MOST_WEIGHTS)
         if not len(chosen):
-            page.add(html.paragraph("All weights are 0."))
+            page.say("All weights are 0.")
             return
         shown = [names(k) for k in chosen]
         page.figures(
@@ -982,37 +859,30 @@ def _add_weights(page: html.Page, model: Any, final: Any) -> None:
             )
         )
         rows = zip(shown, (f"{coef[0, k]:.4g}" for k in chosen), strict=True)
-        page.add(html.table("Weights by feature", ("feature", "weight"), rows))
+        page.table("Weights by feature", ("feature", "weight"), rows)
     else:
         labels = _problem_names(final) if len(final.results_) == len(coef) else final.classes_
         if len(coef) > MOST_CLASSES:
-            page.add(html.paragraph(f"Of {len(coef)} classes the first {MOST_CLASSES} are shown."))
-        page.add(
-            html.table(
-                "Largest weights by class",
-                ("class", "feature", "weight"),
-                (
-                    (html.shortened(label), html.shortened(names(k), 60), f"{row[k]:.4g}")
-                    for label, row in list(zip(labels, coef, strict=True))[:MOST_CLASSES]
-                    for k in _extremes(row, MOST_PER_CLASS)
-                ),
-            )
+            page.say(f"Of {len(coef)} classes the first {MOST_CLASSES} are shown.")
+        page.table(
+            "Largest weights by class",
+            ("class", "feature", "weight"),
+            (
+                (html.shortened(label), html.shortened(names(k), 60), f"{row[k]:.4g}")
+                for label, row in list(zip(labels, coef, strict=True))[:MOST_CLASSES]
+                for k in _extremes(row, MOST_PER_CLASS)
+            ),
         )
     transitions = getattr(final, "transitions_", None)
     if transitions is not None:
-        flat = transitions.ravel()
-        page.add(
-            html.table(
-                "Largest weights of one tag after another",
-                ("tag", "next tag", "weight"),
-                (
-                    (
-                        *(final.classes_[i] for i in divmod(int(k), len(transitions))),
-                        f"{flat[k]:.4g}",
-                    )
-                    for k in _extremes(flat, MOST_WEIGHTS)
-                ),
-            )
+        flat, tags = transitions.ravel(), final.classes_
+        page.table(
+            "Largest weights of one tag after another",
+            ("tag", "next tag", "weight"),
+            (
+                (*(tags[i] for i in divmod(int(k), len(tags))), f"{flat[k]:.4g}")
+                for k in _extremes(flat, MOST_WEIGHTS)
+            ),
         )
 
 
@@ -1047,31 +917,23 @@ def _add_origin(page: html.Page, model: Any) -> None:
         for name, value in model.get_params(deep=False).items()
         if name not in NOT_SHOWN and value is not None
     }
-    page.add(html.facts("Parameters", parameters, ("parameter", "value")))
-    timings: dict[str, float] = {}
+    page.table("Parameters", ("parameter", "value"), parameters.items(), "facts")
+    timings: Counter[str] = Counter()
     for result in model.results_:
-        for name, seconds in result.timings.items():
-            timings[name] = timings.get(name, 0.0) + float(seconds)
+        timings.update(result.timings)
     if timings:
-        total = timings.pop("total", None)
-        rows = {**timings, **({} if total is None else {"total": total})}
-        shown = {name: format_seconds(float(seconds)) for name, seconds in rows.items()}
-        page.add(html.facts("Time of the fit, compilation included", shown, ("part", "time")))
+        names = sorted(timings, key=lambda name: name == "total")  # the total comes last
+        rows = ((name, format_seconds(float(timings[name]))) for name in names)
+        page.table("Time of the fit, compilation included", ("part", "time"), rows, "facts")
     machine = {
         "system": platform.platform(),
         "processor": platform.processor() or platform.machine(),
-        "cores": str(_cores()),
+        "cores": available_threads(),
         "Python": platform.python_version(),
         **{name: _version(name) for name in PACKAGES},
     }
-    page.add(html.facts("Machine and versions with which this report was written", machine))
-
-
-def _cores() -> int:
-    """That this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    title = "Machine and versions with which this report was written"
+    page.table(title, ("name", "value"), machine.items(), "facts")
 
 
 def _version(name: str) -> str:

@@ -72,11 +72,6 @@ def text(value: Any) -> str:
     return escape(clean(value))
 
 
-def paragraph(content: str, kind: str = "") -> str:
-    """A paragraph of plain text."""
-    return f'<p class="{kind}">{text(content)}</p>' if kind else f"<p>{text(content)}</p>"
-
-
 def name_cell(value: Any) -> str:
     """A name at the head of a row; of a long one the beginning."""
     full, short = clean(value), shortened(value)
@@ -84,56 +79,12 @@ def name_cell(value: Any) -> str:
     return f'<th scope="row"{title}>{escape(short)}</th>'
 
 
-def table(
-    caption: str, head: Sequence[Any], rows: Iterable[Sequence[Any]], *, kind: str = ""
-) -> str:
-    """A table. The first column holds the names of the rows."""
-    titles = "".join(f'<th scope="col">{escape(shortened(title))}</th>' for title in head)
-    body = "".join(
-        f"<tr>{name_cell(row[0])}{''.join(f'<td>{text(cell)}</td>' for cell in row[1:])}</tr>"
-        for row in rows
-    )
+def _table(caption: str, kind: str, titles: str, body: str) -> str:
+    """A table in a frame of its own, in which it scrolls."""
     return (
         f'<div class="wide" tabindex="0" role="region" aria-label="{text(caption)}">'
         f'<table class="{kind}"><caption>{text(caption)}</caption>'
         f"<thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def facts(
-    caption: str, values: Mapping[str, Any], head: tuple[str, str] = ("name", "value")
-) -> str:
-    """A table of two columns."""
-    return table(caption, head, values.items(), kind="facts")
-
-
-def tiles(values: Mapping[str, str]) -> str:
-    """A few numbers to be seen first."""
-    items = "".join(
-        f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in values.items()
-    )
-    return f'<dl class="tiles">{items}</dl>' if items else ""
-
-
-def counts_table(
-    caption: str, corner: str, labels: Sequence[Any], counts: Sequence[Sequence[float]]
-) -> str:
-    """A square table whose cells are the darker the larger their part of the row."""
-    head = "".join(f'<th scope="col">{escape(shortened(label, 24))}</th>' for label in labels)
-    body = []
-    for label, row in zip(labels, counts, strict=True):
-        total = float(sum(row)) or 1.0
-        cells = "".join(
-            f'<td style="background: rgba(0, 114, 178, {0.55 * float(value) / total:.2f})">'
-            f"{value:,.6g}</td>"
-            for value in row
-        )
-        body.append(f"<tr>{name_cell(label)}{cells}</tr>")
-    return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{text(caption)}">'
-        f'<table class="counts"><caption>{text(caption)}</caption>'
-        f'<thead><tr><th scope="col">{text(corner)}</th>{head}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table></div>"
     )
 
 
@@ -158,6 +109,45 @@ class Page:
         """Begin a section."""
         self.add(f"<h2>{text(title)}</h2>")
 
+    def say(self, content: str, kind: str = "") -> None:
+        """Append a paragraph of plain text."""
+        self.add(f'<p class="{kind}">{text(content)}</p>' if kind else f"<p>{text(content)}</p>")
+
+    def tiles(self, values: Mapping[str, str]) -> None:
+        """Append a few numbers to be seen first."""
+        items = "".join(
+            f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>"
+            for name, value in values.items()
+        )
+        self.add(f'<dl class="tiles">{items}</dl>')
+
+    def table(
+        self, caption: str, head: Sequence[Any], rows: Iterable[Sequence[Any]], kind: str = ""
+    ) -> None:
+        """Append a table. The first column holds the names of the rows."""
+        titles = "".join(f'<th scope="col">{escape(shortened(title))}</th>' for title in head)
+        body = "".join(
+            f"<tr>{name_cell(row[0])}{''.join(f'<td>{text(cell)}</td>' for cell in row[1:])}</tr>"
+            for row in rows
+        )
+        self.add(_table(caption, kind, titles, body))
+
+    def counts(
+        self, caption: str, corner: str, labels: Sequence[Any], counts: Sequence[Sequence[float]]
+    ) -> None:
+        """Append a square table; a cell is the darker, the larger its share of the row."""
+        titles = "".join(f'<th scope="col">{escape(shortened(label, 24))}</th>' for label in labels)
+        body = ""
+        for label, row in zip(labels, counts, strict=True):
+            total = float(sum(row)) or 1.0
+            cells = "".join(
+                f'<td style="background: rgba(0, 114, 178, {0.55 * float(value) / total:.2f})">'
+                f"{value:,.6g}</td>"
+                for value in row
+            )
+            body += f"<tr>{name_cell(label)}{cells}</tr>"
+        self.add(_table(caption, "counts", f'<th scope="col">{text(corner)}</th>{titles}', body))
+
     def figures(self, *figures: tuple[Figure, str, str]) -> None:
         """Append figures side by side where there is room: each with its caption and alt text."""
         self.add('<div class="figures">', *(self._figure(*figure) for figure in figures), "</div>")
@@ -171,7 +161,7 @@ class Page:
         )
 
     def render(self) -> str:
-        """The whole page."""
+        """The page as text."""
         return (
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -91,12 +91,7 @@ class Line:
         if record is None:
             return {**columns, "seconds": format_seconds(self.seconds)}
         columns["iteration"] = f"iteration {record.number:4d}"
-        columns["primal"] = f"primal {record.primal:<9.6g}"
-        columns["dual"] = f"dual {record.dual:<9.6g}"
-        columns["gap"] = f"gap {format_percent(record.relative_gap):8}"
-        if self.target is not None and not self.finished:
-            columns["target"] = f"goal {format_percent(self.target)}"
-        columns["cuts"] = f"{record.cuts:4d} cuts"
+        columns |= self.values(record)
         columns["seconds"] = f"{format_seconds(self.seconds):>6}"
         if self.target is not None and not self.finished:
             columns["left"] = self.time_left()
@@ -104,8 +99,24 @@ class Line:
             columns["note"] = text
         return columns
 
+    def values(self, record: Iteration) -> dict[str, str]:
+        """The columns between the number of an iteration and the time."""
+        return {
+            "primal": f"primal {record.primal:<9.6g}",
+            "dual": f"dual {record.dual:<9.6g}",
+            "gap": f"gap {format_percent(record.relative_gap):8}",
+            **self.goal(format_percent),
+            "cuts": f"{record.cuts:4d} cuts",
+        }
+
+    def goal(self, form: Callable[[float], str]) -> dict[str, str]:
+        """The column of the target, while the fit is under way."""
+        if self.target is None or self.finished:
+            return {}
+        return {"target": f"goal {form(self.target)}"}
+
     def time_left(self) -> str:
-        """The estimate in words; blanks keep its place, lest other columns come and go."""
+        """The estimate in words, always of the same width: the other columns do not move."""
         left = self.remaining()
         return f"{'' if left is None else f'about {format_seconds(round_up(left))} left':15}"
 
@@ -143,7 +154,7 @@ class Line:
         return f"{label}: {body}" if label else body
 
     def remaining(self) -> float | None:
-        """Seconds until the target, or None where that is anybody's guess."""
+        """Seconds until the target, or None if it cannot be told."""
         if self.target is None or self.last is None or self.seconds < 1.0:
             return None
         since = self.seconds - self.last.seconds

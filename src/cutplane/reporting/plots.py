@@ -216,7 +216,7 @@ def _draw_objectives(ax: Axes, runs: list[Run]) -> None:
 
 
 def _window(runs: list[Run]) -> tuple[float, float]:
-    """Limits that show where the curves meet, and whence they come as far as there is room."""
+    """Limits that show where the curves meet, and, if there is room, where they begin."""
     lows, highs = [], []
     for run in runs:
         first, middle = int(SKIPPED * len(run.x)), len(run.x) // 2

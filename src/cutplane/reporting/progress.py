@@ -107,7 +107,7 @@ def showing(verbose: int, line: Line) -> Iterator[Callable[[Any], None]]:
 
 
 def _ignore(record: Iteration) -> None:
-    """Take no note."""
+    """Ignore the record."""
 
 
 class _Terminal:
@@ -141,7 +141,7 @@ class _Terminal:
                 self._live.start()
 
     def close(self, line: Line) -> None:
-        """Leave a line standing in its last state; the last one gives the terminal back."""
+        """Stop to update a line. After the last one the terminal is free again."""
         with self._lock:
             line.finished = True
             others = tuple(other for other in self._lines if other is not line)

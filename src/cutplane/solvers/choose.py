@@ -218,5 +218,5 @@ def newton_cost(oracle: RowOracle) -> float:
     length = row_length(oracle)
     faster = 1.0 if isinstance(matrix.blocks[0], CSRBlock) else 8.0
     sample = min(rows, SAMPLE * max(size, rows / max(1.0, length)))
-    step = 3.0 * matrix.numbers + 0.5 * sample * length**2 / faster + size**3 / 3.0 / 8.0
-    return STEPS * step / max(1.0, 2.0 * matrix.numbers)
+    step = 3.0 * matrix.n_stored + 0.5 * sample * length**2 / faster + size**3 / 3.0 / 8.0
+    return STEPS * step / max(1.0, 2.0 * matrix.n_stored)

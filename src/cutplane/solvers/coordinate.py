@@ -119,7 +119,7 @@ class CoordinateSolver(IterativeSolver):
         self._idle = (self._costs <= 0.0).astype(np.uint8)
         self._reach = np.inf  # δ
         self._last_reach = 0.0  # the same of all rows at the last certificate
-        self._row_work = matrix.numbers / max(1, len(matrix)) + 1.0  # numbers read per row, about
+        self._row_work = matrix.n_stored / max(1, len(matrix)) + 1.0  # numbers read per row, about
         self._work = 0.0
         self._wait = FIRST_WAIT
         self._known = np.zeros(len(matrix)), Cut(np.zeros(oracle.dimension), 0.0)

@@ -36,7 +36,7 @@ def row_length(oracle: RowOracle) -> float:
             lengths = np.diff(block.starts)
             return float(np.einsum("i,i->", lengths, lengths))
 
-        known = sum(matrix.run(squares, SerialExecutor())) / max(1, matrix.numbers)
+        known = sum(matrix.run(squares, SerialExecutor())) / max(1, matrix.n_stored)
         matrix.facts["row length"] = known
     return float(known)
 

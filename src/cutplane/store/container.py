@@ -4,11 +4,11 @@
     header      JSON in UTF-8, padded with spaces
     arrays      one after the other, flat, little-endian
 
-The header names of each array "0", "1", … its type, length and place, as the format has it, and
+The header names of each array "0", "1", … its type, length and offset, as the format has it, and
 holds under "__metadata__", all as text:
 
     cutplane    version of what is said here
-    sha256      of length and header, with zeros in the place of these 64 digits
+    sha256      of length and header, with zeros instead of these 64 digits
     data        SHA-256 of the arrays
     kind, writer
     content     JSON: the values, see ``values``
@@ -66,7 +66,7 @@ class Header:
     arrays : tuple of (dtype, int)
         Types and numbers of elements.
     size : int
-        Bytes of the whole file.
+        Bytes of the file.
     digest : str
         SHA-256 of the header, which has that of the arrays: identifies the content.
     data : str
@@ -172,7 +172,7 @@ def read_header(source: Any) -> Header:
 
 
 def read(source: Any) -> Content:
-    """Read a whole file and check all of it.
+    """Read a file and check all of it.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ RECORDS: dict[str, Any] = {
 
 
 class StoreError(ValueError):
-    """A value that has no place in a file; the message is the end of the sentence "it is"."""
+    """A value that cannot be stored; the message is the end of the sentence "it is"."""
 
 
 class Registry:
@@ -136,7 +136,7 @@ class Encoder:
             items = [self.encode(item) for item in array.ravel().tolist()]
             return {"objects": items, "shape": shape}
         if array.dtype.newbyteorder("<").str not in DTYPES:
-            raise StoreError(f"an array of type {array.dtype}, which has no place in the file")
+            raise StoreError(f"an array of type {array.dtype}, which cannot be stored in the file")
         fortran = array.flags.f_contiguous and not array.flags.c_contiguous
         if array.size <= SMALL and not fortran:
             values = [self.encode(item) for item in array.ravel().tolist()]
@@ -160,7 +160,7 @@ class Encoder:
     def _record_name(self, value: Any) -> str:
         name = type(value).__name__
         if self._registry.records.get(name) is not type(value):
-            raise StoreError(f"a {name}, which has no place in the file")
+            raise StoreError(f"a {name}, which cannot be stored in the file")
         return name
 
     def _named(self, value: Any) -> Any:
@@ -177,7 +177,7 @@ class Encoder:
                 f.name: self.encode(getattr(value, f.name)) for f in dataclasses.fields(value)
             }
             return {"record": self._record_name(value), **fields}
-        raise StoreError(f"a {type(value).__name__}, which has no place in the file")
+        raise StoreError(f"a {type(value).__name__}, which cannot be stored in the file")
 
 
 # -- from JSON ----------------------------------------------------------------

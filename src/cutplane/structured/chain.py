@@ -179,9 +179,9 @@ def part_edges(starts: np.ndarray, shape: ChainShape, numbers: int) -> np.ndarra
 
 
 def work(shape: ChainShape, matrix: BlockedMatrix) -> int:
-    """What a pass of products and inference costs, in numbers of a data matrix."""
+    """What a pass of products and inference costs, in stored values of a data matrix."""
     inference = 4 * len(matrix) * shape.labels ** (shape.order + 1)
-    return inference + matrix.numbers * shape.labels
+    return inference + matrix.n_stored * shape.labels
 
 
 def decode(

@@ -50,7 +50,7 @@ class Share:
     risks: list[float]
     errors: list[float] = field(default_factory=list)
     below: int | None = None
-    numbers: int = 0
+    n_stored: int = 0
     answers: list[Stored] | None = None
 
 
@@ -100,7 +100,7 @@ class KeptAnswers:
             chosen,
             errors=errors,
             below=below[0] if below else None,
-            numbers=sum(rows.n_stored(answer.rows) for answer in answers),
+            n_stored=sum(rows.n_stored(answer.rows) for answer in answers),
         )
 
     def cut(self, w: np.ndarray) -> Share:

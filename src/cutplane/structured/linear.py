@@ -95,7 +95,7 @@ class LinearExamples:
         point.offset = _sum([share.offsets for share in shares]) / self.count
         point.risk = _sum([share.risks for share in shares]) / self.count
         point.error = _sum([share.errors for share in shares]) / self.count
-        size = sum(share.numbers for share in shares)
+        size = sum(share.n_stored for share in shares)
         self._kept = min(self._kept + keep, self._cache_size, CACHE_NUMBERS // max(1, size))
 
     def upper(self, point: Point, executor: Executor) -> float:

@@ -38,7 +38,7 @@ class Options:
     ignore_unseen: bool  # features beyond n_features are left out and counted, not an error
     any_order: bool  # indices need not increase within a row
     dtype: np.dtype  # of the values
-    query_id: bool | Literal["auto"]  # whether these are returned
+    qid: bool | Literal["auto"]  # whether these are returned
     cost: bool
     comments: bool
     threads: int

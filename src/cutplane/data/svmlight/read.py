@@ -39,7 +39,7 @@ def load_svmlight(
     n_features: int | None = None,
     zero_based: Flag = "auto",
     dtype: Any = np.float64,
-    query_id: Flag = False,
+    qid: Flag = False,
     cost: bool = False,
     comments: bool = False,
     sort: bool = False,
@@ -61,7 +61,7 @@ def load_svmlight(
         and what was found is logged at INFO to ``cutplane``.
     dtype : float64 or float32, default=float64
         Type of the values. float32 is the float64 value, rounded.
-    query_id : bool or 'auto', default=False
+    qid : bool or 'auto', default=False
         Return the numbers behind ``qid:``. With 'auto' the answer is None if there are none; with
         True that is an error.
     cost : bool, default=False
@@ -83,7 +83,7 @@ def load_svmlight(
         Indices increase in each row; stored zeros of the file stay stored.
     y : ndarray of float64, shape (rows,)
     qid : ndarray of int64, shape (rows,)
-        Only with ``query_id``.
+        Only with ``qid``.
     cost : ndarray of float64, shape (rows,)
         Only with ``cost``.
     comments : list of str
@@ -100,7 +100,7 @@ def load_svmlight(
     takes sparse data takes that. ``scipy.sparse.csr_array(X)`` shares its memory.
     """
     options = check_options(
-        n_features, zero_based, dtype, query_id, cost, comments, sort, unseen, max_features, n_jobs
+        n_features, zero_based, dtype, qid, cost, comments, sort, unseen, max_features, n_jobs
     )
     with opened(path_or_file) as source:
         seen, builder = _Seen(source, options), _RowBuilder(options, source.name)
@@ -126,7 +126,7 @@ def iter_svmlight(
     n_features: int | None = None,
     zero_based: bool = False,
     dtype: Any = np.float64,
-    query_id: Flag = False,
+    qid: Flag = False,
     cost: bool = False,
     comments: bool = False,
     sort: bool = False,
@@ -165,7 +165,7 @@ def iter_svmlight(
             "of the file is known"
         )
     options = check_options(
-        n_features, zero_based, dtype, query_id, cost, comments, sort, unseen, max_features, n_jobs
+        n_features, zero_based, dtype, qid, cost, comments, sort, unseen, max_features, n_jobs
     )
     if rows is not None:
         rows = check_integer("rows", rows, at_least=1)
@@ -207,7 +207,7 @@ def read_chunks(
 def _as_tuple(rows: Rows, comments: list[str], options: Options) -> tuple[Any, ...]:
     """What is asked for, as scikit-learn's reader returns it."""
     found = [rows.X, rows.y]
-    if options.query_id:
+    if options.qid:
         found.append(rows.qid)
     if options.cost:
         found.append(rows.weight)
@@ -223,7 +223,7 @@ def check_options(
     n_features: Any,
     zero_based: Any,
     dtype: Any,
-    query_id: Any,
+    qid: Any,
     cost: Any,
     comments: Any,
     sort: Any,
@@ -248,7 +248,7 @@ def check_options(
         ignore_unseen=unseen == "ignore",
         any_order=check_flag("sort", sort),
         dtype=kinds[0],
-        query_id=check_flag_or_auto("query_id", query_id),
+        qid=check_flag_or_auto("qid", qid),
         cost=check_flag("cost", cost),
         comments=check_flag("comments", comments),
         threads=_threads(n_jobs),
@@ -284,10 +284,10 @@ class _Seen:
         state, options = piece.state, self._options
         if piece.rows and self.any_qids is None:
             self.any_qids = int(state[loops.QIDS])
-            if self._options.query_id is True and not self.any_qids:
+            if self._options.qid is True and not self.any_qids:
                 raise ValueError(
                     f"{self._source.name}:{piece.line_of_first_row()}:1: there is no qid; pass "
-                    "query_id=False or 'auto'"
+                    "qid=False or 'auto'"
                 )
         if options.first is None and self._edge is None and state[loops.FIRST_EDGE] >= 0:
             position = int(state[loops.FIRST_EDGE])
@@ -320,8 +320,8 @@ class _Seen:
     def report(self) -> None:
         """Say what was left out."""
         name, options = self._source.name, self._options
-        if self.any_qids and not options.query_id:
-            logger.info("%s: qid: is left out; pass query_id=True to get it", name)
+        if self.any_qids and not options.qid:
+            logger.info("%s: qid: is left out; pass qid=True to get it", name)
         if self.costs and not options.cost:
             logger.warning(
                 "%s: %d of %d rows have a cost:, which is left out; pass cost=True to get it",
@@ -346,7 +346,7 @@ class _Seen:
             stored = X.nnz
             X = X[:, :wanted]
             self.left_out += stored - X.nnz
-        qid = builder.qids.take() if self._options.query_id and self.any_qids else None
+        qid = builder.qids.take() if self._options.qid and self.any_qids else None
         cost = builder.costs.take() if self._options.cost else None
         return Rows(X, builder.labels.take(), cost, qid)
 
@@ -432,7 +432,7 @@ class _RowBuilder:
         self._ends.add(ends[first:last] + (len(self._values) - begin))
         self._add_values(piece, begin, int(ends[last - 1]))
         self.labels.add(piece.labels[first:last])
-        if self._options.query_id:
+        if self._options.qid:
             self.qids.add(piece.qids[first:last])
         if self._options.cost:
             self.costs.add(piece.costs[first:last])
