@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._checks import plain
 from ..data import as_blocks
-from ..dual import DualProblem, DualSettings, DualSolver, WholeSolver
-from ..dual.whole import ALL_AT_ONCE
+from ..dual import DualProblem, DualSettings, DualSolver
+from ..dual.solver import ALL_AT_ONCE
 from ..exec import Executor
 from ..kernels import (
     CallableMatrix,
@@ -149,19 +149,11 @@ class KernelRows:
         which: tuple[int, ...] | None,
         settings: DualSettings,
         observe: Any,
-    ) -> WholeSolver | DualSolver:
+    ) -> DualSolver:
         """The solver of a problem on the rows of some groups, in this order, or on all rows."""
-        definite = self.kernel.definite
+        matrix, definite = self._matrix(which), self.kernel.definite
         exact = None if self._exact is None else self._product(self._exact, which)
-        if not WholeSolver.suits(problem, settings):
-            matrix = self._matrix(which)
-            return DualSolver(matrix, problem, settings, self._executor, observe, definite, exact)
-        if self._values is not None and which is not None:
-            values, rows = self._values, np.concatenate([self._places[k] for k in which])
-        else:
-            whole = exact if exact is not None and self._values is None else self._matrix(which)
-            values, rows = whole.whole(), np.arange(len(problem))
-        return WholeSolver(values, rows, problem, settings, observe, definite, exact)
+        return DualSolver(matrix, problem, settings, self._executor, observe, definite, exact)
 
     def unlike_scales(self) -> str:
         """Which features are on other scales than most, in a sentence; empty if none is."""
