@@ -263,9 +263,9 @@ def test_inner_problem_against_a_generic_solver(seed):
     rows, columns = rng.permutation(size + 2)[:size], rng.permutation(size + 3)[:size]
     source = np.full((size + 2, size + 3), np.nan)
     source[np.ix_(rows, columns)] = K
-    loops.pairwise_steps(
-        source, rows, columns, K.diagonal().copy(), g, point, lower, upper, 1e-10, 10**6, seen
-    )
+    block = np.empty((size, size)), np.arange(size), np.zeros(size, dtype=bool)
+    box = K.diagonal().copy(), g, point, lower, upper
+    loops.pairwise_steps(source, rows, columns, *block, *box, 1e-10, 10**6, seen)
     reference = scipy.optimize.minimize(
         lambda b: 0.5 * b @ K @ b + c @ b,
         beta,

@@ -25,6 +25,7 @@ import scipy.linalg
 from .._blas import single_threaded_blas
 from ..kernels import KernelMatrix
 from .problem import DualProblem
+from .verify import balanced
 
 # Steps at most; 30 were the most seen in thousands of problems that were solved at all.
 MOST_STEPS = 60
@@ -96,7 +97,8 @@ def interior_point(
     if not np.all(np.isfinite(found)):
         return None
     moved[free] = np.clip(found, problem.lower[free], problem.upper[free])
-    return problem.repaired(moved)
+    # What the sum lacks goes to one variable inside: spread over all it would take many off bounds.
+    return problem.repaired(balanced(problem, moved))
 
 
 class _Run:

@@ -215,6 +215,7 @@ class DualSolver:
         self._failures = 0
         self._known: Definiteness | None = None
         self._verified: Verified | None = None  # of the state
+        self._room = np.empty(0)  # for the values of a working set
         self._use(matrix)
 
     def _use(self, matrix: KernelMatrix) -> None:
@@ -363,10 +364,19 @@ class DualSolver:
         slots = self._cache.fetch(rows)
         fetched = time.perf_counter()
         point, slope, seen = beta[chosen], g[chosen], np.empty(2)
+        source, own = self._cache.slots, slots[place]
+        if count == len(self._problem) == len(rows) and source.flags.carray:
+            block = source, own, np.ones(count, dtype=bool)  # the values where they are
+        else:
+            if len(self._room) < count * count or self._room.dtype != source.dtype:
+                self._room = np.empty(count * count, dtype=source.dtype)
+            room = self._room[: count * count].reshape(count, count)
+            block = room, np.arange(count), np.zeros(count, dtype=bool)
         steps = loops.pairwise_steps(
-            self._cache.slots,
-            slots[place],
+            source,
+            own,
             columns,
+            *block,
             self._diagonal[active.rows[columns]],
             slope,
             point,
@@ -412,11 +422,13 @@ class DualSolver:
         self._pace.tried()
         if beta is None:
             return False
-        state = self._first_state(balanced(self._problem, beta))
-        if not state.value < self._state.value:
-            return False
-        self._state = state
-        return True
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = self._verify()
+            state, self._state = self._state, self._first_state(beta)
+            better = self._verify().gap < found.gap
+        if not better:  # rounding is in the way
+            self._state, self._verified = state, found
+        return better
 
     # -- sums of rows -----------------------------------------------------------------
 
@@ -621,14 +633,17 @@ class DualSolver:
             # A guess, from the kernel values so far.
             values = self._matrix.columns * np.count_nonzero(state.beta)
             seconds = self._seconds["rows"] * values / max(1, self._cache.computed_values)
-            quick = seconds <= HURRY
+            quick = bool(seconds <= HURRY)
         if not self._trace:
             self._record(state, np.inf, np.inf)
         if quick:
-            found = self._verify() if status is not Status.CONVERGED or found is None else found
+            if status is not Status.CONVERGED or found is None:
+                found = self._verify()
+                state = self._state
             bias, kind = found.bias, self._known.kind
+            pairs = self._least_curvature
             if kind == "conditional" and looks_indefinite(
-                self._exact, self._problem, self._state.beta, self._least_curvature
+                self._exact, self._problem, state.beta, pairs
             ):
                 kind = "withheld"
             self.indefinite = kind == "withheld"
@@ -636,7 +651,7 @@ class DualSolver:
         else:
             bias, certificate = self.point().bias, certificate_of(np.inf, -np.inf, "withheld")
         return SolveResult(
-            w=self._state.beta,
+            w=state.beta,
             bias=bias,
             status=status,
             certificate=certificate,

@@ -89,12 +89,12 @@ class KernelRows:
         self._executor = executor
         self._points: Points | None = None
         self._exact: Points | None = None  # the same in double precision
-        self._values: np.ndarray | None = None
-        self._room: np.ndarray | None = None
+        self._stored: PrecomputedMatrix | None = None  # all values
+        self._room: np.ndarray | None = None  # for the values of a problem, then of the next
         self._groups: list[np.ndarray] = []
         self._places: list[np.ndarray] = []  # rows of the groups in the values
         if kernel.name == "precomputed":
-            self._values = X
+            self._stored = PrecomputedMatrix(X)
         elif kernel.function is None:
             self._exact = training_points(kernel, X, single=False, centre=free_bias)
             self._points = self._exact
@@ -113,23 +113,25 @@ class KernelRows:
         self._groups = self._places = groups
         rows = self._X.shape[0]
         few = rows <= ONE_MATRIX and rows * rows * 8 <= self.decomposition.cache_bytes
-        if self._values is not None or not few:
+        if self._stored is not None or not few:
             return
         if self._exact is None:
-            self._values = self._matrix(None).whole()
+            self._stored = PrecomputedMatrix(self._matrix(None).whole())
             return
         points = self._exact.take(np.concatenate(groups))
-        self._values = ProductMatrix(self.kernel, points, None, self._executor).whole()
+        matrix = ProductMatrix(self.kernel, points, None, self._executor)
+        self._stored = PrecomputedMatrix(matrix.whole(), source=matrix)
         self._places = np.split(np.arange(rows), np.cumsum([len(group) for group in groups])[:-1])
 
     def _matrix(self, which: tuple[int, ...] | None) -> KernelMatrix:
         """Of all rows, or of those of some groups."""
-        if self._values is not None:
-            whole = PrecomputedMatrix(self._values)
+        if self._stored is not None:
             if which is None:
-                return whole
+                return self._stored
             rows = np.concatenate([self._places[k] for k in which])
-            return whole.square(rows, self._room_for(len(rows)))
+            if self._room is None or len(self._room) < len(rows) ** 2:
+                self._room = np.empty(len(rows) ** 2, dtype=self._stored.dtype)
+            return self._stored.square(rows, self._room)
         if self._points is not None:
             return self._product(self._points, which)
         assert self.kernel.function is not None
@@ -152,7 +154,9 @@ class KernelRows:
     ) -> DualSolver:
         """The solver of a problem on the rows of some groups, in this order, or on all rows."""
         matrix, definite = self._matrix(which), self.kernel.definite
-        exact = None if self._exact is None else self._product(self._exact, which)
+        exact = None
+        if self._exact is not None and (self._stored is None or self.kernel.name == "linear"):
+            exact = self._product(self._exact, which)  # of a linear kernel the rows say more
         return DualSolver(matrix, problem, settings, self._executor, observe, definite, exact)
 
     def unlike_scales(self) -> str:
@@ -181,13 +185,6 @@ class KernelRows:
         if self.kernel.name != "rbf" and not 10.0**-FAR_APART < usual < 10.0**FAR_APART:
             return f"the features have ranges of about {usual:.2g}: {remedy}"
         return ""
-
-    def _room_for(self, rows: int) -> np.ndarray:
-        """Room for the kernel values of a problem, used again by the next one."""
-        if self._room is None or len(self._room) < rows * rows:
-            assert self._values is not None
-            self._room = np.empty(rows * rows, dtype=self._values.dtype)
-        return self._room
 
 
 @dataclass

@@ -483,9 +483,16 @@ class ProductMatrix(KernelMatrix):
 
 
 class PrecomputedMatrix(KernelMatrix):
-    """Values that the user computed."""
+    """Values that are stored: the user's, or those of another matrix, which says how exact."""
 
-    def __init__(self, values: np.ndarray, columns: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        values: np.ndarray,
+        columns: np.ndarray | None = None,
+        source: KernelMatrix | None = None,
+    ) -> None:
+        if source is not None:
+            self.amplification, self.relative = source.amplification, source.relative
         self._values = values
         self._columns = columns
         self.dtype = values.dtype
@@ -501,11 +508,11 @@ class PrecomputedMatrix(KernelMatrix):
         """The values of some rows among themselves, put into ``room``, a flat array."""
         values = room[: len(rows) ** 2].reshape(len(rows), len(rows))
         loops.square_of(self._values, rows, values)
-        return PrecomputedMatrix(values)
+        return PrecomputedMatrix(values, source=self)
 
     def restricted(self, columns: np.ndarray) -> PrecomputedMatrix:
         chosen = columns if self._columns is None else self._columns[columns]
-        return PrecomputedMatrix(self._values, chosen)
+        return PrecomputedMatrix(self._values, chosen, self)
 
     def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
         columns = slice(None) if self._columns is None else self._columns

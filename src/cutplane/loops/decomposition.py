@@ -75,18 +75,19 @@ def _copy_row(source, columns, out):
 
 
 @jit
-def pairwise_steps(source, rows, columns, diagonal, g, beta, lower, upper, tol, max_steps, seen):
+def pairwise_steps(
+    source, rows, columns, K, place, held, diagonal, g, beta, lower, upper, tol, max_steps, seen
+):
     """Minimise over all of β by steps of pairs, chosen by second order (Fan, Chen, Lin 2005).
 
-    K[a, b] = source[rows[a], columns[b]]; a row is copied when a step needs it. Other
-    parameters: K's diagonal; g, beta (changed), lower, upper (q,). Stops once
+    The kernel value of a and b is K[place[a], b]. Where ``held[a]`` is False, row a is copied from
+    source[rows[a], columns] when a step needs it. Other parameters: the diagonal; g, beta
+    (changed), lower, upper (q,). Stops once
     max over pairs of g_j − g_i is at most ``tol``, or after ``max_steps``.
     ``seen[0]`` becomes the violation left, ``seen[1]`` the least curvature met,
     relative to the diagonal. Returns the number of steps.
     """
     q = g.shape[0]
-    K = np.empty((q, q), source.dtype)
-    copied = np.zeros(q, np.bool_)
     may_grow = np.empty(q, np.int64)  # as wide as what they mark
     may_fall = np.empty(q, np.int64)
     for t in range(q):
@@ -106,18 +107,18 @@ def pairwise_steps(source, rows, columns, diagonal, g, beta, lower, upper, tol, 
         i = 0
         while g[i] != low or not may_grow[i]:
             i += 1
-        row = K[i]
-        if not copied[i]:
+        row = K[place[i]]
+        if not held[i]:
             _copy_row(source[rows[i]], columns, row)
-            copied[i] = True
+            held[i] = True
         own = diagonal[i]
         j = _partner(g, row, diagonal, low, own, may_fall, gains)
         if j < 0:
             break
-        other = K[j]
-        if not copied[j]:
+        other = K[place[j]]
+        if not held[j]:
             _copy_row(source[rows[j]], columns, other)
-            copied[j] = True
+            held[j] = True
         scale = own + diagonal[j]
         curvature = scale - 2.0 * row[j]
         if scale > 0.0:
