@@ -183,6 +183,39 @@ def test_single_precision_is_close(case):
     assert result.certificate.primal == pytest.approx(exact, abs=1e-4 * scale)
 
 
+@pytest.mark.parametrize("tol", [1e-2, 1e-3])
+def test_single_precision_is_verified_in_double_where_it_matters(tol, monkeypatch):
+    """Rows that are certainly without a loss are left in single precision; the bounds hold."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(800) < 0.5, 1.0, -1.0)
+    X = rng.normal(size=(800, 3)) + 1.5 * y[:, None]
+    kernel, executor = Kernel("rbf", 0.5), SerialExecutor()
+    exact = ProductMatrix(kernel, points_of(X), None, executor)
+    asked, combine = [], ProductMatrix.combine
+
+    def counted(self, which, coef, columns=None):
+        asked.append(len(coef) * (800 if columns is None else len(columns)))
+        return combine(self, which, coef, columns)
+
+    monkeypatch.setattr(ProductMatrix, "combine", counted)
+    problem = DualProblem(-y, np.where(y > 0, 0.0, -2.0), np.where(y > 0, 2.0, 0.0))
+    matrix = ProductMatrix(kernel, points_of(X, np.float32), None, executor)
+    result = DualSolver(
+        matrix, problem, DualSettings(tol=tol), executor, definite=True, exact=exact
+    ).run()
+    assert result.status is Status.CONVERGED
+    beta = result.w.astype(np.longdouble)
+    assert sum(asked) < 0.7 * 800 * np.count_nonzero(beta)
+    apart = ((X[:, None].astype(np.longdouble) - X[None]) ** 2).sum(axis=2)
+    s = np.exp(-apart / 2) @ beta
+    primal = beta @ s / 2 + 2 * np.maximum(0, 1 - y * (s + result.bias)).sum()
+    dual = y @ beta - beta @ s / 2
+    certificate = result.certificate
+    assert certificate.kind == "exact"
+    assert dual - 1e-8 * abs(dual) <= certificate.dual <= dual
+    assert primal <= certificate.primal <= primal * (1 + 1e-8)
+
+
 # -- small problems: the working set is all of them -----------------------------------
 
 

@@ -640,6 +640,7 @@ class DualSolver:
             if status is not Status.CONVERGED or found is None:
                 found = self._verify()
                 state = self._state
+                assert state is not None
             bias, kind = found.bias, self._known.kind
             pairs = self._least_curvature
             if kind == "conditional" and looks_indefinite(
