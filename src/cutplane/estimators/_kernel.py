@@ -1,4 +1,4 @@
-"""Kernels of estimators: their parameters, the basis rows of a model, kernel values of new rows."""
+"""Kernel models: their parameters, basis rows and scores."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from ..kernels import (
     check_precomputed,
     prediction_points,
 )
+from ._base import Estimator, dense
+from ._fit import Settings
 from ._rows import checked_rows
 
 # Kernel values that a thread holds at a time in prediction.
@@ -170,3 +172,66 @@ class KernelBasis:
             return lambda which: np.asarray(X[which][:, support], dtype=np.float64)
         left, right = prediction_points(kernel, X, vectors)
         return ProductMatrix(kernel, left, right, SerialExecutor()).rows
+
+
+def as_rows(X: Any, coef: np.ndarray) -> Any:
+    """An array, as a sparse matrix if the rows X are one: what scikit-learn has there."""
+    return type(X)(coef) if scipy.sparse.issparse(X) else coef
+
+
+class KernelModel(Estimator):
+    """An estimator with ``support_vectors_``, ``dual_coef_`` and ``intercept_``."""
+
+    kernel: Any
+    support_: np.ndarray
+    support_vectors_: Any
+    dual_coef_: Any
+    intercept_: np.ndarray
+
+    def _check_common(self) -> Settings:
+        check_kernel(self)
+        return super()._check_common()
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features, for the linear kernel only."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        vectors = self.support_vectors_
+        coef = as_rows(vectors, np.asarray(self._score_coef() @ vectors))
+        values = coef.data if scipy.sparse.issparse(coef) else coef
+        values.flags.writeable = False  # a change would not change predictions
+        return coef
+
+    def _score_coef(self) -> np.ndarray:
+        """Coefficients of the support vectors, one row per output of ``_scores``."""
+        return dense(self.dual_coef_)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Σ coef·k(x, support vector) + intercept: shape (rows, outputs)."""
+        return self._scores_of(rows_to_score(self, X))
+
+    def _scores_of(self, X: Any) -> np.ndarray:
+        coef = self._score_coef()
+        scores = np.tile(self.intercept_, (X.shape[0], 1))
+
+        def add(which: np.ndarray, values: np.ndarray) -> None:
+            scores[which[0] : which[-1] + 1] += values @ coef.T
+
+        executor = executor_for(self, X.shape[0] * len(self.support_), 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            KernelBasis.of(self).over_blocks(X, executor, add)
+        if not np.all(np.isfinite(scores)):
+            row = int(np.flatnonzero(~np.all(np.isfinite(scores), axis=1))[0])
+            raise ValueError(
+                f"the scores overflow, first in row {row} of X: bring X to the scale of the "
+                "training data"
+            )
+        return scores
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input is welcome, except as a precomputed kernel."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags

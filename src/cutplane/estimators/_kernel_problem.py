@@ -1,16 +1,16 @@
-"""The problems of kernel machines: the dual on some rows of one data set."""
+"""Kernel machines: their problems, the dual on some rows of one data set, and their base class."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from .._checks import plain
+from .._checks import check_flag, check_integer, check_number, plain
 from ..data import as_blocks
 from ..dual import DualProblem, DualSettings, DualSolver
 from ..dual.solver import ALL_AT_ONCE
@@ -26,7 +26,8 @@ from ..kernels import (
 from ..kernels.points import Points
 from ..reporting.dual_progress import DualLine
 from ..result import Iteration, SolveResult, Status
-from ._fit import Memory, Problem, Ready, Run, Settings
+from ._fit import Attributes, Memory, Problem, Ready, Run, Settings, warn_of
+from ._kernel import KernelModel, kernel_of
 
 STOPPING = ("relative", "absolute", "epsilon", "kkt")
 # Beyond this, rounding of a kernel in single precision would show in the objective.
@@ -311,3 +312,55 @@ class KernelProblem(Problem):
                 f"stopping='kkt' asks for, but the relative gap is {worst:.2g}: lower tol, or "
                 "leave stopping out to stop by the gap"
             )
+
+
+class KernelMachine(KernelModel):
+    """A kernel model that is trained by decomposition of the dual."""
+
+    _stopping: ClassVar[tuple[str, ...]] = STOPPING
+    _sparse_coef: ClassVar[bool] = True  # if the rows are
+    # Whether the bias is free, and so the coefficients sum to 0.
+    _free_bias: ClassVar[bool] = True
+
+    shrinking: bool
+    cache_size: float
+    working_set_size: int | None
+
+    def _check_common(self) -> Settings:
+        settings = super()._check_common()
+        check_flag("shrinking", self.shrinking)
+        check_number("cache_size", self.cache_size, above=0.0)
+        if self.working_set_size is not None:
+            size = check_integer("working_set_size", self.working_set_size, at_least=2)
+            if size % 2:
+                raise ValueError(f"working_set_size must be even, got {size}")
+        return settings
+
+    def _kernel_rows(
+        self, X: Any, executor: Executor, settings: Settings, bound: float
+    ) -> KernelRows:
+        """The training rows; ``bound`` is the largest coefficient that may occur."""
+        return KernelRows(
+            kernel_of(self, X),
+            X,
+            executor,
+            Decomposition(
+                self.working_set_size, bool(self.shrinking), float(self.cache_size) * 1e6
+            ),
+            single=settings.tol >= SINGLE_TOL and bound <= SINGLE_BOUND,
+            free_bias=self._free_bias,
+        )
+
+    def _fit_kernel(
+        self,
+        data: tuple[Any, Any],
+        problems: Sequence[Problem],
+        settings: Settings,
+        executor: Executor,
+        attributes: Attributes,
+    ) -> list[SolveResult]:
+        """Solve the problems of a kernel machine, store the model, and give warnings."""
+        results = self._solve(data, problems, settings, executor, attributes)
+        self.fit_status_ = int(any(r.status is not Status.CONVERGED for r in results))
+        warn_of(settings, problems[0], results)
+        return results

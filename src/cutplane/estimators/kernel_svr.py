@@ -16,9 +16,8 @@ from ..result import Iteration
 from ._attributes import check_kernel_model, check_stored
 from ._callbacks import with_callbacks
 from ._fit import Settings
-from ._kernel import basis_attributes, executor_for, training_rows
-from ._kernel_base import KernelMachine, as_rows
-from ._kernel_problem import KernelProblem
+from ._kernel import as_rows, basis_attributes, executor_for, training_rows
+from ._kernel_problem import KernelMachine, KernelProblem
 from ._rows import check_sum
 from .checkpoint import Checkpoint
 

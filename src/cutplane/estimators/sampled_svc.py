@@ -21,8 +21,14 @@ from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
 from ._attributes import check_kernel_model, stored_classes
 from ._callbacks import FitTasks, with_callbacks
 from ._fit import Settings, seeds, solve, store_results, warn_of
-from ._kernel import basis_attributes, executor_for, kernel_of, rows_to_score, training_rows
-from ._kernel_base import KernelModel
+from ._kernel import (
+    KernelModel,
+    basis_attributes,
+    executor_for,
+    kernel_of,
+    rows_to_score,
+    training_rows,
+)
 from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
 from ._rows import encode_classes, weigh_classes
 from ._sampled import (
