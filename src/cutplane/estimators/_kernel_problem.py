@@ -13,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from .._checks import check_flag, check_integer, check_number, plain
 from ..data import as_blocks
 from ..dual import DualProblem, DualSettings, DualSolver
-from ..dual.solver import ALL_AT_ONCE
 from ..exec import Executor
 from ..kernels import (
     CallableMatrix,
@@ -37,6 +36,8 @@ SINGLE_BOUND = 1e2
 FAR_APART = 2.0
 # A relative gap that is told even if the rule asked for does not mind it.
 LARGE_GAP = 0.01
+# Up to so many rows double precision costs next to nothing.
+FEW_ROWS = 500
 # All problems of a fit take their values from one matrix if it is this small.
 ONE_MATRIX = 2500
 
@@ -99,7 +100,7 @@ class KernelRows:
         elif kernel.function is None:
             self._exact = training_points(kernel, X, single=False, centre=free_bias)
             self._points = self._exact
-            if single and X.shape[0] > ALL_AT_ONCE:
+            if single and X.shape[0] > FEW_ROWS:
                 self._points = training_points(kernel, X, single=True, centre=free_bias)
 
     def digest(self) -> bytes:
