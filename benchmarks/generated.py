@@ -110,6 +110,22 @@ def checkers(rows: int, rng: np.random.Generator) -> tuple[sp.csr_matrix, np.nda
     return sp.csr_matrix(X.astype(np.float32)), y
 
 
+def coloured(rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Three colours in [0, 1], one class in five inside a bent tube: few rows are near its wall."""
+    X = rng.random((4 * rows, 3)) ** 0.8
+    bend = 0.5 + 0.25 * np.sin(3.0 * X[:, 0])
+    apart = np.hypot(X[:, 1] - bend, X[:, 2] - 0.8 * bend) - 0.28
+    clear = np.flatnonzero(np.abs(apart) > 0.02)[:rows]
+    return X[clear], np.where(apart[clear] < 0.0, 1.0, -1.0)
+
+
+def many_classes(rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """26 classes of 16 features, three clusters each, a few of which overlap."""
+    centres = rng.normal(size=(78, 16))
+    number = rng.integers(0, len(centres), rows)
+    return centres[number] + 0.45 * rng.normal(size=(rows, 16)), number % 26
+
+
 GENERATORS: dict[str, Callable[[int, np.random.Generator], Rows]] = {
     "covtype": _generated_covtype,
     "mnist": _generated_digits,

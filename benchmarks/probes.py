@@ -193,11 +193,11 @@ def kernel_memory(question: dict, source: Source) -> dict[str, object]:
 
 def _kernel_probe(arguments: argparse.Namespace) -> dict[str, object]:
     from .datasets import Source, data_folder
-    from .kernels.solvers import answer_race
+    from .kernels import solvers, wide
 
     source = Source(data_folder(arguments.data), arguments.rows, arguments.generated)
-    probe = answer_race if arguments.probe == "kernel-peer" else kernel_memory
-    return probe(arguments.question, source)
+    probes = {"kernel-peer": solvers.answer_race, "kernel-wide": wide.answer}
+    return probes.get(arguments.probe, kernel_memory)(arguments.question, source)
 
 
 def main() -> None:
@@ -207,7 +207,7 @@ def main() -> None:
     commands.add_parser("import")
     commands.add_parser("first-fit").add_argument("kind", choices=["dense", "csr"])
     commands.add_parser("tiny-fit").add_argument("count", type=int)
-    for name in ("memory", "kernel-peer", "kernel-memory"):
+    for name in ("memory", "kernel-peer", "kernel-wide", "kernel-memory"):
         at = commands.add_parser(name)
         if name == "memory":
             at.add_argument("name")

@@ -1,7 +1,7 @@
 """The kernels benchmark: SVC against libsvm and others, and SVM-light's tables."""
 
 from ..runner import Suite
-from . import memory, optimum, parts, small, speed, svmlight, warm
+from . import memory, optimum, parts, small, speed, svmlight, warm, wide
 from .solvers import PEERS
 
 SECTIONS = {
@@ -9,6 +9,7 @@ SECTIONS = {
     "svmlight": svmlight.run,
     "parts": parts.run,
     "speed": speed.run,
+    "wide": wide.run,
     "small": small.run,
     "memory": memory.run,
     "warm": warm.run,

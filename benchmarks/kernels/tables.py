@@ -155,6 +155,30 @@ def _speed(cases: list[Content]) -> str:
     return markdown(columns, rows) + "\n\n" + note
 
 
+def _wide(cases: list[Content]) -> str:
+    rows = []
+    for case in cases:
+        for entry in case["runs"]:
+            more = "" if entry["finished"] else "> "
+            ours = entry is case["runs"][0]
+            rows.append(
+                [
+                    f"{case['what']}: {case['kernel']}, C={case['C']:g}" if ours else "",
+                    f"{case['rows']} × {case['features']}" if ours else "",
+                    entry["solver"],
+                    more + seconds_text(entry["fit"]),
+                    more + seconds_text(entry["predict"]),
+                    entry.get("support", "–"),
+                    f"{entry['accuracy']:.4f}" if entry["finished"] else "–",
+                    " / ".join(f"**{r:.2f}**" for r in case["regret"].values()) if ours else "",
+                ]
+            )
+    columns = ["problem", "size", "solver", "fit, s", "predict, s", "SV", "accuracy"]
+    table = markdown([*columns, "regret, fit / predict"], rows)
+    worst = max((r for case in cases for r in case["regret"].values()), default=0.0)
+    return f"{table}\n\nRegret: our time / the best peer's. The worst is {worst:.2f}."
+
+
 def _small(cases: list[Content]) -> str:
     rows = [
         [
@@ -223,6 +247,7 @@ TABLES: Tables = {
     "svmlight": ("Tables 1 and 2 of the SVM-light paper", _svmlight),
     "parts": ("Working set, cache, shrinking", _parts),
     "speed": ("Seconds on large sets", _speed),
+    "wide": ("Fit and prediction on kinds of data that nobody tuned for", _wide),
     "small": ("Milliseconds on small sets", _small),
     "memory": ("Peak memory of a fit with kernels", _memory),
     "warm": ("Warm start along a path of C", _warm),

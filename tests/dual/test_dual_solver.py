@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,9 +10,9 @@ import pytest
 import scipy.optimize
 from sklearn import svm
 
-from cutplane.dual import DualProblem, DualSettings, DualSolver, WholeSolver
+from cutplane.dual import DualProblem, DualSettings, DualSolver
 from cutplane.exec import SerialExecutor, ThreadExecutor
-from cutplane.kernels import Kernel, ProductMatrix, points_of
+from cutplane.kernels import Kernel, PrecomputedMatrix, ProductMatrix, points_of
 from cutplane.loops import decomposition as loops
 from cutplane.loops.decomposition import best_bias
 from cutplane.result import Status
@@ -182,48 +183,82 @@ def test_single_precision_is_close(case):
     assert result.certificate.primal == pytest.approx(exact, abs=1e-4 * scale)
 
 
-# -- small problems in one piece ------------------------------------------------------
+@pytest.mark.parametrize("tol", [1e-2, 1e-3])
+def test_single_precision_is_verified_in_double_where_it_matters(tol, monkeypatch):
+    """Rows that are certainly without a loss are left in single precision; the bounds hold."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(800) < 0.5, 1.0, -1.0)
+    X = rng.normal(size=(800, 3)) + 1.5 * y[:, None]
+    kernel, executor = Kernel("rbf", 0.5), SerialExecutor()
+    exact = ProductMatrix(kernel, points_of(X), None, executor)
+    asked, combine = [], ProductMatrix.combine
 
+    def counted(self, which, coef, columns=None):
+        asked.append(len(coef) * (800 if columns is None else len(columns)))
+        return combine(self, which, coef, columns)
 
-def whole(case: Case, dtype=np.float64, **settings) -> WholeSolver:
-    """On rows of a larger matrix, in another order."""
-    size = len(case.problem)
-    rows = np.random.default_rng(0).permutation(size + 5)[:size]
-    values = np.full((size + 5, size + 5), np.nan, dtype=dtype)
-    values[np.ix_(rows, rows)] = case.K
-    return WholeSolver(values, rows, case.problem, DualSettings(**settings))
-
-
-def test_whole_problem_has_the_same_optimum(case):
-    if case.problem.row_of is not None:
-        assert not WholeSolver.suits(case.problem, DualSettings())
-        return
-    assert WholeSolver.suits(case.problem, DualSettings())
-    result = whole(case, tol=1e-8).run()
+    monkeypatch.setattr(ProductMatrix, "combine", counted)
+    problem = DualProblem(-y, np.where(y > 0, 0.0, -2.0), np.where(y > 0, 2.0, 0.0))
+    matrix = ProductMatrix(kernel, points_of(X, np.float32), None, executor)
+    result = DualSolver(
+        matrix, problem, DualSettings(tol=tol), executor, definite=True, exact=exact
+    ).run()
     assert result.status is Status.CONVERGED
-    beta, certificate = result.w, result.certificate
-    assert np.all((beta >= case.problem.lower) & (beta <= case.problem.upper))
-    assert beta.sum() == pytest.approx(case.problem.total, abs=1e-9)
-    assert case.value(beta) == pytest.approx(case.optimum, rel=1e-7, abs=1e-9)
-    assert certificate.dual == pytest.approx(-case.value(beta), rel=1e-9, abs=1e-12)
-    assert certificate.primal == pytest.approx(case.primal(beta, result.bias), rel=1e-9)
-    again = whole(case, tol=1e-8).run(beta)
-    assert again.n_iter == 1 and again.certificate.gap <= certificate.gap * (1 + 1e-6) + 1e-9
+    beta = result.w.astype(np.longdouble)
+    assert sum(asked) < 0.7 * 800 * np.count_nonzero(beta)
+    apart = ((X[:, None].astype(np.longdouble) - X[None]) ** 2).sum(axis=2)
+    s = np.exp(-apart / 2) @ beta
+    primal = beta @ s / 2 + 2 * np.maximum(0, 1 - y * (s + result.bias)).sum()
+    dual = y @ beta - beta @ s / 2
+    certificate = result.certificate
+    assert certificate.kind == "exact"
+    assert dual - 1e-8 * abs(dual) <= certificate.dual <= dual
+    assert primal <= certificate.primal <= primal * (1 + 1e-8)
 
 
-def test_whole_problem_stops_when_told(monkeypatch):
+# -- small problems: the working set is all of them -----------------------------------
+
+
+def test_small_problems_are_one_working_set(case):
+    result = case.solver(tol=1e-8).run()
+    assert result.status is Status.CONVERGED
+    assert all(record.cuts == len(case.problem) for record in result.trace)
+    assert result.n_iter <= 20
+    again = case.solver(tol=1e-7).run(result.w)
+    assert again.n_iter == 1
+    assert again.certificate.gap <= result.certificate.gap * (1 + 1e-6) + 1e-9
+
+
+def test_values_of_a_larger_matrix(case):
+    """Rows in another order, stored by somebody else."""
+    K = case.K[np.ix_(case.problem.rows, case.problem.rows)]
+    problem = dataclasses.replace(case.problem, row_of=None)
+    size = len(problem)
+    rows = np.random.default_rng(0).permutation(size + 5)[:size]
+    values = np.full((size + 5, size + 5), np.nan)
+    values[np.ix_(rows, rows)] = K
+    matrix = PrecomputedMatrix(values).square(rows, np.empty(size * size))
+    result = DualSolver(matrix, problem, DualSettings(tol=1e-8), SerialExecutor()).run()
+    assert result.status is Status.CONVERGED
+    assert case.value(result.w) == pytest.approx(case.optimum, rel=1e-7, abs=1e-9)
+    certificate = result.certificate
+    assert certificate.dual == pytest.approx(-case.value(result.w), rel=1e-9, abs=1e-12)
+    assert certificate.primal == pytest.approx(case.primal(result.w, result.bias), rel=1e-9)
+
+
+def test_small_problem_stops_when_told(monkeypatch):
     case = classification(Kernel("linear"), 1e3, rows=300)
-    monkeypatch.setattr("cutplane.dual.whole.STEPS_PER_VARIABLE", 1)
-    few = whole(case, tol=1e-9, max_iter=2).run()
+    monkeypatch.setattr("cutplane.dual.solver.STEPS_PER_VARIABLE", 1)
+    few = case.solver(tol=1e-9, max_iter=2).run()
     assert few.status is Status.MAX_ITER and few.n_iter == 2
-    assert whole(case, tol=1e-9, time_limit=1e-9).run().status is Status.TIME_LIMIT
-    exact = whole(case, tol=0.0).run()  # ends where the gap is nothing but rounding
+    assert case.solver(tol=1e-9, time_limit=1e-9).run().status is Status.TIME_LIMIT
+    exact = case.solver(tol=0.0).run()  # ends where the gap is nothing but rounding
     assert exact.status in (Status.CONVERGED, Status.NUMERICALLY_LIMITED)
     left = case.primal(exact.w, exact.bias) + case.value(exact.w)
     assert abs(left) <= 1e-9 * case.primal(exact.w, exact.bias)
     # What is certain is less: sums of 300 terms of that size are rounded, times C for each loss.
     assert left <= exact.certificate.gap <= 1e-8 * exact.certificate.primal
-    solver = whole(case, tol=1e-9)
+    solver = case.solver(tol=1e-9)
     solver._observer = lambda record: record.number == 3
     stopped = solver.run()
     assert stopped.status is Status.STOPPED and stopped.n_iter == 3
@@ -231,7 +266,7 @@ def test_whole_problem_stops_when_told(monkeypatch):
     def interrupt(record) -> bool:
         raise KeyboardInterrupt
 
-    solver = whole(case, tol=1e-9)
+    solver = case.solver(tol=1e-9)
     solver._observer = interrupt
     kept = solver.run()
     assert kept.status is Status.INTERRUPTED
@@ -261,9 +296,9 @@ def test_inner_problem_against_a_generic_solver(seed):
     rows, columns = rng.permutation(size + 2)[:size], rng.permutation(size + 3)[:size]
     source = np.full((size + 2, size + 3), np.nan)
     source[np.ix_(rows, columns)] = K
-    loops.pairwise_steps(
-        source, rows, columns, K.diagonal().copy(), g, point, lower, upper, 1e-10, 10**6, seen
-    )
+    block = np.empty((size, size)), np.arange(size), np.zeros(size, dtype=bool)
+    box = K.diagonal().copy(), g, point, lower, upper
+    loops.pairwise_steps(source, rows, columns, *block, *box, 1e-10, 10**6, seen)
     reference = scipy.optimize.minimize(
         lambda b: 0.5 * b @ K @ b + c @ b,
         beta,

@@ -11,8 +11,14 @@ from sklearn.preprocessing import StandardScaler
 
 from cutplane import SVC, SVR, OneClassSVM
 from cutplane.dual import DualProblem
-from cutplane.dual.interior import factor_columns, factor_of, interior_point
-from cutplane.dual.pace import AFTERWARDS, SLOW, Pace
+from cutplane.dual.interior import (
+    AFTERWARDS,
+    SLOW,
+    Pace,
+    factor_columns,
+    factor_of,
+    interior_point,
+)
 from cutplane.kernels import PrecomputedMatrix
 from cutplane.result import Status
 

@@ -1,9 +1,7 @@
 """Decomposition for kernel machines: working set, cache, shrinking, certificate."""
 
-from .problem import DualProblem
-from .records import DualCertificate, DualIteration, DualPoint, DualSettings
+from .problem import DualCertificate, DualIteration, DualPoint, DualProblem, DualSettings
 from .solver import DualSolver
-from .whole import WholeSolver
 
 __all__ = [
     "DualCertificate",
@@ -12,5 +10,4 @@ __all__ = [
     "DualProblem",
     "DualSettings",
     "DualSolver",
-    "WholeSolver",
 ]

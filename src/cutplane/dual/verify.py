@@ -1,7 +1,7 @@
 """What is certain of a dual point: primal and bound, with all rounding taken off.
 
 Solvers follow s = Kβ by small corrections, perhaps in single precision. Here s has been computed
-from β anew, in double precision. With u the unit of rounding each value of s is off by at most
+from β anew. With u the unit of rounding each value of s is off by at most
 
     error_i = u·(depth + a)·Σ_j |β_j|·|K_ij|
 
@@ -13,22 +13,31 @@ as these errors allow, the dual the quadratic form.
 Where Σβ misses its total by some rounding δ, β is not feasible, and the dual is a bound only after
 |δ|·|b*| has been taken off. The best bias b* is −g_i of some i for the best w, so it is at
 most max|c| + |w*|·max √K_ii.
+
+All of this needs a kernel that is positive semidefinite. Of one that does not say so itself few
+rows are factorised. Where Cholesky's method gets through on K + shift·I in floating point, with a
+shift of at least c = (n + 2)·u·trace, K + (shift + c)·I is positive semidefinite for certain (Rump
+2006). Values computed in floating point are not semidefinite to the last digit themselves, so that
+such a lift is all that can be proved; certificates take what it may change off. More rows than
+PROVABLE are only looked at: some of them, and the pairs that the solver met.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 
-from ..kernels import KernelMatrix
+from ..kernels import NEGATIVE, KernelMatrix, has_negative_eigenvalue
 from ..loops import decomposition as loops
-from .active import row_sums
-from .problem import DualProblem
-from .records import DualSettings
+from .problem import DualProblem, DualSettings
 
 UNIT = float(np.finfo(np.float64).eps) / 2.0
+SAMPLE = 160  # rows on which a kernel is tested
+PROVABLE = 2000  # rows whose values are factorised
 
 
 @dataclass(frozen=True)
@@ -74,18 +83,22 @@ class Verified:
 
 def balanced(problem: DualProblem, beta: np.ndarray) -> np.ndarray:
     """The point with Σβ as near to the total as one free variable can bring it."""
-    for _ in range(2):
-        excess = _exact_sum(beta) - problem.total
+    used = np.flatnonzero(beta)
+    values = beta[used]
+    for turn in range(2):
+        excess = math.fsum(values.tolist()) - problem.total
         if excess == 0.0:
             break
-        room = np.where(excess > 0.0, beta - problem.lower, problem.upper - beta)
-        free = (beta != 0.0) & (room > 2.0 * abs(excess))
-        if not np.any(free):
+        bound = problem.lower[used] if excess > 0.0 else problem.upper[used]
+        free = np.flatnonzero(np.abs(values - bound) > 2.0 * abs(excess))
+        if not len(free):
             break
         # The smallest one has the finest digits.
-        k = int(np.argmin(np.where(free, np.abs(beta), np.inf)))
-        beta = beta.copy()
-        beta[k] -= excess
+        k = free[np.argmin(np.abs(values[free]))]
+        values[k] -= excess
+        if turn == 0:
+            beta = beta.copy()
+        beta[used[k]] = values[k]
     return beta
 
 
@@ -102,29 +115,38 @@ def stretched(problem: DualProblem, beta: np.ndarray, found: Verified) -> np.nda
     return balanced(problem, longer) if inside else None
 
 
-@dataclass(frozen=True)
-class Sums:
-    """s = Kβ of every row, computed in double precision.
+def rounding(
+    matrix: KernelMatrix, sums: np.ndarray, depth: int, sizes: np.ndarray | None = None
+) -> np.ndarray:
+    """How far Σ_j sums_j·K_ij may be off, for every row i, if it is added in double precision.
 
-    Attributes
+    Parameters
     ----------
-    s : ndarray
+    matrix : KernelMatrix
+        Where the values come from.
+    sums : ndarray
+        Coefficients of the rows.
     depth : int
         Additions that a term goes through, at most.
     sizes : ndarray, optional
-        Σ_j |β_j|·|K_ij|, if that is known.
-    error : ndarray, optional
-        How far s is off at most, if that is known.
+        Σ_j |sums_j|·|K_ij|, if that is known.
     """
-
-    s: np.ndarray
-    depth: int
-    sizes: np.ndarray | None = None
-    error: np.ndarray | None = None
+    root = np.sqrt(np.abs(matrix.diagonal))
+    with np.errstate(over="ignore", invalid="ignore"):
+        most = root * float(np.abs(sums) @ root)
+        if sizes is None:
+            return (UNIT * (depth + 8.0 + matrix.amplification)) * most
+        off = matrix.amplification * (sizes if matrix.relative else most)
+        return UNIT * ((depth + 8.0) * sizes + off)
 
 
 def verify(
-    matrix: KernelMatrix, problem: DualProblem, beta: np.ndarray, computed: Sums, lift: float = 0.0
+    matrix: KernelMatrix,
+    problem: DualProblem,
+    beta: np.ndarray,
+    s: np.ndarray,
+    error: np.ndarray,
+    lift: float = 0.0,
 ) -> Verified:
     """Bounds on both sides of the optimum.
 
@@ -135,71 +157,106 @@ def verify(
     problem : DualProblem
     beta : ndarray
         Within its bounds.
-    computed : Sums
-        Kβ.
+    s, error : ndarray
+        Kβ of every row, and how far each value is off at most.
     lift : float
         K + lift·I is known to be positive semidefinite.
     """
-    linear, lower, upper, total = problem.linear, problem.lower, problem.upper, problem.total
-    s = computed.s
-    sums = row_sums(problem, beta, len(s))
-    sizes = np.abs(sums)
-    root = np.sqrt(np.abs(matrix.diagonal))
-    lack = abs(_exact_sum(beta) - total)
-    own = s if problem.row_of is None else s[problem.row_of]
-    g, g_error = _added(own, linear)
-    seen = np.empty(4)
-    loops.extremes(g, beta, lower, upper, seen)
-    bias = float(loops.best_bias(g, lower, upper, total))
-    gap = max(0.0, float(loops.gap_at(g, beta, lower, upper, bias)))
-    r, r_error = _added(g, bias)
+    total = problem.total
+    sums = problem.row_sums(beta, len(s))
+    lack = abs(math.fsum(beta[beta != 0.0].tolist()) - total)
     offset = matrix.offset(sums, lack)
+    if offset.error:
+        error = error + offset.error
+    box = problem.linear, problem.lower, problem.upper
+    own = s if problem.row_of is None else s[problem.row_of]
+    g = own + problem.linear
+    violation = loops.assess(g, beta, *box[1:])[0]
+    bias = float(loops.best_bias(g, *box[1:], total))
+    if offset.value != 0.0:
+        error = error + UNIT * abs(bias - offset.value)
     with np.errstate(over="ignore", invalid="ignore"):
-        most = root * (sizes @ root)
-        known = most if computed.sizes is None else computed.sizes
-        if computed.error is None:
-            error = (computed.depth + 8.0) * known
-            error += matrix.amplification * (known if matrix.relative else most)
-            error *= UNIT
-        else:
-            error = computed.error.copy()
-        error += offset.error
-        if offset.value != 0.0:
-            error += UNIT * abs(bias - offset.value)
         mine = error if problem.row_of is None else error[problem.row_of]
-        mine = mine + np.abs(g_error) + np.abs(r_error)
-        if problem.rounded:
-            mine += UNIT * np.abs(linear)
-        losses = upper * np.maximum(0.0, mine - r) - lower * np.maximum(0.0, mine + r)
-        half = 0.5 * float(sums @ s)
-        slope = float(linear @ beta)
+        gap, lost, slope, slope_size, steepest, doubt = loops.certain_losses(
+            own, mine, beta, *box, bias, UNIT if problem.rounded else 0.0
+        )
+        half, half_error, half_size, squares = loops.certain_square(sums, s, error)
         count = UNIT * (len(beta) + 8.0)
-        half_error = 0.5 * float(sizes @ error) + count * float(sizes @ np.abs(s))
-        slope_error = count * float(np.abs(linear) @ np.abs(beta))
-        if problem.rounded:
-            slope_error += UNIT * float(np.abs(linear) @ np.abs(beta))
-        lost = float(losses.sum()) * (1.0 + count)
+        half_error += count * half_size
+        slope_error = (count + (UNIT if problem.rounded else 0.0)) * slope_size
         constant = bias * total
-        primal = half + half_error + lost + constant + 4.0 * UNIT * (abs(half) + abs(constant))
+        primal = half + half_error + lost * (1.0 + count) + constant
+        primal += 4.0 * UNIT * (abs(half) + abs(constant))
         longest = math.sqrt(2.02 * max(0.0, primal if total == 0.0 else half + half_error))
-        farthest = float(np.max(np.abs(linear), initial=0.0))
-        farthest += longest * float(np.max(root, initial=0.0))
+        farthest = steepest + longest * math.sqrt(float(np.abs(matrix.diagonal).max(initial=0.0)))
         # The dual of K + lift·I is below that of K, and a bound even if K needs the lift.
-        half_error += 0.5 * lift * float(sizes @ sizes) * (1.0 + count)
+        half_error += 0.5 * lift * squares * (1.0 + count)
         dual = -half - slope - half_error - slope_error - lack * farthest
         dual -= 4.0 * UNIT * (abs(half) + abs(slope))
-    slack = max(0.0, primal - dual - gap)
-    violation = max(0.0, float(seen[1] - seen[0]))
-    doubt = violation + float(np.max(mine, initial=0.0))
-    return Verified(bias - offset.value, primal, dual + 0.0, violation, slack, doubt)
+    slack = max(0.0, primal - dual - max(0.0, gap))
+    return Verified(bias - offset.value, primal, dual + 0.0, violation, slack, violation + doubt)
 
 
-def _exact_sum(beta: np.ndarray) -> float:
-    return math.fsum(beta[beta != 0.0].tolist())
+# -- whether the kernel is positive semidefinite ----------------------------------------------
 
 
-def _added(a: np.ndarray, b: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
-    """a + b, and by how much exactly it is off (Knuth's TwoSum)."""
-    total = a + b
-    of_b = total - a
-    return total, (a - (total - of_b)) + (b - of_b)
+@dataclass(frozen=True)
+class Definiteness:
+    """What is known of a kernel.
+
+    Attributes
+    ----------
+    kind : {'exact', 'conditional', 'withheld'}
+        Of the certificates of its problems.
+    lift : float
+        If 'exact': K + lift·I is positive semidefinite.
+    """
+
+    kind: str
+    lift: float = 0.0
+
+
+def definiteness(known: bool | None, look: Callable[[], KernelMatrix]) -> Definiteness:
+    """What is known of a kernel by its form (``known``), or by a proof on all of its rows."""
+    if known is not None:
+        return Definiteness("exact" if known else "withheld")
+    matrix = look()
+    if matrix.columns > PROVABLE:
+        return Definiteness("conditional")
+    values = np.array(matrix.whole(), dtype=np.float64)
+    uneven = 0.5 * float(np.abs(values - values.T).sum(axis=1).max(initial=0.0))
+    size = len(values)
+    trace = float(np.abs(np.diagonal(values)).sum())
+    needed = (size + 3.0) * float(np.finfo(np.float64).eps) * trace
+    values = 0.5 * (values + values.T)
+    values[np.diag_indices(size)] += 2.0 * needed
+    try:
+        scipy.linalg.cholesky(values, lower=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        if has_negative_eigenvalue(matrix, np.arange(size)):
+            return Definiteness("withheld")
+        return Definiteness("conditional")
+    return Definiteness("exact", 4.0 * needed + uneven)
+
+
+def looks_indefinite(
+    matrix: KernelMatrix, problem: DualProblem, beta: np.ndarray, least_curvature: float
+) -> bool:
+    """Test a kernel on the pairs that the solver met and on some rows that matter.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+    problem : DualProblem
+    beta : ndarray
+        The solution: its support vectors are tested.
+    least_curvature : float
+        Of all pairs that were moved, relative to the diagonal.
+    """
+    if least_curvature < -NEGATIVE:
+        return True
+    rows = np.unique(problem.rows[beta != 0.0])
+    if len(rows) < 2:
+        rows = np.arange(matrix.columns)
+    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE)).astype(np.int64)]
+    return has_negative_eigenvalue(matrix, rows)

@@ -1,4 +1,4 @@
-"""Kernels of estimators: their parameters, basis rows, models and scores."""
+"""Kernel models: their parameters, basis rows and scores."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ from ..kernels import (
     check_precomputed,
     prediction_points,
 )
-from ..result import SolveResult, Status
 from ._base import Estimator, dense
-from ._fit import Attributes, Problem, Settings, warn_of
-from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL, STOPPING, Decomposition, KernelRows
+from ._fit import Settings
 from ._rows import checked_rows
 
 # Kernel values that a thread holds at a time in prediction.
@@ -172,11 +170,8 @@ class KernelBasis:
         return ProductMatrix(kernel, left, right, SerialExecutor()).rows
 
 
-# -- what the kernel machines share: their parameters, attributes and scores ----------------------
-
-
 def as_rows(X: Any, coef: np.ndarray) -> Any:
-    """Coefficients as a sparse matrix if the rows X are sparse, as in scikit-learn."""
+    """An array, as a sparse matrix if the rows X are one: what scikit-learn has there."""
     return type(X)(coef) if scipy.sparse.issparse(X) else coef
 
 
@@ -236,55 +231,3 @@ class KernelModel(Estimator):
         tags.input_tags.sparse = self.kernel != "precomputed"
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
-
-
-class KernelMachine(KernelModel):
-    """A kernel model that is trained by decomposition of the dual."""
-
-    _stopping: ClassVar[tuple[str, ...]] = STOPPING
-    _sparse_coef: ClassVar[bool] = True  # if the rows are
-    # Whether the bias is free, and so the coefficients sum to 0.
-    _free_bias: ClassVar[bool] = True
-
-    shrinking: bool
-    cache_size: float
-    working_set_size: int | None
-
-    def _check_common(self) -> Settings:
-        settings = super()._check_common()
-        check_flag("shrinking", self.shrinking)
-        check_number("cache_size", self.cache_size, above=0.0)
-        if self.working_set_size is not None:
-            size = check_integer("working_set_size", self.working_set_size, at_least=2)
-            if size % 2:
-                raise ValueError(f"working_set_size must be even, got {size}")
-        return settings
-
-    def _kernel_rows(
-        self, X: Any, executor: Executor, settings: Settings, bound: float
-    ) -> KernelRows:
-        """The training rows; ``bound`` is the largest coefficient that may occur."""
-        return KernelRows(
-            kernel_of(self, X),
-            X,
-            executor,
-            Decomposition(
-                self.working_set_size, bool(self.shrinking), float(self.cache_size) * 1e6
-            ),
-            single=settings.tol >= SINGLE_TOL and bound <= SINGLE_BOUND,
-            free_bias=self._free_bias,
-        )
-
-    def _fit_kernel(
-        self,
-        data: tuple[Any, Any],
-        problems: Sequence[Problem],
-        settings: Settings,
-        executor: Executor,
-        attributes: Attributes,
-    ) -> list[SolveResult]:
-        """Solve the problems of a kernel machine, store the model, and give warnings."""
-        results = self._solve(data, problems, settings, executor, attributes)
-        self.fit_status_ = int(any(r.status is not Status.CONVERGED for r in results))
-        warn_of(settings, problems[0], results)
-        return results

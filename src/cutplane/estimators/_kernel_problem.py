@@ -1,19 +1,18 @@
-"""The problems of kernel machines: the dual on some rows of one data set."""
+"""Kernel machines: their problems, the dual on some rows of one data set, and their base class."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from .._checks import plain
+from .._checks import check_flag, check_integer, check_number, plain
 from ..data import as_blocks
-from ..dual import DualProblem, DualSettings, DualSolver, WholeSolver
-from ..dual.whole import ALL_AT_ONCE
+from ..dual import DualProblem, DualSettings, DualSolver
 from ..exec import Executor
 from ..kernels import (
     CallableMatrix,
@@ -26,7 +25,8 @@ from ..kernels import (
 from ..kernels.points import Points
 from ..reporting.dual_progress import DualLine
 from ..result import Iteration, SolveResult, Status
-from ._fit import Memory, Problem, Ready, Run, Settings
+from ._fit import Attributes, Memory, Problem, Ready, Run, Settings, warn_of
+from ._kernel import KernelModel, kernel_of
 
 STOPPING = ("relative", "absolute", "epsilon", "kkt")
 # Beyond this, rounding of a kernel in single precision would show in the objective.
@@ -36,6 +36,8 @@ SINGLE_BOUND = 1e2
 FAR_APART = 2.0
 # A relative gap that is told even if the rule asked for does not mind it.
 LARGE_GAP = 0.01
+# Up to so many rows double precision costs next to nothing.
+FEW_ROWS = 500
 # All problems of a fit take their values from one matrix if it is this small.
 ONE_MATRIX = 2500
 
@@ -89,16 +91,16 @@ class KernelRows:
         self._executor = executor
         self._points: Points | None = None
         self._exact: Points | None = None  # the same in double precision
-        self._values: np.ndarray | None = None
-        self._room: np.ndarray | None = None
+        self._stored: PrecomputedMatrix | None = None  # all values
+        self._room: np.ndarray | None = None  # for the values of a problem, then of the next
         self._groups: list[np.ndarray] = []
         self._places: list[np.ndarray] = []  # rows of the groups in the values
         if kernel.name == "precomputed":
-            self._values = X
+            self._stored = PrecomputedMatrix(X)
         elif kernel.function is None:
             self._exact = training_points(kernel, X, single=False, centre=free_bias)
             self._points = self._exact
-            if single and X.shape[0] > ALL_AT_ONCE:
+            if single and X.shape[0] > FEW_ROWS:
                 self._points = training_points(kernel, X, single=True, centre=free_bias)
 
     def digest(self) -> bytes:
@@ -113,23 +115,25 @@ class KernelRows:
         self._groups = self._places = groups
         rows = self._X.shape[0]
         few = rows <= ONE_MATRIX and rows * rows * 8 <= self.decomposition.cache_bytes
-        if self._values is not None or not few:
+        if self._stored is not None or not few:
             return
         if self._exact is None:
-            self._values = self._matrix(None).whole()
+            self._stored = PrecomputedMatrix(self._matrix(None).whole())
             return
         points = self._exact.take(np.concatenate(groups))
-        self._values = ProductMatrix(self.kernel, points, None, self._executor).whole()
+        matrix = ProductMatrix(self.kernel, points, None, self._executor)
+        self._stored = PrecomputedMatrix(matrix.whole(), source=matrix)
         self._places = np.split(np.arange(rows), np.cumsum([len(group) for group in groups])[:-1])
 
     def _matrix(self, which: tuple[int, ...] | None) -> KernelMatrix:
-        """The kernel matrix of all rows, or of the rows of some groups."""
-        if self._values is not None:
-            whole = PrecomputedMatrix(self._values)
+        """Of all rows, or of those of some groups."""
+        if self._stored is not None:
             if which is None:
-                return whole
+                return self._stored
             rows = np.concatenate([self._places[k] for k in which])
-            return whole.square(rows, self._room_for(len(rows)))
+            if self._room is None or len(self._room) < len(rows) ** 2:
+                self._room = np.empty(len(rows) ** 2, dtype=self._stored.dtype)
+            return self._stored.square(rows, self._room)
         if self._points is not None:
             return self._product(self._points, which)
         assert self.kernel.function is not None
@@ -149,19 +153,13 @@ class KernelRows:
         which: tuple[int, ...] | None,
         settings: DualSettings,
         observe: Any,
-    ) -> WholeSolver | DualSolver:
+    ) -> DualSolver:
         """The solver of a problem on the rows of some groups, in this order, or on all rows."""
-        definite = self.kernel.definite
-        exact = None if self._exact is None else self._product(self._exact, which)
-        if not WholeSolver.suits(problem, settings):
-            matrix = self._matrix(which)
-            return DualSolver(matrix, problem, settings, self._executor, observe, definite, exact)
-        if self._values is not None and which is not None:
-            values, rows = self._values, np.concatenate([self._places[k] for k in which])
-        else:
-            whole = exact if exact is not None and self._values is None else self._matrix(which)
-            values, rows = whole.whole(), np.arange(len(problem))
-        return WholeSolver(values, rows, problem, settings, observe, definite, exact)
+        matrix, definite = self._matrix(which), self.kernel.definite
+        exact = None
+        if self._exact is not None and (self._stored is None or self.kernel.name == "linear"):
+            exact = self._product(self._exact, which)  # of a linear kernel the rows say more
+        return DualSolver(matrix, problem, settings, self._executor, observe, definite, exact)
 
     def unlike_scales(self) -> str:
         """Which features are on other scales than most, in a sentence; empty if none is."""
@@ -189,13 +187,6 @@ class KernelRows:
         if self.kernel.name != "rbf" and not 10.0**-FAR_APART < usual < 10.0**FAR_APART:
             return f"the features have ranges of about {usual:.2g}: {remedy}"
         return ""
-
-    def _room_for(self, rows: int) -> np.ndarray:
-        """Room for the kernel values of a problem, used again by the next one."""
-        if self._room is None or len(self._room) < rows * rows:
-            assert self._values is not None
-            self._room = np.empty(rows * rows, dtype=self._values.dtype)
-        return self._room
 
 
 @dataclass
@@ -324,3 +315,55 @@ class KernelProblem(Problem):
                 f"stopping='kkt' asks for, but the relative gap is {worst:.2g}: lower tol, or "
                 "leave stopping out to stop by the gap"
             )
+
+
+class KernelMachine(KernelModel):
+    """A kernel model that is trained by decomposition of the dual."""
+
+    _stopping: ClassVar[tuple[str, ...]] = STOPPING
+    _sparse_coef: ClassVar[bool] = True  # if the rows are
+    # Whether the bias is free, and so the coefficients sum to 0.
+    _free_bias: ClassVar[bool] = True
+
+    shrinking: bool
+    cache_size: float
+    working_set_size: int | None
+
+    def _check_common(self) -> Settings:
+        settings = super()._check_common()
+        check_flag("shrinking", self.shrinking)
+        check_number("cache_size", self.cache_size, above=0.0)
+        if self.working_set_size is not None:
+            size = check_integer("working_set_size", self.working_set_size, at_least=2)
+            if size % 2:
+                raise ValueError(f"working_set_size must be even, got {size}")
+        return settings
+
+    def _kernel_rows(
+        self, X: Any, executor: Executor, settings: Settings, bound: float
+    ) -> KernelRows:
+        """The training rows; ``bound`` is the largest coefficient that may occur."""
+        return KernelRows(
+            kernel_of(self, X),
+            X,
+            executor,
+            Decomposition(
+                self.working_set_size, bool(self.shrinking), float(self.cache_size) * 1e6
+            ),
+            single=settings.tol >= SINGLE_TOL and bound <= SINGLE_BOUND,
+            free_bias=self._free_bias,
+        )
+
+    def _fit_kernel(
+        self,
+        data: tuple[Any, Any],
+        problems: Sequence[Problem],
+        settings: Settings,
+        executor: Executor,
+        attributes: Attributes,
+    ) -> list[SolveResult]:
+        """Solve the problems of a kernel machine, store the model, and give warnings."""
+        results = self._solve(data, problems, settings, executor, attributes)
+        self.fit_status_ = int(any(r.status is not Status.CONVERGED for r in results))
+        warn_of(settings, problems[0], results)
+        return results

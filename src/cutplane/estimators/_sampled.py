@@ -14,7 +14,7 @@ import scipy.sparse
 from .._checks import check_number
 from ..bundle import FixedPosition
 from ..bundle.sampled import ConstantTimeSolver, SampledSolver
-from ..dual.curvature import definiteness
+from ..dual.verify import definiteness
 from ..exec import Executor
 from ..kernels import (
     CallableMatrix,

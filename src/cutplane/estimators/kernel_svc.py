@@ -24,8 +24,8 @@ from ..result import Iteration, SolveResult
 from ._attributes import check_kernel_model, check_stored, stored_classes
 from ._calibration import Calibration, check_calibrate, check_calibration
 from ._fit import Problems, Settings, solve, warn_of, with_callbacks
-from ._kernel import KernelMachine, as_rows, basis_attributes, executor_for, training_rows
-from ._kernel_problem import KernelProblem, KernelRows
+from ._kernel import as_rows, basis_attributes, executor_for, training_rows
+from ._kernel_problem import KernelMachine, KernelProblem, KernelRows
 from ._rows import encode_classes, weigh_classes
 from .checkpoint import Checkpoint
 

@@ -15,8 +15,8 @@ from ..kernels import Kernel
 from ..result import Iteration
 from ._attributes import check_kernel_model, check_stored
 from ._fit import Settings, with_callbacks
-from ._kernel import KernelMachine, as_rows, basis_attributes, executor_for, training_rows
-from ._kernel_problem import KernelProblem
+from ._kernel import as_rows, basis_attributes, executor_for, training_rows
+from ._kernel_problem import KernelMachine, KernelProblem
 from ._rows import check_sum
 from .checkpoint import Checkpoint
 

@@ -338,21 +338,19 @@ class ProductMatrix(KernelMatrix):
     @cached_property
     def amplification(self) -> float:  # type: ignore[override]
         """By the kernel's form: products of d terms, then a power or an exponential."""
-        ratio = np.finfo(self.dtype).eps / np.finfo(np.float64).eps
-        return float(ratio) * self._double_amplification()
-
-    def _double_amplification(self) -> float:
+        ratio = float(np.finfo(self.dtype).eps / np.finfo(np.float64).eps)
         terms = self._left.terms + 6.0
         if self._kernel.name == "linear":
-            return terms
+            return ratio * terms
         if self._kernel.name != "rbf":
-            return self._kernel.degree * terms + 4.0
+            return ratio * (self._kernel.degree * terms + 4.0)
         direct = isinstance(self._left, DensePoints) and self._left.direct
         norms = squared_norms(self._left.x) if direct else self._left.norms
         reach = self._kernel.gamma * float(norms.max(initial=0.0))
         if direct:  # t·exp(−t) and √t·exp(−t) are below ½
-            return terms + 4.0 * float(np.sqrt(reach))
-        return 4.0 * reach * terms + 8.0  # (|x| + |z|)² is at most four times the largest |x|²
+            return ratio * (terms + 4.0 * float(np.sqrt(reach)))
+        # (|x| + |z|)² is at most four times the largest |x|²
+        return ratio * (4.0 * reach * terms + 8.0)
 
     @property
     def linear_rows(self) -> np.ndarray | None:
@@ -483,9 +481,16 @@ class ProductMatrix(KernelMatrix):
 
 
 class PrecomputedMatrix(KernelMatrix):
-    """Values that the user computed."""
+    """Values that are stored: the user's, or those of another matrix, which says how exact."""
 
-    def __init__(self, values: np.ndarray, columns: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        values: np.ndarray,
+        columns: np.ndarray | None = None,
+        source: KernelMatrix | None = None,
+    ) -> None:
+        if source is not None:
+            self.amplification, self.relative = source.amplification, source.relative
         self._values = values
         self._columns = columns
         self.dtype = values.dtype
@@ -501,11 +506,11 @@ class PrecomputedMatrix(KernelMatrix):
         """The values of some rows among themselves, put into ``room``, a flat array."""
         values = room[: len(rows) ** 2].reshape(len(rows), len(rows))
         loops.square_of(self._values, rows, values)
-        return PrecomputedMatrix(values)
+        return PrecomputedMatrix(values, source=self)
 
     def restricted(self, columns: np.ndarray) -> PrecomputedMatrix:
         chosen = columns if self._columns is None else self._columns[columns]
-        return PrecomputedMatrix(self._values, chosen)
+        return PrecomputedMatrix(self._values, chosen, self)
 
     def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
         columns = slice(None) if self._columns is None else self._columns

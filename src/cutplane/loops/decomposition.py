@@ -75,18 +75,19 @@ def _copy_row(source, columns, out):
 
 
 @jit
-def pairwise_steps(source, rows, columns, diagonal, g, beta, lower, upper, tol, max_steps, seen):
+def pairwise_steps(
+    source, rows, columns, K, place, held, diagonal, g, beta, lower, upper, tol, max_steps, seen
+):
     """Minimise over all of β by steps of pairs, chosen by second order (Fan, Chen, Lin 2005).
 
-    K[a, b] = source[rows[a], columns[b]]; a row is copied when a step needs it. Other
-    parameters: K's diagonal; g, beta (changed), lower, upper (q,). Stops once
+    The kernel value of a and b is K[place[a], b]. Where ``held[a]`` is False, row a is copied from
+    source[rows[a], columns] when a step needs it. Other parameters: the diagonal; g, beta
+    (changed), lower, upper (q,). Stops once
     max over pairs of g_j − g_i is at most ``tol``, or after ``max_steps``.
     ``seen[0]`` becomes the violation left, ``seen[1]`` the least curvature met,
     relative to the diagonal. Returns the number of steps.
     """
     q = g.shape[0]
-    K = np.empty((q, q), source.dtype)
-    copied = np.zeros(q, np.bool_)
     may_grow = np.empty(q, np.int64)  # as wide as what they mark
     may_fall = np.empty(q, np.int64)
     for t in range(q):
@@ -106,18 +107,18 @@ def pairwise_steps(source, rows, columns, diagonal, g, beta, lower, upper, tol, 
         i = 0
         while g[i] != low or not may_grow[i]:
             i += 1
-        row = K[i]
-        if not copied[i]:
+        row = K[place[i]]
+        if not held[i]:
             _copy_row(source[rows[i]], columns, row)
-            copied[i] = True
+            held[i] = True
         own = diagonal[i]
         j = _partner(g, row, diagonal, low, own, may_fall, gains)
         if j < 0:
             break
-        other = K[j]
-        if not copied[j]:
+        other = K[place[j]]
+        if not held[j]:
             _copy_row(source[rows[j]], columns, other)
-            copied[j] = True
+            held[j] = True
         scale = own + diagonal[j]
         curvature = scale - 2.0 * row[j]
         if scale > 0.0:
@@ -293,33 +294,11 @@ def best_bias(g, lower, upper, total):
 
 
 @jit
-def assess(g, beta, linear, lower, upper, total, out):
-    """Where a point stands: min g of what may grow, max g of what may fall, value, bias, gap.
+def assess(g, beta, lower, upper):
+    """Where a point stands: its violation, a bias that suits it, and the gap with this bias.
 
-    The value is ½βᵀKβ + cᵀβ = ½Σ β(g + c).
-    """
-    low = np.inf
-    high = -np.inf
-    value = 0.0
-    for t in range(g.shape[0]):
-        if beta[t] < upper[t] and g[t] < low:
-            low = g[t]
-        if beta[t] > lower[t] and g[t] > high:
-            high = g[t]
-        value += 0.5 * beta[t] * (g[t] + linear[t])
-    bias = best_bias(g, lower, upper, total)
-    out[0] = low
-    out[1] = high
-    out[2] = value
-    out[3] = bias
-    out[4] = max(0.0, gap_at(g, beta, lower, upper, bias))
-
-
-@jit
-def extremes(g, beta, lower, upper, seen):
-    """The most violating pair: seen[0] = min g of what may grow, seen[1] = max g of what may fall.
-
-    ``seen[2:4]`` become the sum and number of g over the free variables.
+    The violation is max g of what may fall − min g of what may grow, or 0. The bias is the mean of
+    −g over the free variables; without any it is between the two, one of which may be infinite.
     """
     low = np.inf
     high = -np.inf
@@ -336,10 +315,72 @@ def extremes(g, beta, lower, upper, seen):
         if may_grow and may_fall:
             total += v
             free += 1
-    seen[0] = low
-    seen[1] = high
-    seen[2] = total
-    seen[3] = free
+    if free > 0:
+        bias = -total / free
+    elif low == np.inf and high == -np.inf:
+        bias = 0.0
+    elif low == np.inf:
+        bias = -high
+    elif high == -np.inf:
+        bias = -low
+    else:
+        bias = -0.5 * (low + high)
+    return max(0.0, high - low), bias, gap_at(g, beta, lower, upper, bias)
+
+
+@jit
+def certain_losses(own, error, beta, linear, lower, upper, bias, linear_error):
+    """Sums over all variables, with s = ``own`` off by ``error`` and c by ``linear_error``·|c|.
+
+    Returns the gap; the losses, at least; Σ cβ; Σ |c||β|; max |c|; and the largest error of
+    r = s + c + bias, the rounding of these additions included, which Knuth's TwoSum finds.
+    """
+    gap = 0.0
+    losses = 0.0
+    slope = 0.0
+    slope_size = 0.0
+    steepest = 0.0
+    doubt = 0.0
+    for t in range(own.shape[0]):
+        a, c = own[t], linear[t]
+        g = a + c
+        of_c = g - a
+        g_error = (a - (g - of_c)) + (c - of_c)
+        r = g + bias
+        of_bias = r - g
+        r_error = (g - (r - of_bias)) + (bias - of_bias)
+        size = abs(c)
+        off = error[t] + abs(g_error) + abs(r_error) + linear_error * size
+        if r > 0.0:
+            gap += (beta[t] - lower[t]) * r
+        else:
+            gap += (beta[t] - upper[t]) * r
+        if not r >= off:  # also if one is no number: then no sum is
+            losses += upper[t] * (off - r)
+        if not -r >= off:
+            losses -= lower[t] * (off + r)
+        slope += c * beta[t]
+        slope_size += size * abs(beta[t])
+        steepest = max(steepest, size)
+        if not off <= doubt:
+            doubt = off
+    return gap, losses, slope, slope_size, steepest, doubt
+
+
+@jit
+def certain_square(sums, s, error):
+    """½Σ βs, ½Σ |β|·error, Σ |β||s| and Σ β² over all rows, where β is summed up in ``sums``."""
+    half = 0.0
+    half_error = 0.0
+    size = 0.0
+    squares = 0.0
+    for t in range(s.shape[0]):
+        coef = abs(sums[t])
+        half += sums[t] * s[t]
+        half_error += coef * error[t]
+        size += coef * abs(s[t])
+        squares += coef * coef
+    return 0.5 * half, 0.5 * half_error, size, squares
 
 
 @jit

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from scipy.sparse import csr_array, csr_matrix
 
 from .. import estimators
-from ..dual.records import DualCertificate, DualIteration
+from ..dual import DualCertificate, DualIteration
 from ..estimators._calibration import Calibration
 from ..estimators._sampled import Sampling
 from ..result import Certificate, Iteration, SolveResult
