@@ -22,7 +22,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-START_SECONDS = 60.0
+START_SECONDS = 300.0  # on a busy machine
 
 
 def _in_own_folder(run: Callable[[], Any]) -> None:
@@ -150,6 +150,17 @@ class ProcessCluster:
                 os.kill(process.pid, signal.SIGKILL)
             process.join(10)
         self._folder.cleanup()
+
+    @property
+    def tls_settings(self) -> dict[str, str]:
+        """What Dask's configuration says where a client is made from an address alone."""
+        if not self._tls:
+            return {}
+        names = {"ca-file": "ca_file", "client.cert": "client_cert", "client.key": "client_key"}
+        return {
+            f"distributed.comm.tls.{key}": getattr(self._security, f"tls_{name}")
+            for key, name in names.items()
+        }
 
     # -- who is there ---------------------------------------------------------
 

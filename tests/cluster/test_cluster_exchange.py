@@ -27,7 +27,7 @@ if not hasattr(os, "fork"):
 
 @pytest.fixture(scope="module")
 def problem(faults):
-    with faults.generated_problem() as problem:  # four parts
+    with faults.linear_problem() as problem:  # four parts
         yield problem
 
 

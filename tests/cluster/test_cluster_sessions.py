@@ -53,7 +53,7 @@ def spoilt(cluster):
 
 @pytest.fixture(scope="module")
 def problem(faults):
-    with faults.generated_problem() as problem:
+    with faults.linear_problem() as problem:
         yield problem
 
 
@@ -206,7 +206,7 @@ def test_an_interrupt_in_the_middle_of_a_round(faults, problem, spoilt):
     assert time.monotonic() - begin < 3.0 + 4.0  # the order under way, and the proof
     assert model.results_[0].status is Status.INTERRUPTED and model.n_iter_ >= 1
     assert crew.timings.losses == 0
-    rows = open_dataset(problem.folder)
+    rows = open_dataset(problem.file)
     signs = np.where(rows.y == model.classes_[1], 1.0, -1.0)
     losses = np.maximum(0.0, 1.0 - signs * model.decision_function(rows)).sum()
     objective = 0.5 * np.sum(model.coef_**2) + model.C * losses
@@ -228,7 +228,7 @@ def test_an_error_on_a_worker_ends_the_sessions(faults, problem, spoilt):
 
     spoilt.client.run(fail)
     with faults.crews_of_fits() as crews, pytest.raises(ArithmeticError, match="made by") as caught:
-        LinearSVC(solver="ocas", executor=spoilt.client).fit(open_dataset(problem.folder))
+        LinearSVC(solver="ocas", executor=spoilt.client).fit(open_dataset(problem.file))
     assert "raised on worker worker-" in caught.value.__notes__[0]
     assert not crews[0].members
     assert nothing_left(spoilt, [])

@@ -677,7 +677,8 @@ class Workers:
                 answers[member.number] = done.answers
                 member.losses = 0
                 slowest = max(slowest, done.seconds)
-            await self._recover(lost)
+            if lost:
+                await self._recover(lost)
             waiting, found = lost, None
         if apart and losses == self.timings.losses:
             self._together = False
