@@ -197,8 +197,9 @@ class ProcessCluster:
         known = self.client.scheduler_info(n_workers=-1)["workers"]
         return {facts["name"]: address for address, facts in known.items()}
 
-    def fill_up(self) -> None:
+    def fill_up(self, count: int | None = None) -> None:
         """Have as many workers as in the beginning, and the scheduler know them and no others."""
+        self._count = self._count if count is None else count
         for name, process in list(self._workers.items()):
             if not process.is_alive():
                 process.join()
