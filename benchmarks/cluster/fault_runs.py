@@ -630,11 +630,11 @@ def main(argv: list[str] | None = None) -> int:
         cluster = None if name in ENDING else stack.enter_context(begun())
         for number in range(arguments.times):
             logging.getLogger("cutplane").info("run %d begins", number)
-            faulthandler.dump_traceback_later(arguments.seconds, exit=True)
             with begun() if cluster is None else contextlib.nullcontext(cluster) as used:
                 used.fill_up()
+                faulthandler.dump_traceback_later(arguments.seconds, exit=True)
                 record = RUNS[name](used, problem, number)
-            faulthandler.cancel_dump_traceback_later()
+                faulthandler.cancel_dump_traceback_later()
             print(json.dumps(vars(record)), flush=True)
     return 0
 

@@ -59,7 +59,9 @@ def use(monkeypatch, count):
 
 def fit(faults, problem, cluster, kind="hinge"):
     with faults.crews_of_fits() as crews:
-        model = problem.fit(kind, executor=DaskCluster(cluster.client, timeout=20.0))
+        model = problem.fit(
+            kind, executor=DaskCluster(cluster.client, timeout=faults.LONG_PATIENCE)
+        )
     return faults.Outcome.of(model) == problem.outcome(kind), crews[0]
 
 
