@@ -236,7 +236,7 @@ def test_what_we_rely_on_of_dask():
     from distributed import Client, Worker, WorkerPlugin
     from distributed.comm import connect
     from distributed.core import Server, _expects_comm
-    from distributed.protocol import to_serialize
+    from distributed.protocol import pickle, to_serialize
 
     from cutplane.cluster.session import Service
 
@@ -247,6 +247,8 @@ def test_what_we_rely_on_of_dask():
     assert {"plugin", "name"} <= set(inspect.signature(Worker.plugin_add).parameters)
     assert {"setup", "teardown"} <= set(dir(WorkerPlugin)) and issubclass(Service, WorkerPlugin)
     assert issubclass(Worker, Server) and callable(to_serialize)
+    assert "buffer_callback" in inspect.signature(pickle.dumps).parameters
+    assert "buffers" in inspect.signature(pickle.loads).parameters
     options = {
         "n_workers": 1,
         "threads_per_worker": 1,
