@@ -135,7 +135,7 @@ class Problem:
 
 @contextlib.contextmanager
 def generated_rows(rows: int = ROWS) -> Iterator[Path]:
-    """Sparse rows of two classes in a folder."""
+    """Sparse rows of two classes in a folder: enough of them that each worker gets some."""
     import scipy.sparse
 
     from cutplane import write_dataset
@@ -170,10 +170,10 @@ def measure_problem() -> Iterator[Problem]:
     from cutplane import MeasureSVC, open_dataset
 
     estimators = {
-        "roc_auc": MeasureSVC("roc_auc", solver="ocas", tol=1e-2),
-        "f1": MeasureSVC("f1", solver="ocas", tol=1e-2),
+        "roc_auc": MeasureSVC("roc_auc", solver="ocas", tol=1e-4),
+        "f1": MeasureSVC("f1", solver="ocas", tol=1e-4),
     }
-    with generated_rows(ROWS // 3) as path:
+    with generated_rows() as path:
         yield Problem(
             lambda: [open_dataset(path)], estimators, "HoldRows", "Gradients", "SendScores"
         )
