@@ -160,7 +160,7 @@ def test_example(script: Path, tmp_path: Path) -> None:
         env={**os.environ, "MPLBACKEND": "Agg"},
         capture_output=True,
         encoding="utf-8",
-        timeout=300,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

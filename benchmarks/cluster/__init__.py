@@ -1,7 +1,7 @@
-"""The cluster benchmark: workers against threads, faults, delays, the cost model."""
+"""The cluster benchmark: workers against threads, faults, delays, many features, the cost model."""
 
 from ..runner import Suite
-from . import delay, faults, model, rounds, speed
+from . import delay, faults, model, rounds, speed, wide
 
 SECTIONS = {
     "speed": speed.run,
@@ -9,6 +9,7 @@ SECTIONS = {
     "delay": delay.run,
     "model": model.run,
     "rounds": rounds.run,
+    "wide": wide.run,
 }
 
 SUITE = Suite("cluster", __doc__, SECTIONS, ("threads",), defaults={"repeats": 3})

@@ -4,16 +4,19 @@ With p workers of T threads, m rows, n features, z stored values, q arrays in a 
 sums along the tree), R rounds and c active cuts, an iteration takes about
 
     R·(latency + round + (p − 1)·message)    messages that are small
-    + p·8n·(1/down + q/up)                   w to every worker, and sums back, through one link
+    + 8n·(2/link + log₂p·(1 + q)/between)    w to the first worker, handed on; sums, and the total
     + (z·value + m·row)/(p·T)                both products and the passes over scores
-    + n·(p·q·add + c·cut)                    on the client: sums of sums, the small problem
+    + n·(log₂p·q·add + c·cut)                sums of sums on the workers, the small problem here
 
-Constants in names without capitals are measured here.
+if vectors go from worker to worker, which they do from LONG bytes on. Shorter ones all go through
+the client, p·8n·(1 + q)/link, which also adds them up, p·q·n·add. Constants in names without
+capitals are measured here.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 import time
 from collections.abc import Sequence
@@ -22,9 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from cutplane.cluster.orders import Hold, Means, Order
-
-_EMPTY_ROUNDS, _FULL_ROUNDS = 100, 8
+from cutplane.cluster.workers import LONG
 
 
 @dataclass(frozen=True)
@@ -34,20 +35,19 @@ class Constants:
     Attributes
     ----------
     round, message : float
-        Seconds of a round with nothing in it, on one machine; of these the client's for one
-        worker, which it spends again for every further one.
-    down, up : float
-        Bytes per second from the client to the workers, and back.
+        Seconds of a round with nothing in it and one worker; for every further worker.
+    link, between : float
+        Bytes per second between the client and a worker, and from worker to worker.
     value, row : float
         Seconds of a thread per stored value and per row in an iteration.
     add, cut : float
-        Seconds of the client per feature: for each array that is added up, for each active cut.
+        Seconds per feature: for each array that is added up, for each active cut.
     """
 
     round: float
     message: float
-    down: float
-    up: float
+    link: float
+    between: float
     value: float
     row: float
     add: float
@@ -84,14 +84,22 @@ class Workload:
 
 
 def predict(work: Workload, known: Constants) -> dict[str, float]:
-    """Seconds of an iteration, by what they are spent on; bytes through the client's link."""
-    p, n = work.workers, work.features
-    down, up = p * 8.0 * n, p * 8.0 * n * work.arrays
+    """Seconds of an iteration, by what they are spent on; bytes through the client."""
+    p, q, vector = work.workers, work.arrays, 8.0 * work.features
+    if p > 1 and vector >= LONG:
+        steps = math.ceil(math.log2(p))
+        down = up = vector
+        network = (down + up) / known.link + steps * (1.0 + q) * vector / known.between
+        added = steps * q
+    else:
+        down, up = p * vector, p * q * vector
+        network = (down + up) / known.link
+        added = p * q
     parts = {
         "rounds": work.rounds * (work.latency + known.round + (p - 1) * known.message),
-        "network": down / known.down + up / known.up,
+        "network": network,
         "work": (work.values * known.value + work.rows * known.row) / (p * work.threads),
-        "client": n * (p * work.arrays * known.add + work.cuts * known.cut),
+        "client": work.features * (added * known.add + work.cuts * known.cut),
     }
     return {**parts, "seconds": sum(parts.values()), "down_bytes": down, "up_bytes": up}
 
@@ -108,64 +116,25 @@ def answer_arrays(rows: int, blocks: int, workers: int) -> float:
 # -- what a message costs -------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class HoldNothing(Hold):
-    """Stands in for the rows of a worker."""
+def message_constants(
+    empty: dict[int, float], full: dict[int, float], size: float
+) -> tuple[float, float, float, float]:
+    """``round``, ``message``, ``link`` and ``between``, from rounds with one and two workers.
 
-    def make(self, means: Means) -> None:
-        return None
-
-
-@dataclass(frozen=True)
-class Take(Order):
-    """Takes an array."""
-
-    array: np.ndarray
-
-    def run(self, state: None) -> int:
-        return len(self.array)
-
-
-@dataclass(frozen=True)
-class Give(Order):
-    """Gives an array."""
-
-    size: int
-
-    def run(self, state: None) -> np.ndarray:
-        return np.zeros(self.size)
-
-
-def probe(client: Any, workers: int, size: int = 1 << 20) -> dict[str, float]:
-    """Seconds of an empty round, and of the processor here; bytes per second down and up."""
-    from cutplane.cluster.workers import Workers
-
-    array = np.zeros(size)
-    with Workers(client) as crew:
-        crew.check(crew.available())
-        crew.start(crew.available()[:workers], HoldNothing())
-
-        def seconds(order: Order, times: int) -> tuple[float, float]:
-            crew.round([order])
-            runs, cpu = [], time.process_time()
-            for _ in range(times):
-                begin = time.perf_counter()
-                crew.round([order])
-                runs.append(time.perf_counter() - begin)
-            # Of the faster ones, because others may be at work.
-            return float(np.quantile(runs, 0.25)), (time.process_time() - cpu) / times
-
-        empty, cpu = seconds(Give(0), _EMPTY_ROUNDS)
-        down, _ = seconds(Take(array), _FULL_ROUNDS)
-        up, _ = seconds(Give(size), _FULL_ROUNDS)
-    content = float(workers * array.nbytes)
-    # A link that is faster than the noise of an empty round is not resolved.
-    return {
-        "round": empty,
-        "cpu": cpu,
-        "down": content / max(down - empty, 0.05 * down),
-        "up": content / max(up - empty, 0.05 * up),
-    }
+    Parameters
+    ----------
+    empty, full : dict
+        Seconds of a round, by the number of workers: with nothing in it, and with a long vector,
+        which is handed on, added up, and comes back.
+    size : float
+        Bytes of that vector.
+    """
+    message = empty[2] - empty[1]
+    # With one worker the vector goes there and back; with two it is also handed on, and a sum sent.
+    # What is faster than the noise of an empty round is not resolved.
+    link = 2.0 * size / max(full[1] - empty[1], 0.05 * full[1])
+    between = 2.0 * size / max(full[2] - full[1] - message, 0.05 * full[2])
+    return empty[1], max(message, 0.1 * empty[1]), link, between
 
 
 # -- what rows and features cost ------------------------------------------------------

@@ -1,9 +1,10 @@
 """Faults of a cluster, each in the middle of a fit: does it end, and with the same model?
 
-    python -m benchmarks.cluster.fault_runs NAME --times 20 --seconds 60
+    python -m benchmarks.cluster.fault_runs NAME --problem chains --tls --times 20
 
 prints one line of JSON per run and ends itself if a run hangs. A fault is laid on a worker: the
 n-th run of an order there ends or stops a process, which hits the same moment of every fit.
+Problems differ in the orders that their fits give, and so in what a lost worker takes with it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import contextlib
 import faulthandler
 import io
+import itertools
 import json
 import logging
 import os
@@ -23,7 +25,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,9 +35,9 @@ import numpy as np
 from .processes import ProcessCluster, is_stopped
 
 ROWS, FEATURES = 30_000, 40
-# Seconds that a fit waits for a worker when none is left.
-PATIENCE = 2.0
-STOPPED = 4.5  # seconds of a slow worker; it is named after three
+# Seconds that a fit waits for a worker when none will come, and when one will. The scheduler must
+# answer within them, too, however busy the machine is.
+PATIENCE, LONG_PATIENCE = 5.0, 300.0
 ROUNDING = 1e-8  # relative: scores that were computed anew
 LATE = 1.0  # seconds until a new worker is begun
 
@@ -46,16 +48,14 @@ class Outcome:
 
     certificate: Any
     n_iter: int
-    coef: bytes
-    intercept: bytes
+    w: bytes
+    bias: float
 
     @classmethod
     def of(cls, model: Any) -> Outcome:
         """Of a model that was fitted."""
         result = model.results_[0]
-        return cls(
-            result.certificate, result.n_iter, model.coef_.tobytes(), model.intercept_.tobytes()
-        )
+        return cls(result.certificate, result.n_iter, result.w.tobytes(), result.bias)
 
 
 @dataclass
@@ -86,23 +86,45 @@ class Record:
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows on disk and what a fit without cluster makes of them."""
+    """Data, estimators, and what fits without cluster make of them.
 
-    folder: Path
+    Attributes
+    ----------
+    data : callable
+        Gives what ``fit`` takes.
+    estimators : dict
+        By name; the first one is the usual one.
+    hold, cut, search : str
+        Orders that a fit gives: to hold the data, for every cut, and several times between cuts.
+    command : sequence of str
+        What the command line is told besides the files, if it can do the same.
+    file : path, optional
+        The data, for the command line.
+    """
+
+    data: Callable[[], Sequence[Any]]
     estimators: dict[str, Any]
+    hold: str
+    cut: str
+    search: str
+    command: Sequence[str] = ()
+    file: Path | None = None
     expected: dict[str, Outcome] = field(default_factory=dict)
+
+    @property
+    def usual(self) -> str:
+        """Name of the usual estimator."""
+        return next(iter(self.estimators))
 
     def fit(self, kind: str, **settings: Any) -> Any:
         """A model of that kind."""
         from sklearn.base import clone
         from sklearn.exceptions import ConvergenceWarning
 
-        from cutplane import open_dataset
-
         model = clone(self.estimators[kind]).set_params(**settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return model.fit(open_dataset(self.folder))
+            return model.fit(*self.data())
 
     def outcome(self, kind: str) -> Outcome:
         """Without cluster, computed once."""
@@ -112,24 +134,120 @@ class Problem:
 
 
 @contextlib.contextmanager
-def generated_problem(rows: int = ROWS) -> Iterator[Problem]:
-    """Sparse rows in a folder, and estimators whose fits take all ways through the rounds."""
+def generated_rows(rows: int = ROWS) -> Iterator[Path]:
+    """Sparse rows of two classes in a folder: enough of them that each worker gets some."""
     import scipy.sparse
 
-    from cutplane import LinearSVC, write_dataset
+    from cutplane import write_dataset
 
     rng = np.random.default_rng(11)
     X = scipy.sparse.random_array((rows, FEATURES), density=0.6, format="csr", rng=rng)
     X.data = rng.normal(size=X.nnz)
     y = np.where(X @ rng.normal(size=FEATURES) + rng.normal(size=rows) > 0.3, 1, -1)
+    with tempfile.TemporaryDirectory(prefix="cutplane-faults-") as folder:
+        yield Path(write_dataset(Path(folder) / "rows.cut", [(X, y)]).path)
+
+
+@contextlib.contextmanager
+def linear_problem() -> Iterator[Problem]:
+    """Losses that are sums over rows, whose scores stay with the workers."""
+    from cutplane import LinearSVC, open_dataset
+
     estimators = {
         "hinge": LinearSVC(solver="ocas", tol=1e-2),
         "logistic": LinearSVC(solver="ocas", loss="logistic", tol=1e-2),
         "squared_hinge": LinearSVC(solver="ocas", loss="squared_hinge", tol=1e-2),
     }
+    orders = ("HoldRows", "Gradients", "LineSlopes")
+    words = ("--solver", "ocas", "--tol", "1e-2")
+    with generated_rows() as path:
+        yield Problem(lambda: [open_dataset(path)], estimators, *orders, words, path)
+
+
+@contextlib.contextmanager
+def measure_problem() -> Iterator[Problem]:
+    """A measure of all scores at once: they come to the client, and coefficients go back."""
+    from cutplane import MeasureSVC, open_dataset
+
+    estimators = {
+        "roc_auc": MeasureSVC("roc_auc", solver="ocas", tol=1e-4),
+        "f1": MeasureSVC("f1", solver="ocas", tol=1e-4),
+    }
+    with generated_rows() as path:
+        yield Problem(
+            lambda: [open_dataset(path)], estimators, "HoldRows", "Gradients", "SendScores"
+        )
+
+
+@contextlib.contextmanager
+def chain_problem() -> Iterator[Problem]:
+    """Sequences, whose emissions and labellings stay with the workers."""
+    from cutplane import ChainTagger, dump_svmlight
+
+    rng = np.random.default_rng(0)
+    emissions, transitions = rng.normal(size=(30, 6)), 2.0 * rng.normal(size=(6, 6))
+    X, Y = [], []
+    for length in rng.integers(1, 25, 300):
+        x, y = rng.normal(size=(length, 30)), list[int]()
+        for scores in x @ emissions + 3.0 * rng.normal(size=(length, 6)):
+            y.append(int(np.argmax(scores + (transitions[y[-1]] if y else 0.0))))
+        X.append(x)
+        Y.append(y)
+    settings = {"C": 1.0 / 32.0, "tol": 1e-3, "solver": "ocas"}
+    estimators = {
+        "first order": ChainTagger(**settings),
+        "second order": ChainTagger(order=2, boundaries=True, **settings),
+    }
+    words = ("--chain", "--solver", "ocas", "--C", "0.03125", "--tol", "1e-3")
     with tempfile.TemporaryDirectory(prefix="cutplane-faults-") as folder:
-        path = write_dataset(Path(folder) / "rows.cut", [(X, y)]).path
-        yield Problem(Path(path), estimators)
+        path = Path(folder) / "chains.svm"
+        number = np.repeat(np.arange(len(Y)), [len(y) for y in Y])
+        dump_svmlight(np.concatenate(X), np.concatenate(Y), path, qid=number)
+        orders = ("HoldChains", "Planes", "PlaneSlope")
+        yield Problem(lambda: [X, Y], estimators, *orders, words, path)
+
+
+class Ordering:
+    """Outputs are the six orders of three vectors, all of which are tried."""
+
+    def joint_feature(self, x: Any, y: Any) -> np.ndarray:
+        """Weights of the first and of the last one."""
+        return np.concatenate([x[y[0]], x[y[2]]])
+
+    def loss(self, y: Any, z: Any) -> float:
+        """How many are not where they should be."""
+        return float(sum(a != b for a, b in zip(y, z, strict=True)))
+
+    def most_violated(self, x: Any, y: Any, score: Any) -> Any:
+        """Of all orders."""
+        return max(itertools.permutations(range(3)), key=lambda z: self.loss(y, z) + score(z))
+
+    def predict(self, x: Any, score: Any) -> Any:
+        """Of all orders."""
+        return max(itertools.permutations(range(3)), key=score)
+
+
+@contextlib.contextmanager
+def structured_problem() -> Iterator[Problem]:
+    """Inference written in Python, run by the workers, who keep its outputs to themselves."""
+    from cutplane import StructuredSVM
+    from cutplane.cluster import examples
+
+    rng = np.random.default_rng(5)
+    X = list(rng.normal(size=(70, 3, 6)))
+    hidden = rng.normal(size=(2, 6))
+    Y = []
+    for x in X:
+        noisy = x + 0.7 * rng.normal(size=x.shape)
+        first = int(np.argmax(noisy @ hidden[0]))
+        last = max({0, 1, 2} - {first}, key=lambda k: float(noisy[k] @ hidden[1]))
+        Y.append((first, 3 - first - last, last))
+    estimators = {"n-slack": StructuredSVM(Ordering(), C=300.0 / 70.0, tol=1e-5, cache_size=2)}
+    sent, examples.SENT_NUMBERS = examples.SENT_NUMBERS, 0
+    try:
+        yield Problem(lambda: [X, Y], estimators, "HoldChunks", "InferPass", "CutFromKept")
+    finally:
+        examples.SENT_NUMBERS = sent
 
 
 # -- laying faults --------------------------------------------------------------------
@@ -138,15 +256,16 @@ def generated_problem(rows: int = ROWS) -> Iterator[Problem]:
 def _lay(name: str, call: int, victims: dict[int, int]) -> None:
     """On a worker: send signals to processes in the n-th run of an order.
 
-    Or when rows are read, or in the middle of what workers send one another.
+    Or in the middle of what workers send one another.
     """
-    from cutplane.cluster import rows
+    from cutplane.cluster import chains, examples, rows
     from cutplane.cluster.session import Session
-    from cutplane.data.partitions import FolderShare
 
-    special: dict[str, tuple[Any, str]] = {"open": (FolderShare, "open")}
-    special["exchange"] = (Session, "_send")  # orders handed on, and sums
-    owner, method = special.get(name) or (getattr(rows, name), "run")
+    owner: Any = Session
+    method = "_send"  # orders handed on, and sums
+    if name != "exchange":
+        owner = next(getattr(m, name) for m in (rows, chains, examples) if hasattr(m, name))
+        method = "make" if name.startswith("Hold") else "run"
     usual = getattr(owner, method)
     calls = 0
 
@@ -197,15 +316,16 @@ def crews_of_fits() -> Iterator[list[Any]]:
 
 
 def _survive(
-    cluster: ProcessCluster, problem: Problem, name: str, kind: str = "hinge", least_losses: int = 1
+    cluster: ProcessCluster, problem: Problem, name: str, kind: str = "", least_losses: int = 1
 ) -> Record:
     from cutplane import DaskCluster
 
     record = Record(name)
+    kind = kind or problem.usual
     expected = problem.outcome(kind)
     with crews_of_fits() as crews:
         begin = time.perf_counter()
-        model = problem.fit(kind, executor=DaskCluster(cluster.client, timeout=30.0))
+        model = problem.fit(kind, executor=DaskCluster(cluster.client, timeout=LONG_PATIENCE))
         record.seconds = time.perf_counter() - begin
     timings = crews[0].timings
     record.recovery_seconds = timings.recovery
@@ -229,23 +349,22 @@ def no_fault(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
 def killed_loading(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
     """A worker is killed when it has read its rows."""
     name, pid = _one_of(cluster, number)
-    lay(cluster, name, "open", 1, {pid: signal.SIGKILL})
+    lay(cluster, name, problem.hold, 1, {pid: signal.SIGKILL})
     return _survive(cluster, problem, "loading", least_losses=0)
 
 
 def killed_in_a_cut(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
     """A worker is killed when it has summed up its rows for a cut."""
     name, pid = _one_of(cluster, number)
-    lay(cluster, name, "Gradients", 2 + number % 4, {pid: signal.SIGKILL})
+    lay(cluster, name, problem.cut, 2 + number % 4, {pid: signal.SIGKILL})
     return _survive(cluster, problem, "cut")
 
 
 def killed_in_the_line_search(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
-    """A worker is killed in the middle of a line search; half of the runs with a smooth loss."""
+    """A worker is killed in the middle of a line search, with one estimator after the other."""
     name, pid = _one_of(cluster, number)
-    smooth = number % 2
-    kind = "logistic" if smooth else "hinge"
-    lay(cluster, name, "LineSlopes", 3, {pid: signal.SIGKILL})
+    kind = list(problem.estimators)[number % len(problem.estimators)]
+    lay(cluster, name, problem.search, 3, {pid: signal.SIGKILL})
     return _survive(cluster, problem, "line search", kind)
 
 
@@ -265,9 +384,9 @@ def killed_at_any_moment(cluster: ProcessCluster, problem: Problem, number: int)
 def killed_one_after_the_other(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
     """The second worker is killed when it also has the rows of the first, and a new one comes."""
     (first, pid), (second, other) = list(cluster.pids().items())[:2]
-    lay(cluster, first, "Gradients", 2, {pid: signal.SIGKILL})
+    lay(cluster, first, problem.cut, 2, {pid: signal.SIGKILL})
     # It makes gradients for both shares from then on.
-    lay(cluster, second, "Gradients", 6, {other: signal.SIGKILL})
+    lay(cluster, second, problem.cut, 6, {other: signal.SIGKILL})
     with _later(cluster.add_worker, lambda: other not in cluster.pids().values()):
         return _survive(cluster, problem, "both, one after the other", least_losses=2)
 
@@ -276,28 +395,24 @@ def replaced(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
     """All workers are killed, and a new one comes a while later, within the timeout."""
     pids = cluster.pids()
     victims = dict.fromkeys(pids.values(), int(signal.SIGKILL))
-    lay(cluster, next(iter(pids)), "Gradients", 3, victims)
+    lay(cluster, next(iter(pids)), problem.cut, 3, victims)
     with _later(cluster.add_worker, lambda: not cluster.pids()):
         return _survive(cluster, problem, "replaced")
 
 
 def stopped(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
-    """A worker stands still for a few seconds: slow, not lost, and named while others wait."""
+    """A worker stands still until the progress line names it: slow, not lost."""
     name, pid = _one_of(cluster, number)
-    lay(cluster, name, "Gradients", 3, {pid: signal.SIGSTOP})
-    notes = []
+    lay(cluster, name, problem.cut, 3, {pid: signal.SIGSTOP})
     with crews_of_fits() as crews:
 
-        def go_on() -> None:
-            notes.append(crews[0].note())  # what the progress line says
-            os.kill(pid, signal.SIGCONT)
+        def named() -> bool:
+            return is_stopped(pid) and f"waiting for worker {name}" in crews[-1].note()
 
-        with _later(go_on, lambda: is_stopped(pid), STOPPED):
+        with _later(lambda: os.kill(pid, signal.SIGCONT), named, 0.0):
             record = _survive(cluster, problem, "slow", least_losses=0)
     if record.losses:
         raise AssertionError("a slow worker was taken for a lost one")
-    if not notes or f"waiting for worker {name}" not in notes[0]:
-        raise AssertionError(f"the slow worker {name} was not named: {notes}")
     return record
 
 
@@ -311,9 +426,11 @@ def hangs(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
 
 
 @contextlib.contextmanager
-def _struck(cluster: ProcessCluster, victims: dict[int, int]) -> Iterator[list[float]]:
+def _struck(
+    cluster: ProcessCluster, problem: Problem, victims: dict[int, int]
+) -> Iterator[list[float]]:
     """Lay a fault on a cut that ends processes; when the first of them was gone."""
-    lay(cluster, next(iter(cluster.pids())), "Gradients", 4, victims)
+    lay(cluster, next(iter(cluster.pids())), problem.cut, 4, victims)
     watched = next(iter(victims))
     moment: list[float] = []
     with _later(lambda: moment.append(time.perf_counter()), lambda: not _exists(watched), 0.0):
@@ -330,18 +447,20 @@ def _fail(cluster: ProcessCluster, problem: Problem, name: str, victims: dict[in
     from cutplane import Checkpoint, ClusterError, DaskCluster
 
     record = Record(name)
-    expected = problem.outcome("hinge").certificate
+    kind = problem.usual
+    expected = problem.outcome(kind).certificate
     with tempfile.TemporaryDirectory(prefix="cutplane-faults-") as folder:
         checkpoint, copy = (Checkpoint(Path(folder) / k, every=0.0) for k in ("state", "copy"))
-        on_cluster = {"executor": DaskCluster(cluster.client, timeout=PATIENCE)}
+        on_cluster = {"executor": DaskCluster(cluster.client, timeout=LONG_PATIENCE)}
+        impatient = {"executor": DaskCluster(cluster.client, timeout=PATIENCE)}
         whole = None
         if name == "all":
             other = Checkpoint(Path(folder) / "other", every=0.0)
-            whole = Outcome.of(problem.fit("hinge", checkpoint=other, **on_cluster))
-        with _struck(cluster, victims) as moment:
+            whole = Outcome.of(problem.fit(kind, checkpoint=other, **on_cluster))
+        with _struck(cluster, problem, victims) as moment:
             begin = time.perf_counter()
             try:
-                problem.fit("hinge", checkpoint=checkpoint, **on_cluster)
+                problem.fit(kind, checkpoint=checkpoint, **impatient)
             except ClusterError as error:
                 record.error = _without_addresses(error)
             end = time.perf_counter()
@@ -349,11 +468,11 @@ def _fail(cluster: ProcessCluster, problem: Problem, name: str, victims: dict[in
             raise AssertionError(f"{name}: the fit ended without an error")
         record.seconds, record.error_seconds = end - begin, end - moment[0]
         shutil.copy(checkpoint.path, copy.path)
-        local = problem.fit("hinge", checkpoint=checkpoint, n_jobs=1).results_[0]
+        local = problem.fit(kind, checkpoint=checkpoint, n_jobs=1).results_[0]
         record.same = _agree(local.certificate, expected)
         if whole is not None:
             cluster.fill_up()
-            resumed = problem.fit("hinge", checkpoint=copy, **on_cluster)
+            resumed = problem.fit(kind, checkpoint=copy, **on_cluster)
             record.same &= Outcome.of(resumed) == whole
     return record
 
@@ -377,29 +496,25 @@ def scheduler_killed(cluster: ProcessCluster, problem: Problem, number: int) -> 
 
 def command_resumed(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
     """No worker is left for the command line, which goes on with --resume without cluster."""
+    import dask
+
     from cutplane import load_model
     from cutplane.cli import main as command
 
     record = Record("command")
-    expected = problem.outcome("hinge").certificate
-    with tempfile.TemporaryDirectory(prefix="cutplane-faults-") as folder:
+    expected = problem.outcome(problem.usual).certificate
+    with (
+        tempfile.TemporaryDirectory(prefix="cutplane-faults-") as folder,
+        dask.config.set(cluster.tls_settings),
+    ):
         model, state = Path(folder) / "model", Path(folder) / "state"
-        usual = [
-            "train",
-            "--quiet",
-            "--solver",
-            "ocas",
-            "--tol",
-            "1e-2",
-            "--checkpoint-every",
-            "1e-6",
-        ]
-        usual += ["--checkpoint", str(state)]
-        files = [str(problem.folder), str(model)]
+        usual = ["train", "--quiet", *problem.command]
+        usual += ["--checkpoint-every", "1e-6", "--checkpoint", str(state)]
+        files = [str(problem.file), str(model)]
         there = ["--scheduler", cluster.address, "--scheduler-timeout", str(PATIENCE)]
         told = io.StringIO()
         victims = dict.fromkeys(cluster.pids().values(), 9)
-        with _struck(cluster, victims) as moment, contextlib.redirect_stderr(told):
+        with _struck(cluster, problem, victims) as moment, contextlib.redirect_stderr(told):
             begin = time.perf_counter()
             status = command([*usual, *there, *files])
             end = time.perf_counter()
@@ -474,29 +589,52 @@ FAULTS: dict[str, Callable[[ProcessCluster, Problem, int], Record]] = {
 }
 RUNS = {**FAULTS, "hangs": hangs}  # which no list of faults names: it never ends
 ENDING = ("scheduler",)  # after which a cluster is of no use
+PROBLEMS: dict[str, Callable[[], contextlib.AbstractContextManager[Problem]]] = {
+    "linear": linear_problem,
+    "chains": chain_problem,
+    "measure": measure_problem,
+    "structured": structured_problem,
+}
+# Of problems whose fits go the same way but for these orders.
+IN_ORDERS = ("loading", "cut", "line-search", "both", "all")
+
+
+def cases() -> list[tuple[str, str, bool]]:
+    """Faults and problems, each with and without TLS."""
+    return [
+        (fault, problem, tls)
+        for problem in PROBLEMS
+        for tls in (False, True)
+        for fault in (FAULTS if problem in ("linear", "chains") else IN_ORDERS)
+    ]
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run a fault so many times."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster.fault_runs")
     parser.add_argument("name", choices=list(RUNS))
+    parser.add_argument("--problem", choices=list(PROBLEMS), default="linear")
+    parser.add_argument("--tls", action="store_true")
     parser.add_argument("--times", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=90.0, help="after which a run hangs")
+    parser.add_argument("--seconds", type=float, default=300.0, help="after which a run hangs")
     arguments = parser.parse_args(argv)
     name = arguments.name
-    each = name in ENDING
     # All that is known of a run that fails, to be read afterwards.
     logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
     logging.getLogger("cutplane").setLevel(logging.DEBUG)
-    with generated_problem() as problem, contextlib.ExitStack() as stack:
-        cluster = None if each else stack.enter_context(ProcessCluster())
+
+    def begun() -> ProcessCluster:
+        return ProcessCluster(tls=arguments.tls)
+
+    with PROBLEMS[arguments.problem]() as problem, contextlib.ExitStack() as stack:
+        cluster = None if name in ENDING else stack.enter_context(begun())
         for number in range(arguments.times):
             logging.getLogger("cutplane").info("run %d begins", number)
-            faulthandler.dump_traceback_later(arguments.seconds, exit=True)
-            with ProcessCluster() if cluster is None else contextlib.nullcontext(cluster) as used:
+            with begun() if cluster is None else contextlib.nullcontext(cluster) as used:
                 used.fill_up()
+                faulthandler.dump_traceback_later(arguments.seconds, exit=True)
                 record = RUNS[name](used, problem, number)
-            faulthandler.cancel_dump_traceback_later()
+                faulthandler.cancel_dump_traceback_later()
             print(json.dumps(vars(record)), flush=True)
     return 0
 

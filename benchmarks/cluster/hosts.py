@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .fault_runs import generated_problem
+from .fault_runs import generated_rows
 from .net import Host, Net, not_possible
 
 PORT = 8786
@@ -154,12 +154,12 @@ class DaskCommands:
 def one_cut_off(loopback: bool = False) -> dict[str, Any]:
     """A fit on two hosts, one of them cut off in the middle, and the same fit without cluster."""
     with (
-        generated_problem() as problem,
+        generated_rows() as folder,
         made_hosts(2, loopback=loopback) as hosts,
         DaskCommands(hosts) as dask,
     ):
         how, moment, facts = "", 0.0, None
-        process = dask.fit(problem.folder, "--lines", "--times", "2", "--tol", "1e-4")
+        process = dask.fit(folder, "--lines", "--times", "2", "--tol", "1e-4")
         try:
             begin = time.monotonic()
             assert process.stdout is not None
@@ -179,7 +179,7 @@ def one_cut_off(loopback: bool = False) -> dict[str, Any]:
             raise RuntimeError(f"the fit ended with status {process.returncode}")
         from .fit import measured
 
-        expected = measured(*_alone(problem.folder))
+        expected = measured(*_alone(folder))
     return {
         "hosts": "loopback addresses" if hosts.net is None else "network namespaces",
         "cut_off": how,

@@ -24,11 +24,12 @@ from .costs import (
     answer_arrays,
     cut_constant,
     facts,
+    message_constants,
     predict,
-    probe,
     work_constants,
 )
 from .fit import measured
+from .rounds import SIZES, VECTOR, rounds
 from .speed import local_client, write_rows
 
 FITTED = (("covtype", 0.1), ("aclimdb", 1.0))  # constants from these, with one worker
@@ -64,16 +65,18 @@ def run(report: Report) -> None:
         write_dataset(known.path("generated"), [generated_rows(rows)])
         cases.append(("generated", GENERATED_C))
         runs: dict[tuple[str, int], dict[str, Any]] = {}
-        probes = {}
+        empty: dict[int, float] = {}
+        full: dict[int, float] = {}
         for workers in (1, 2):
             with local_client(workers) as client:
-                probes[workers] = probe(client, workers)
+                empty[workers] = rounds(client, workers, 0)["seconds"]
+                full[workers] = rounds(client, workers, SIZES["8 MB"])["seconds"]
                 for name, C in cases:
                     with report.attempt(f"{name}, {workers}"):
                         runs[name, workers] = _fit(client, known.path(name), C, workers)
-        constants = _constants(report, probes, runs)
+        constants = _constants(report, empty, full, runs)
         for (name, workers), one in runs.items():
-            _check(report, constants, name, workers, one, probes[workers])
+            _check(report, constants, name, workers, one)
         _large(report, constants)
 
 
@@ -127,23 +130,21 @@ def _fit(client: Any, path: Path, C: float, workers: int) -> dict[str, Any]:
 
 
 def _constants(
-    report: Report, probes: dict[int, dict[str, float]], runs: dict[tuple[str, int], dict[str, Any]]
+    report: Report,
+    empty: dict[int, float],
+    full: dict[int, float],
+    runs: dict[tuple[str, int], dict[str, Any]],
 ) -> Constants:
     fitted = [runs[name, 1] for name, _ in FITTED]
-    value, row = work_constants(fitted)
     many = max(fitted, key=lambda one: one["features"])
-    one, two = probes[1], probes[2]
     constants = Constants(
-        round=one["round"],
-        message=max(two["cpu"] - one["cpu"], 0.1 * one["cpu"]),  # noise aside, it is not nothing
-        down=one["down"],
-        up=one["up"],
-        value=value,
-        row=row,
+        *message_constants(empty, full, VECTOR),
+        *work_constants(fitted),
         add=add_constant(),
         cut=cut_constant(many),
     )
-    report.add({"what": "constants", "constants": facts(constants), "probes": probes})
+    case = {"what": "constants", "constants": facts(constants), "empty": empty, "full": full}
+    report.add(case)
     return constants
 
 
@@ -153,7 +154,6 @@ def _check(
     name: str,
     workers: int,
     one: dict[str, Any],
-    probed: dict[str, float],
 ) -> None:
     work = Workload(
         rows=one["rows"],
@@ -184,7 +184,6 @@ def _check(
         },
         "predicted": predicted,
         "ratio": ratio,
-        "probe": probed,
     }
     report.say(
         f"{label}: {one['iteration_seconds']:.4f} s per iteration, predicted "
@@ -200,8 +199,8 @@ def _large(report: Report, constants: Constants) -> None:
     values = rows * LARGE["values_per_row"]
     blocks = max(1, values * 12 >> 22)
     # The link of the hosts, not the loopback device of this machine.
-    linked = replace(constants, down=LINK, up=LINK)
-    for workers, rounds in ((WORKERS, 3.5), (128, 3.5), (WORKERS, 9.0)):
+    linked = replace(constants, link=LINK, between=LINK)
+    for workers, asked in ((WORKERS, 5.0), (128, 5.0), (128, 13.0)):
         work = Workload(
             rows=rows,
             features=features,
@@ -209,7 +208,7 @@ def _large(report: Report, constants: Constants) -> None:
             workers=workers,
             threads=THREADS,
             arrays=answer_arrays(rows, blocks, workers),
-            rounds=rounds,
+            rounds=asked,
             cuts=CUTS,
             latency=LATENCY,
         )
@@ -219,12 +218,12 @@ def _large(report: Report, constants: Constants) -> None:
             "what": label,
             "workers": workers,
             "threads": THREADS,
-            "rounds_per_iteration": rounds,
+            "rounds_per_iteration": asked,
             "arrays": work.arrays,
             "predicted": predicted,
             "link_bytes_per_second": LINK,
             "latency_seconds": LATENCY,
             "values_per_row": LARGE["values_per_row"],
         }
-        report.say(f"{label}, {rounds:g} rounds: {predicted['seconds']:.1f} s per iteration")
+        report.say(f"{label}, {asked:g} rounds: {predicted['seconds']:.1f} s per iteration")
         report.add(case, label=label)

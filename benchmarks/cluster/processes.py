@@ -22,7 +22,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-START_SECONDS = 60.0
+START_SECONDS = 300.0  # on a busy machine
 
 
 def _in_own_folder(run: Callable[[], Any]) -> None:
@@ -151,6 +151,17 @@ class ProcessCluster:
             process.join(10)
         self._folder.cleanup()
 
+    @property
+    def tls_settings(self) -> dict[str, str]:
+        """What Dask's configuration says where a client is made from an address alone."""
+        if not self._tls:
+            return {}
+        names = {"ca-file": "ca_file", "client.cert": "client_cert", "client.key": "client_key"}
+        return {
+            f"distributed.comm.tls.{key}": getattr(self._security, f"tls_{name}")
+            for key, name in names.items()
+        }
+
     # -- who is there ---------------------------------------------------------
 
     @property
@@ -186,8 +197,9 @@ class ProcessCluster:
         known = self.client.scheduler_info(n_workers=-1)["workers"]
         return {facts["name"]: address for address, facts in known.items()}
 
-    def fill_up(self) -> None:
+    def fill_up(self, count: int | None = None) -> None:
         """Have as many workers as in the beginning, and the scheduler know them and no others."""
+        self._count = self._count if count is None else count
         for name, process in list(self._workers.items()):
             if not process.is_alive():
                 process.join()

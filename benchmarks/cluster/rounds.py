@@ -1,30 +1,41 @@
-"""What a round costs: nothing in it, and 0.7 MB to each worker and back, on tcp and tls.
+"""What a round costs: nothing in it, 0.7 MB and 8 MB to each worker and back, on tcp and tls.
 
-And what goes through the client when vectors are long: an order with a vector to all workers, whose
-answers are added up, for 1, 2 and 4 workers.
+Vectors of all workers are added up. Long ones go from worker to worker, and through the client
+once; the section also measures vectors near that limit both ways. Dask's actors do the same beside
+it: each gets a vector and gives it back.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cutplane.cluster.orders import Order
+from cutplane.cluster import workers as package
+from cutplane.cluster.orders import Hold, Means, Order
 from cutplane.cluster.workers import Workers
 from cutplane.data.sums import SumPlan
 
 from ..report import Report, at_most
-from .costs import HoldNothing
 from .fit import accounting
 from .processes import ProcessCluster
 
-SHORT = 90_000  # numbers, 0.7 MB
-LONG = 1_000_000
+SIZES = {"empty": 0, "0.7 MB": 90_000, "8 MB": 1_000_000}  # numbers
+VECTOR = 8 * SIZES["8 MB"]  # bytes
+NEAR = (1 << 16, 1 << 17, 1 << 18)  # half of the limit, the limit, and its double
 TIMES = 200
 WORKERS = (1, 2, 4)
+
+
+@dataclass(frozen=True)
+class HoldNothing(Hold):
+    """Stands in for the rows of a worker."""
+
+    def make(self, means: Means) -> None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -38,53 +49,97 @@ class Exchange(Order):
         return [self.array]
 
 
+class Echo:
+    """A Dask actor that gives back what it gets."""
+
+    def answer(self, array: np.ndarray) -> np.ndarray:
+        """The same."""
+        return array
+
+
 def run(report: Report) -> None:
     """Run the section."""
     times = 10 if report.settings.quick else TIMES
     for tls in (False, True):
         with ProcessCluster(max(WORKERS), tls=tls) as cluster:
-            _measure(report, cluster.client, "tls" if tls else "tcp", times)
+            for count in WORKERS:
+                _measure(report, cluster.client, "tls" if tls else "tcp", count, times)
 
 
-def _measure(report: Report, client: Any, protocol: str, times: int) -> None:
-    for count in WORKERS:
-        sizes = {"empty": 0, "0.7 MB": SHORT, "8 MB": LONG}
-        case: dict[str, Any] = {"protocol": protocol, "workers": count}
-        for name, size in sizes.items():
-            rounds = max(10, times // 10) if size == LONG else times
-            case[name] = _rounds(client, count, size, rounds)
-        report.say(f"{protocol}, {count} workers: {case}")
-        vector = 8 * LONG
-        sent = case["8 MB"]["sent_bytes"] / vector
-        received = case["8 MB"]["received_bytes"] / vector
-        checks = [
-            at_most("vectors that the client sends in a round", sent, 1.01),
-            at_most("vectors that the client gets in a round", received, 1.01),
+def _measure(report: Report, client: Any, protocol: str, count: int, times: int) -> None:
+    case: dict[str, Any] = {"protocol": protocol, "workers": count}
+    case |= {name: rounds(client, count, size, times) for name, size in SIZES.items()}
+    case["actors"] = {name: _actors(client, count, size, times) for name, size in SIZES.items()}
+    if count > 1:
+        case["near the limit"] = [
+            {
+                "bytes": 8 * size,
+                "between_workers": rounds(client, count, size, times, limit=1)["seconds"],
+                "through_client": rounds(client, count, size, times, limit=1 << 60)["seconds"],
+            }
+            for size in NEAR
         ]
-        report.add(case, checks, f"{protocol}, {count} workers")
+    report.say(f"{protocol}, {count} workers: {case}")
+    checks = [
+        at_most(f"vectors of a round that the client {what}", case["8 MB"][key] / VECTOR, 1.01)
+        for what, key in (("sends", "sent_bytes"), ("gets", "received_bytes"))
+    ]
+    report.add(case, checks, f"{protocol}, {count} workers")
 
 
-def _rounds(client: Any, count: int, size: int, times: int) -> dict[str, float]:
-    """Seconds of the fastest round, because others may be at work; bytes through the client."""
+def _fastest(function: Callable[[], Any], size: int, times: int) -> float:
+    """Seconds of the fastest of several calls, because others may be at work."""
+    function()
+    seconds = []
+    for _ in range(max(10, times // 10) if 8 * size >= VECTOR else times):
+        begin = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds)
+
+
+def rounds(
+    client: Any, count: int, size: int, times: int = TIMES, limit: int = package.LONG
+) -> dict[str, float]:
+    """Seconds of the fastest round, and bytes through the client.
+
+    Vectors of ``limit`` bytes or more go from worker to worker.
+    """
     order = Exchange(np.ones(size))
     edges = np.arange(count + 1)
     plans = [SumPlan(edges, k, k + 1) for k in range(count)]
-    with Workers(client) as workers:
-        workers.check(workers.available())
-        workers.vector_bytes = order.array.nbytes
-        workers.start(workers.available()[:count], HoldNothing(), plans)
-        workers.sum(order)
-        seconds = []
-        for _ in range(times):
-            begin = time.perf_counter()
-            total = workers.sum(order)
-            seconds.append(time.perf_counter() - begin)
-        if not np.all(total == count):
-            raise AssertionError("a wrong sum")
-        with accounting(count_bytes=True) as account:
-            workers.sum(order)
+    usual, package.LONG = package.LONG, limit
+    try:
+        with Workers(client) as workers:
+            workers.check(workers.available())
+            workers.vector_bytes = order.array.nbytes
+            workers.start(workers.available()[:count], HoldNothing(), plans)
+            seconds = _fastest(lambda: workers.sum(order), size, times)
+            with accounting(count_bytes=True) as account:
+                total = workers.sum(order)
+    finally:
+        package.LONG = usual
+    if not np.all(total == count):
+        raise AssertionError("a wrong sum")
     return {
-        "seconds": min(seconds),
+        "seconds": seconds,
         "sent_bytes": account.sent,
         "received_bytes": account.received,
     }
+
+
+def _actors(client: Any, count: int, size: int, times: int) -> float:
+    """Seconds of the fastest round of Dask's actors."""
+    array = np.ones(size)
+    addresses = list(client.scheduler_info(n_workers=-1)["workers"])[:count]
+    futures = [
+        client.submit(Echo, actor=True, workers=[address], pure=False) for address in addresses
+    ]
+    with client.as_current():
+        actors = [future.result() for future in futures]
+
+        def ask() -> None:
+            for answer in [actor.answer(array) for actor in actors]:
+                answer.result()
+
+        return _fastest(ask, size, times)

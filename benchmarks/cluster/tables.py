@@ -153,14 +153,46 @@ def _rounds(cases: list[Content]) -> str:
         [
             case["protocol"],
             case["workers"],
-            *(_ms(case[name]["seconds"]) for name in names),
+            *(f"{_ms(case[name]['seconds'])} ({_ms(case['actors'][name])})" for name in names),
             f"{case['8 MB']['sent_bytes'] / 1e6:.1f}",
             f"{case['8 MB']['received_bytes'] / 1e6:.1f}",
         ]
         for case in cases
     ]
-    columns = ["protocol", "workers", "ms of a round: empty", "0.7 MB there and back", "8 MB"]
-    return markdown([*columns, "MB that the client sends", "gets"], rows)
+    columns = ["protocol", "workers", "ms of a round (of actors): empty", "0.7 MB there and back"]
+    table = markdown([*columns, "8 MB", "MB that the client sends", "gets"], rows)
+    near = [
+        [
+            case["protocol"],
+            case["workers"],
+            f"{one['bytes'] / 1e6:.1f}",
+            _ms(one["between_workers"]),
+            _ms(one["through_client"]),
+        ]
+        for case in cases
+        for one in case.get("near the limit", [])
+    ]
+    columns = ["protocol", "workers", "MB", "ms from worker to worker", "through the client"]
+    return f"{table}\n\n{markdown(columns, near)}"
+
+
+def _wide(cases: list[Content]) -> str:
+    rows = [
+        [
+            case["workers"],
+            case["features"],
+            f"{case['iteration']['sent_bytes'] / 1e6:.1f}",
+            f"{case['iteration']['received_bytes'] / 1e6:.1f}",
+            f"{case['vectors_through_client']:.2f}",
+            f"{case['iteration']['rounds']:.1f}",
+            seconds_text(case["iteration"]["seconds"]),
+            seconds_text(case["iteration_here"]["seconds"]),
+        ]
+        for case in cases
+    ]
+    columns = ["workers", "features", "MB that the client sends per iteration", "gets"]
+    columns += ["in vectors of the length of w", "rounds", "s per iteration", "one thread here"]
+    return markdown(columns, rows)
 
 
 TABLES: Tables = {
@@ -169,4 +201,5 @@ TABLES: Tables = {
     "delay": ("A network with a delay", _delay),
     "model": ("The cost model", _model),
     "rounds": ("What a round costs", _rounds),
+    "wide": ("Many features", _wide),
 }

@@ -31,7 +31,7 @@ def shell(command, tmp_path, **environment):
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
 
 
@@ -104,7 +104,7 @@ def test_a_pipe_with_a_name(files, model, wanted, tmp_path, product):
             assert run("train", "--quiet", files.binary, pipe) == 0
         case "data":
             assert run("convert", files.binary, pipe) == 0
-    reader.join(timeout=60)
+    reader.join(timeout=600)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert os.listdir(tmp_path) == ["pipe"]
     (tmp_path / "content").write_bytes(content[0])

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from cutplane.cluster import workers
+
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """A worker of a busy machine is not taken for one that cannot be reached."""
+    monkeypatch.setattr(workers, "CONNECT", 60.0)
 
 
 @pytest.fixture(scope="module")

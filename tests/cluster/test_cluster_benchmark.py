@@ -23,23 +23,49 @@ def load(monkeypatch):
     return lambda name: importlib.import_module(f"benchmarks.{name}")
 
 
-def test_predictions_by_hand(load):
+KNOWN = {
+    "round": 1e-3, "message": 1e-4, "link": 1e9, "between": 5e8,
+    "value": 1e-9, "row": 1e-8, "add": 1e-9, "cut": 2e-9,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("features", [1e5, 1e6])
+def test_predictions_by_hand(load, features):
+    """Vectors through the client, and from worker to worker."""
     model = load("cluster.costs")
-    known = model.Constants(
-        round=1e-3, message=1e-4, down=1e9, up=5e8, value=1e-9, row=1e-8, add=1e-9, cut=2e-9
-    )
     work = model.Workload(
-        rows=1e6, features=1e5, values=1e8, workers=4, threads=5, arrays=2.0, rounds=3.0,
+        rows=1e6, features=features, values=1e8, workers=4, threads=5, arrays=2.0, rounds=3.0,
         cuts=10.0, latency=2e-3,
     )  # fmt: skip
-    found = model.predict(work, known)
+    found = model.predict(work, model.Constants(**KNOWN))
     assert found["rounds"] == pytest.approx(3 * (2e-3 + 1e-3 + 3e-4))
-    assert found["down_bytes"] == 4 * 8e5 and found["up_bytes"] == 8 * 8e5
-    assert found["network"] == pytest.approx(3.2e6 / 1e9 + 6.4e6 / 5e8)
     assert found["work"] == pytest.approx((0.1 + 0.01) / 20)
-    assert found["client"] == pytest.approx(1e5 * (8 * 1e-9 + 10 * 2e-9))
+    if features == 1e5:
+        assert found["down_bytes"] == 4 * 8e5 and found["up_bytes"] == 8 * 8e5
+        assert found["network"] == pytest.approx((3.2e6 + 6.4e6) / 1e9)
+        assert found["client"] == pytest.approx(1e5 * (8 * 1e-9 + 10 * 2e-9))
+    else:
+        assert found["down_bytes"] == found["up_bytes"] == 8e6
+        assert found["network"] == pytest.approx(16e6 / 1e9 + 2 * 3 * 8e6 / 5e8)
+        assert found["client"] == pytest.approx(1e6 * (4 * 1e-9 + 10 * 2e-9))
     parts = ("rounds", "network", "work", "client")
     assert found["seconds"] == pytest.approx(sum(found[name] for name in parts))
+
+
+def test_constants_of_messages_are_found_again(load):
+    """From rounds that follow the model."""
+    model = load("cluster.costs")
+    known = model.Constants(**KNOWN)
+
+    def seconds(workers, features):
+        nothing = {"rows": 0.0, "values": 0.0, "threads": 1, "arrays": 1.0, "cuts": 0.0}
+        work = model.Workload(features=features, workers=workers, rounds=1.0, **nothing)
+        found = model.predict(work, known)
+        return found["rounds"] + found["network"]
+
+    empty, full = ({p: seconds(p, features) for p in (1, 2)} for features in (0.0, 1e6))
+    found = model.message_constants(empty, full, 8e6)
+    assert found == pytest.approx((1e-3, 1e-4, 1e9, 5e8))
 
 
 def test_constants_of_work_are_found_again(load):

@@ -27,7 +27,7 @@ if not hasattr(os, "fork"):
 
 @pytest.fixture(scope="module")
 def problem(faults):
-    with faults.generated_problem() as problem:  # four parts
+    with faults.linear_problem() as problem:  # four parts
         yield problem
 
 
@@ -59,7 +59,9 @@ def use(monkeypatch, count):
 
 def fit(faults, problem, cluster, kind="hinge"):
     with faults.crews_of_fits() as crews:
-        model = problem.fit(kind, executor=DaskCluster(cluster.client, timeout=20.0))
+        model = problem.fit(
+            kind, executor=DaskCluster(cluster.client, timeout=faults.LONG_PATIENCE)
+        )
     return faults.Outcome.of(model) == problem.outcome(kind), crews[0]
 
 

@@ -29,7 +29,6 @@ from cutplane import (
 from cutplane.bundle import loop
 from cutplane.cli import main
 from cutplane.cluster import rows, workers
-from cutplane.cluster.session import Session
 
 distributed = pytest.importorskip("distributed")
 
@@ -160,15 +159,13 @@ def test_no_worker_left(own, data, tmp_path):
 
     checkpoint = Checkpoint(tmp_path / "state", every=0.0)
     model = LinearSVC(
-        executor=DaskCluster(client, timeout=1.5),
+        executor=DaskCluster(client, timeout=4.0),
         callback=watch,
         checkpoint=checkpoint,
         **SETTINGS,
     )
-    begin = time.monotonic()
-    with pytest.raises(ClusterError, match=r"no worker is left: .* had none for 1.5 s"):
+    with pytest.raises(ClusterError, match=r"no worker is left: .* had none for 4 s"):
         model.fit(data)
-    assert time.monotonic() - begin < 60.0
     resumed = LinearSVC(n_jobs=1, checkpoint=checkpoint, **SETTINGS).fit(data)
     assert resumed.certificate_.relative_gap <= 1e-3
     assert len({record.seconds for record in resumed.results_[0].trace[:5]} & seconds) == 5
@@ -178,20 +175,13 @@ def test_no_worker_left(own, data, tmp_path):
 def test_the_scheduler_is_lost(data, tmp_path):
     checkpoint = Checkpoint(tmp_path / "state", every=0.0)
     with start() as cluster, distributed.Client(cluster, timeout=5) as client:
-        lost = []
-
-        def end():
-            cluster.sync(cluster.scheduler.close)
-            lost.append(time.monotonic())
-
-        at = At(6, end)
+        at = At(6, lambda: cluster.sync(cluster.scheduler.close))
         model = LinearSVC(
-            executor=DaskCluster(client, timeout=2.0), callback=at, checkpoint=checkpoint
+            executor=DaskCluster(client, timeout=10.0), callback=at, checkpoint=checkpoint
         )
         model.set_params(**SETTINGS)
         with pytest.raises(ClusterError, match=r"the scheduler .* does not answer"):
             model.fit(data)
-        assert time.monotonic() - lost[0] < 30.0
     resumed = LinearSVC(n_jobs=1, checkpoint=checkpoint, **SETTINGS).fit(data)
     assert resumed.certificate_.relative_gap <= 1e-3
 
@@ -399,19 +389,31 @@ def test_fewer_rows_than_workers(client):
 # -- slow workers -------------------------------------------------------------
 
 
-def test_a_slow_worker_is_named(client, data, monkeypatch):
-    """In the note that ends the line of progress, while it is waited for and afterwards."""
+def test_a_slow_worker_is_named(client):
+    """While it is waited for, and afterwards."""
+    with workers.Workers(client) as crew:
+        names = ["fast", "slow", "other"]
+        crew.members = [
+            workers.Member(k, workers.Worker(name, name, 1)) for k, name in enumerate(names)
+        ]
+        fast, slow, other = crew.members
+        assert crew.note() == ""
+        crew._awaited = (time.perf_counter() - workers.SLOW, [slow])
+        assert crew.note().startswith("waiting for worker slow (3 s")
+        crew._awaited = (time.perf_counter() - workers.SLOW, crew.members)
+        assert crew.note() == ""  # nobody has answered
+        crew._awaited = (0.0, [])
+        fast.seconds, slow.seconds, other.seconds = 10.0, 21.0, 10.0
+        assert crew.note() == "slow worker slow"
+        slow.seconds = 19.0
+        assert crew.note() == ""
+        crew.members = []
+
+
+def test_the_progress_line_names_it(client, data, monkeypatch):
     from cutplane.reporting.line import Line
 
-    monkeypatch.setattr(workers, "SLOW", 0.05)
-    usual = Session.do
-
-    def slowly(self, orders):
-        if str(self._worker.name) == "1":
-            time.sleep(0.03)
-        return usual(self, orders)
-
-    monkeypatch.setattr(Session, "do", slowly)
+    monkeypatch.setattr(workers.Workers, "note", lambda self: "slow worker 1")
     shown = []
 
     class Watched(Line):
@@ -425,17 +427,16 @@ def test_a_slow_worker_is_named(client, data, monkeypatch):
 
     monkeypatch.setattr(sys.modules["cutplane.estimators._fit"], "Line", Watched)
     LinearSVC(executor=client, verbose=1, **SETTINGS).fit(data)
-    assert "slow worker 1" in shown
-    assert not any("worker 0" in note for note in shown)
+    assert set(shown) == {"slow worker 1"}
 
 
 def test_workers_that_stand_still_when_asked_for_versions(client, data, monkeypatch):
     monkeypatch.setattr(workers, "_facts", _slow_facts)
-    with pytest.raises(ClusterError, match=r"did not tell their versions within 0.3 s"):
-        LinearSVC(executor=DaskCluster(client, timeout=0.3)).fit(data)
+    with pytest.raises(ClusterError, match=r"did not tell their versions within 2 s"):
+        LinearSVC(executor=DaskCluster(client, timeout=2.0)).fit(data)
 
 
 def _slow_facts():
     if threading.current_thread() is not threading.main_thread():
-        time.sleep(3.0)
+        time.sleep(5.0)
     return {}

@@ -144,7 +144,7 @@ def test_lost_workers_change_no_bit(data, here, numbers):
 def test_no_worker_left(data):
     with start(1) as cluster, distributed.Client(cluster) as client:
         end = At(3, lambda: close_worker(cluster))
-        model = ChainTagger(executor=DaskCluster(client, timeout=0.5), callback=end, **SETTINGS)
+        model = ChainTagger(executor=DaskCluster(client, timeout=3.0), callback=end, **SETTINGS)
         with pytest.raises(ClusterError, match="no worker is left"):
             model.fit(*data)
 

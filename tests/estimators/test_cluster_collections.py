@@ -74,7 +74,7 @@ def test_no_client_is_left_after_an_error(client, data):
     before = len(client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.clients)))
     with pytest.raises(ValueError, match="class"):
         fit(cluster, da.from_array(X, chunks=(9000, 12)), np.zeros(len(X)))
-    for _ in range(50):
+    for _ in range(600):
         gc.collect()
         clients = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.clients))
         if len(clients) == before:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -112,10 +112,13 @@ class RowsOnWorker:
             self._slots[slot.number] = self.rows.new_scores()
         return self._slots[slot.number]
 
-    def scores(self, at: Scores) -> Scores:
-        """Scores whose values are a slot."""
-        slot: Any = at.values
-        return Scores(self.array(slot), at.bias)
+    def found(self, argument: Any) -> Any:
+        """An argument of a pass, with arrays in place of slots."""
+        if isinstance(argument, Slot):
+            return self.array(argument)
+        if isinstance(argument, Scores):
+            return Scores(self.found(argument.values), argument.bias)
+        return _writable(argument) if isinstance(argument, np.ndarray) else argument
 
     def score(self, w: np.ndarray, bias: float, outs: Sequence[np.ndarray]) -> None:
         """X·w, with bounds on rounding if there are two arrays, precise if there are three."""
@@ -321,8 +324,7 @@ class Gradients(Order):
         return self.updates
 
     def run(self, rows: RowsOnWorker) -> list[np.ndarray]:
-        own = self.coef if isinstance(self.coef, np.ndarray) else rows.array(self.coef)
-        rows.products.gradient(_writable(own))
+        rows.products.gradient(rows.found(self.coef))
         return list(rows.products.node_sums)
 
 
@@ -337,126 +339,121 @@ class StartAnew(Change):
 # -- orders: passes over scores -----------------------------------------------
 
 
+class Pass(Order):
+    """A pass over the scores, whose arguments are the fields of the order.
+
+    Attributes
+    ----------
+    method : callable
+        Of ``RowPasses``, which says what the answer is.
+    """
+
+    method: ClassVar[Callable[..., Any]]
+
+    def run(self, rows: RowsOnWorker) -> Any:
+        arguments = [rows.found(argument) for argument in vars(self).values()]
+        return type(self).method(rows.rows, *arguments)
+
+
+class ChangingPass(Pass, Change):
+    """A pass that writes scores or coefficients."""
+
+
 @dataclass(frozen=True)
-class Blend(Change):
+class Blend(ChangingPass):
     """Scores at start + k(end − start)."""
 
     start: Slot
     end: Slot
     k: float
     into: Slot
-
-    def run(self, rows: RowsOnWorker) -> None:
-        start, end, into = map(rows.array, (self.start, self.end, self.into))
-        rows.rows.blend(start, end, self.k, into)
+    method = RowPasses.blend
 
 
 @dataclass(frozen=True)
-class Value(Order):
+class Value(Pass):
     """Σ weight·loss, by chunk."""
 
     at: Scores
-
-    def run(self, rows: RowsOnWorker) -> list[float]:
-        return rows.rows.value(rows.scores(self.at))
+    method = RowPasses.value
 
 
 @dataclass(frozen=True)
-class Upper(Order):
+class Upper(Pass):
     """At least Σ weight·loss, of scores that are off by ``errors`` at most, by chunk."""
 
     at: Scores
     low: Slot | None
     errors: Slot
-
-    def run(self, rows: RowsOnWorker) -> list[float]:
-        low = None if self.low is None else rows.array(self.low)
-        return rows.rows.upper(rows.scores(self.at), low, rows.array(self.errors))
+    method = RowPasses.upper
 
 
 @dataclass(frozen=True)
-class LineSlopes(Order):
+class LineSlopes(Pass):
     """Derivatives in k at start + k(end − start), for several k, by chunk."""
 
     start: Scores
     end: Scores
     steps: np.ndarray
-
-    def run(self, rows: RowsOnWorker) -> list[np.ndarray]:
-        start, end = rows.scores(self.start), rows.scores(self.end)
-        return rows.rows.line_slopes(start, end, _writable(self.steps))
+    method = RowPasses.line_slopes
 
 
 @dataclass(frozen=True)
-class BiasSlopes(Order):
+class BiasSlopes(Pass):
     """Derivatives in the bias, at several, by chunk."""
 
     scores: Slot
     biases: np.ndarray
-
-    def run(self, rows: RowsOnWorker) -> list[np.ndarray]:
-        return rows.rows.bias_slopes(rows.array(self.scores), _writable(self.biases))
+    method = RowPasses.bias_slopes
 
 
 @dataclass(frozen=True)
-class Fill(Change):
+class Fill(ChangingPass):
     """Fill in coefficients: ``1 − part`` of those at the bias ``low``, ``part`` of the other's."""
 
     scores: Slot
     low: float
     high: float
     part: float
-
-    def run(self, rows: RowsOnWorker) -> None:
-        rows.rows.fill(rows.array(self.scores), self.low, self.high, self.part)
+    method = RowPasses.fill
 
 
 @dataclass(frozen=True)
-class SetCoef(Change):
+class SetCoef(ChangingPass):
     """Take coefficients from elsewhere."""
 
     coef: np.ndarray
-
-    def run(self, rows: RowsOnWorker) -> None:
-        rows.rows.set_coef(self.coef)
+    method = RowPasses.set_coef
 
 
-@dataclass(frozen=True)
-class Offset(Order):
+class Offset(Pass):
     """Offset of the plane with the coefficients, by chunk."""
 
-    def run(self, rows: RowsOnWorker) -> list[float]:
-        return rows.rows.offset()
+    method = RowPasses.offset
 
 
-@dataclass(frozen=True)
-class Weigh(Order):
+class Weigh(Pass):
     """Sums of the positive and of minus the negative coefficients, by chunk."""
 
-    def run(self, rows: RowsOnWorker) -> list[np.ndarray]:
-        return rows.rows.weigh()
+    method = RowPasses.weigh
 
 
 @dataclass(frozen=True)
-class Scale(Change):
+class Scale(ChangingPass):
     """Multiply the coefficients of one sign."""
 
     sign: float
     factor: float
-
-    def run(self, rows: RowsOnWorker) -> None:
-        rows.rows.scale(self.sign, self.factor)
+    method = RowPasses.scale
 
 
 @dataclass(frozen=True)
-class Slope(Order):
+class Slope(Pass):
     """Derivative from start to end of the plane with the coefficients, by chunk."""
 
     start: Slot
     end: Slot
-
-    def run(self, rows: RowsOnWorker) -> list[float]:
-        return rows.rows.slope(rows.array(self.start), rows.array(self.end))
+    method = RowPasses.slope
 
 
 # -- the client's side --------------------------------------------------------

@@ -131,7 +131,7 @@ def check_client(client: Any) -> None:
 class Connection(Protocol):
     """A way to a session on a worker."""
 
-    async def ask(self, message: Message, computed: Callable[[], None]) -> Answer:
+    def ask(self, message: Message, computed: Callable[[], None]) -> Awaitable[Answer]:
         """The answer to a message; ``computed`` is called if it has done its own part before."""
         ...
 
@@ -148,7 +148,7 @@ class DirectConnection:
         self._count = 0
         self._turn = asyncio.Lock()  # to write
         self._awaited: dict[int, tuple[asyncio.Future[Answer], Callable[[], None]]] = {}
-        self._reading = asyncio.ensure_future(self._read())
+        self._tasks = {asyncio.ensure_future(self._read())}
 
     @classmethod
     async def open(cls, client: Any, address: str, session: str) -> DirectConnection:
@@ -161,42 +161,50 @@ class DirectConnection:
         await comm.write({"op": NAME, "session": session, "peer": False, "reply": False})
         return cls(comm)
 
-    async def ask(self, message: Message, computed: Callable[[], None]) -> Answer:
-        from distributed.protocol import to_serialize
+    def ask(self, message: Message, computed: Callable[[], None]) -> asyncio.Future[Answer]:
+        from .session import packed
 
         self._count += 1
         number = self._count
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._awaited[number] = (future, computed)
-        try:
-            # Who has begun to write goes on, even if nobody wants the answer any more.
-            content = {"number": number, "message": to_serialize(message)}
-            await asyncio.shield(asyncio.ensure_future(self._write(content)))
-            return await future
-        finally:
-            self._awaited.pop(number, None)
+        future.add_done_callback(lambda done: self._awaited.pop(number))
+        # A task of its own: it goes on even if nobody wants the answer any more.
+        writing = asyncio.ensure_future(self._write({"number": number, "message": packed(message)}))
+        self._tasks.add(writing)
+        writing.add_done_callback(self._tasks.discard)
+        return future
 
     async def _write(self, content: dict[str, Any]) -> None:
-        async with self._turn:
-            await self._comm.write(content)
+        try:
+            async with self._turn:
+                await self._comm.write(content)
+        except Exception as error:
+            self._fail(error)
 
     async def _read(self) -> None:
         """Answers, as they come; those to messages that nobody waits for any more are dropped."""
+        from .session import unpacked
+
         try:
             while True:
                 heard = await self._comm.read()
-                if "computed" in heard:
-                    _, computed = self._awaited.get(heard["computed"], (None, None))
-                    if computed is not None:
+                future, computed = self._awaited.get(heard["number"], (None, None))
+                if future is not None and computed is not None and not future.done():
+                    if "answer" in heard:
+                        future.set_result(unpacked(heard["answer"]))
+                    else:
                         computed()
-                elif heard["number"] in self._awaited:
-                    self._awaited[heard["number"]][0].set_result(heard["answer"])
                 del heard
         except Exception as error:
-            for future, _ in self._awaited.values():
-                if not future.done():
-                    future.set_exception(error)
-            self._comm.abort()
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """The connection has ended."""
+        for future, _ in self._awaited.values():
+            if not future.done():
+                future.set_exception(error)
+        self._comm.abort()
 
     def close(self) -> None:
         self._comm.abort()
@@ -677,7 +685,8 @@ class Workers:
                 answers[member.number] = done.answers
                 member.losses = 0
                 slowest = max(slowest, done.seconds)
-            await self._recover(lost)
+            if lost:
+                await self._recover(lost)
             waiting, found = lost, None
         if apart and losses == self.timings.losses:
             self._together = False

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from .._blas import single_threaded_blas
-from .._checks import check_choice, check_flag, check_integer, check_number
+from .._checks import check_choice, check_integer, check_number
 from ..exec import Executor, SerialExecutor, make_executor
 from ..kernels import (
     KERNELS,
