@@ -9,7 +9,10 @@ import pytest
 import scipy.optimize
 from sklearn import svm
 
-from cutplane.dual import DualProblem, DualSettings, DualSolver, WholeSolver
+from cutplane.dual.problem import DualProblem
+from cutplane.dual.records import DualSettings
+from cutplane.dual.solver import DualSolver
+from cutplane.dual.whole import WholeSolver
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.kernels import Kernel, ProductMatrix, points_of
 from cutplane.loops import decomposition as loops

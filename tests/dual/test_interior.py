@@ -10,9 +10,9 @@ from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
 from cutplane import SVC, SVR, OneClassSVM
-from cutplane.dual import DualProblem
 from cutplane.dual.interior import factor_columns, factor_of, interior_point
 from cutplane.dual.pace import AFTERWARDS, SLOW, Pace
+from cutplane.dual.problem import DualProblem
 from cutplane.kernels import PrecomputedMatrix
 from cutplane.result import Status
 

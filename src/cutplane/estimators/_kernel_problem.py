@@ -12,8 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._checks import plain
 from ..data import as_blocks
-from ..dual import DualProblem, DualSettings, DualSolver, WholeSolver
-from ..dual.whole import ALL_AT_ONCE
+from ..dual.problem import DualProblem
+from ..dual.records import DualSettings
+from ..dual.solver import DualSolver
+from ..dual.whole import ALL_AT_ONCE, WholeSolver
 from ..exec import Executor
 from ..kernels import (
     CallableMatrix,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .line import Line, format_percent, format_seconds
 
 if TYPE_CHECKING:
-    from ..dual import DualIteration
+    from ..dual.records import DualIteration
 
 
 class DualLine(Line):
