@@ -45,7 +45,8 @@ def jit(function: Callable[..., Any] | None = None, *, reassociate: bool = False
     if reassociate:
         options["fastmath"] = REASSOCIATE
     if function.__name__.startswith("_"):
-        return numba.njit(no_cpython_wrapper=True, **options)(function)
+        options["no_cpython_wrapper"] = True
+        return numba.njit(**options)(function)
     try:
         return _tolerant(_stamped(numba.njit(cache=True, **options)(function)))
     except RuntimeError:  # no folder for the cache can be written
