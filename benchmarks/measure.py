@@ -227,15 +227,16 @@ def child(
     arguments: Sequence[str],
     environment: dict[str, str] | None = None,
     seconds: float = CHILD_SECONDS,
+    package: Path | None = None,
 ) -> dict[str, Any]:
     """Run ``python -m benchmarks.probes`` with these arguments; its last line is JSON.
 
     A child that its alarm clock ended raises TimeoutError.
-    The child imports the same cutplane as this process.
+    The child imports the same cutplane as this process, or that of the folder ``package``.
     """
     import cutplane
 
-    places = [str(ROOT), str(Path(cutplane.__file__).resolve().parents[1])]
+    places = [str(ROOT), str(package or Path(cutplane.__file__).resolve().parents[1])]
     if os.environ.get("PYTHONPATH"):
         places.append(os.environ["PYTHONPATH"])
     answer = subprocess.run(

@@ -1,6 +1,7 @@
 """Measurements that need a process of their own. Each prints one line of JSON.
 
     python -m benchmarks.probes import | first-fit KIND | tiny-fit COUNT | memory DATA C [...]
+                                | estimator NAME | fits DATA LOSS BIAS C [...]
                                 | dataset FOLDER C [...]
                                 | kernel-peer JSON [...] | kernel-memory JSON [...]
 
@@ -48,6 +49,53 @@ def first_fit(kind: str) -> dict[str, float]:
         "import_seconds": imported - begin,
         "fit_seconds": time.perf_counter() - ready,
     }
+
+
+def estimator(name: str) -> dict[str, float]:
+    """CPU seconds of importing scikit-learn and numba, then an estimator, then its first fit."""
+    begin = time.process_time()
+    import numba  # noqa: F401
+    import sklearn.linear_model
+    import sklearn.svm  # noqa: F401
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    others = time.process_time()
+    import cutplane
+
+    kind = getattr(cutplane, name)
+    imported = time.process_time()
+    if name == "RankSVM":
+        kind().fit(X, y.astype(float))
+    else:
+        kind().fit(X, y if name in ("LinearSVC", "SVC") else y == 1)
+    fitted = time.process_time()
+    return {"others": others - begin, "import": imported - others, "fit": fitted - imported}
+
+
+def fits(arguments: argparse.Namespace) -> dict[str, object]:
+    """Seconds of fits with default settings, of any version of the package that is imported."""
+    from cutplane import LinearSVC
+
+    from .datasets import Source, data_folder
+
+    source = Source(data_folder(arguments.data), arguments.rows, arguments.generated)
+    data = source.load(arguments.name)
+    settings = {
+        "C": arguments.C,
+        "loss": arguments.loss,
+        "fit_intercept": arguments.bias == "free",
+        "n_jobs": arguments.threads,
+        "time_limit": arguments.seconds,
+    }
+    seconds, cpu = [], []
+    for _ in range(1 + arguments.repeats):  # the first one compiles
+        begin, cpu_begin = time.perf_counter(), time.process_time()
+        model = LinearSVC(**settings).fit(data.X, data.y)
+        seconds.append(time.perf_counter() - begin)
+        cpu.append(time.process_time() - cpu_begin)
+    gap = float(max(r.certificate.relative_gap for r in model.results_))
+    return {"seconds": seconds[1:], "cpu_seconds": cpu[1:], "relative_gap": gap}
 
 
 def tiny_fit(count: int) -> dict[str, list[float]]:
@@ -207,9 +255,18 @@ def main() -> None:
     commands.add_parser("import")
     commands.add_parser("first-fit").add_argument("kind", choices=["dense", "csr"])
     commands.add_parser("tiny-fit").add_argument("count", type=int)
-    for name in ("memory", "kernel-peer", "kernel-wide", "kernel-memory"):
+    commands.add_parser("estimator").add_argument("name")
+    for name in ("memory", "fits", "kernel-peer", "kernel-wide", "kernel-memory"):
         at = commands.add_parser(name)
-        if name == "memory":
+        if name == "fits":
+            at.add_argument("name")
+            at.add_argument("loss")
+            at.add_argument("bias")
+            at.add_argument("C", type=float)
+            at.add_argument("--threads", type=int, default=1)
+            at.add_argument("--repeats", type=int, default=3)
+            at.add_argument("--seconds", type=float, default=60.0)
+        elif name == "memory":
             at.add_argument("name")
             at.add_argument("C", type=float)
         else:
@@ -227,6 +284,10 @@ def main() -> None:
         answer: dict = import_times()
     elif arguments.probe == "first-fit":
         answer = first_fit(arguments.kind)
+    elif arguments.probe == "estimator":
+        answer = estimator(arguments.name)
+    elif arguments.probe == "fits":
+        answer = fits(arguments)
     elif arguments.probe == "tiny-fit":
         answer = tiny_fit(arguments.count)
     elif arguments.probe == "dataset":

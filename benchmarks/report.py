@@ -44,6 +44,8 @@ class Settings:
         All runs of a peer on one case of section ``speed`` together.
     peers : tuple of str
         Peers of section ``speed``.
+    before : Path or None
+        Another checkout of the project, which section ``linear`` of engine times as well.
     """
 
     source: Source
@@ -54,11 +56,13 @@ class Settings:
     cpa_seconds: float = 120.0
     peer_seconds: float = 300.0
     peers: tuple[str, ...] = ("scikit-learn",)
+    before: Path | None = None
 
     def facts(self) -> dict[str, Any]:
         """For the JSON: no folder of this machine."""
         facts = dataclasses.asdict(self)
         source = facts.pop("source")
+        facts["before"] = self.before is not None
         return {**facts, "rows": source["rows"], "generated": source["generated"]}
 
 

@@ -57,6 +57,8 @@ class Suite:
             parser.error("the data folder does not exist")
         if settings.source.file is not None and not settings.source.file.is_file():
             parser.error(f"--file: there is no file {settings.source.file}")
+        if settings.before is not None and not (settings.before / "src" / "cutplane").is_dir():
+            parser.error(f"--before: {settings.before} has no src/cutplane")
         if settings.repeats < 1:
             parser.error("--repeats must be at least 1")
         out = arguments.out or RESULTS / ("quick" if settings.quick else self.name)
@@ -133,6 +135,12 @@ class Suite:
             choices=list(self.peers),
             help=f"peers of section speed ({usual}); may be given several times",
         )
+        parser.add_argument(
+            "--before",
+            type=Path,
+            help="the folder of another checkout of this project: section linear of engine times "
+            "it too, in processes of its own, and compares",
+        )
         if self.resumable:
             parser.add_argument(
                 "--resume",
@@ -155,4 +163,4 @@ class Suite:
                 chosen[name] = getattr(arguments, name)
         peers = tuple(arguments.peer or self._usual())
         source = Source(folder, rows, arguments.generated, arguments.file)
-        return Settings(source, quick, peers=peers, **chosen)
+        return Settings(source, quick, peers=peers, before=arguments.before, **chosen)

@@ -6,17 +6,20 @@ from ..datasets import FILE
 from ..peers import PEERS
 from ..report import Report
 from ..runner import Suite
-from . import growth, linear, objective, paths, products, summary
+from . import cold, constants, growth, linear, objective, paths, products, small, summary
 
 SECTIONS: dict[str, Callable[[Report], None]] = {
     **{name: objective.section(name) for name in objective.CASES},
     "others": objective.section(*objective.OTHERS),
     FILE: objective.section(FILE),
     "linear": linear.run,
+    "small": small.run,
+    "cold": cold.run,
+    "constants": constants.run,
     "products": products.run,
     "paths": paths.run,
     "growth": growth.run,
     "summary": summary.run,
 }
 
-SUITE = Suite("engine", __doc__, SECTIONS, tuple(PEERS), resumable=("linear",))
+SUITE = Suite("engine", __doc__, SECTIONS, tuple(PEERS), resumable=("linear", "small"))

@@ -181,11 +181,57 @@ def _linear(cases: list[Content]) -> str:
         if "quantiles" in case
     ]
     heads = ["regret", "cases", "geometric mean", "median", "75 %", "90 %", "95 %", "worst"]
-    return markdown([*heads, "ahead"], spreads) + "\n\n" + markdown(columns, rows)
+    parts = [markdown([*heads, "ahead"], spreads), markdown(columns, rows)]
+    compared = [case for case in fits if "before" in case]
+    return "\n\n".join([*parts, _before(compared)] if compared else parts)
+
+
+def _before(cases: list[Content]) -> str:
+    rows = [
+        [
+            case["what"],
+            *(seconds_text(case[key]["median"]) for key in ("before", "after")),
+            f"{case['after']['median'] / case['before']['median']:.2f}",
+        ]
+        for case in cases
+    ]
+    return markdown(["before and after", "before, s", "after, s", "quotient"], rows)
+
+
+def _cold(cases: list[Content]) -> str:
+    rows = [
+        [
+            case["what"],
+            f"{case['cold']['fit']:.2f}",
+            f"{case['warm']['median']:.2f}",
+            f"{case['cold']['others']:.2f}",
+        ]
+        for case in cases
+    ]
+    columns = ["CPU seconds, iris", "first fit ever", "import and first fit of a later process"]
+    return markdown([*columns, "importing scikit-learn and numba"], rows)
+
+
+def _constants(cases: list[Content]) -> str:
+    rows = [
+        [
+            case["what"],
+            f"{case['value']:g}",
+            *(f"{case[k]['mean']:.2f} ({case[k]['worst']:.1f})" for k in ("0.5", "2.0")),
+            case["2.0"]["where"],
+        ]
+        for case in cases
+        if "value" in case
+    ]
+    columns = ["constant", "value", "time at half (worst)", "at double (worst)", "worst at double"]
+    return markdown(columns, rows)
 
 
 TABLES = {
     "linear": ("What the default settings give, against every peer", _linear),
+    "small": ("Small data, against scikit-learn", _linear),
+    "cold": ("The first fit of a process", _cold),
+    "constants": ("What half and double of each constant does", _constants),
     "summary": ("How far ahead of the best peer", _summary),
     "covtype": ("Covertype: time to the objective", _objective),
     "mnist8": ("MNIST, 8 against the rest: time to the objective", _objective),

@@ -11,33 +11,32 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .cluster.executor import DaskCluster
     from .cluster.workers import ClusterError
     from .data.convert import convert_dataset
     from .data.dataset import Dataset, open_dataset, write_dataset
     from .data.partitions import RowFiles
     from .data.rows import Rows
     from .data.svmlight import dump_svmlight, iter_svmlight, load_svmlight
-    from .estimators import (
-        SVC,
-        SVR,
-        ChainTagger,
-        Checkpoint,
-        CholeskyFeatures,
-        DaskCluster,
-        LinearSVC,
-        LinearSVCCV,
-        LinearSVCPath,
-        LinearSVR,
-        MeasureSVC,
-        OneClassSVM,
-        OrdinalSVC,
-        RankSVM,
-        SampledCutSVC,
-        StructuredSVM,
-        linear_svc_path,
-    )
+    from .estimators.chain_tagger import ChainTagger
+    from .estimators.checkpoint import Checkpoint
+    from .estimators.cholesky_features import CholeskyFeatures
+    from .estimators.kernel_svc import SVC
+    from .estimators.kernel_svr import SVR, OneClassSVM
+    from .estimators.linear_path import LinearSVCPath, linear_svc_path
+    from .estimators.linear_svc import LinearSVC
+    from .estimators.linear_svc_cv import LinearSVCCV
+    from .estimators.linear_svr import LinearSVR
+    from .estimators.measure_svc import MeasureSVC
+    from .estimators.ordinal_svc import OrdinalSVC
+    from .estimators.rank_svm import RankSVM
+    from .estimators.sampled_svc import SampledCutSVC
+    from .estimators.structured_svm import StructuredSVM
     from .models import load_model, save_model
-    from .reporting import plot_calibration, plot_convergence, plot_path, report
+    from .reporting.calibration_plot import plot_calibration
+    from .reporting.fit_report import report
+    from .reporting.path_plot import plot_path
+    from .reporting.plots import plot_convergence
     from .result import Certificate, Iteration, SolveResult, Status
 
 __version__ = "0.1.0.dev0"
@@ -45,26 +44,26 @@ __version__ = "0.1.0.dev0"
 # Importing the package takes milliseconds; scikit-learn and numba are loaded
 # with the first name that needs them.
 _WHERE = {
-    "LinearSVC": ".estimators",
-    "LinearSVCCV": ".estimators",
-    "LinearSVCPath": ".estimators",
-    "LinearSVR": ".estimators",
-    "linear_svc_path": ".estimators",
-    "MeasureSVC": ".estimators",
-    "OrdinalSVC": ".estimators",
-    "OneClassSVM": ".estimators",
-    "RankSVM": ".estimators",
-    "SVC": ".estimators",
-    "SampledCutSVC": ".estimators",
-    "CholeskyFeatures": ".estimators",
-    "SVR": ".estimators",
-    "ChainTagger": ".estimators",
-    "Checkpoint": ".estimators",
+    "LinearSVC": ".estimators.linear_svc",
+    "LinearSVCCV": ".estimators.linear_svc_cv",
+    "LinearSVCPath": ".estimators.linear_path",
+    "LinearSVR": ".estimators.linear_svr",
+    "linear_svc_path": ".estimators.linear_path",
+    "MeasureSVC": ".estimators.measure_svc",
+    "OrdinalSVC": ".estimators.ordinal_svc",
+    "OneClassSVM": ".estimators.kernel_svr",
+    "RankSVM": ".estimators.rank_svm",
+    "SVC": ".estimators.kernel_svc",
+    "SampledCutSVC": ".estimators.sampled_svc",
+    "CholeskyFeatures": ".estimators.cholesky_features",
+    "SVR": ".estimators.kernel_svr",
+    "ChainTagger": ".estimators.chain_tagger",
+    "Checkpoint": ".estimators.checkpoint",
     "ClusterError": ".cluster.workers",
-    "DaskCluster": ".estimators",
+    "DaskCluster": ".cluster.executor",
     "RowFiles": ".data.partitions",
     "Rows": ".data.rows",
-    "StructuredSVM": ".estimators",
+    "StructuredSVM": ".estimators.structured_svm",
     "Certificate": ".result",
     "Iteration": ".result",
     "SolveResult": ".result",
@@ -78,10 +77,10 @@ _WHERE = {
     "load_svmlight": ".data.svmlight",
     "load_model": ".models",
     "save_model": ".models",
-    "plot_calibration": ".reporting",
-    "plot_convergence": ".reporting",
-    "plot_path": ".reporting",
-    "report": ".reporting",
+    "plot_calibration": ".reporting.calibration_plot",
+    "plot_convergence": ".reporting.plots",
+    "plot_path": ".reporting.path_plot",
+    "report": ".reporting.fit_report",
 }
 
 __all__ = [

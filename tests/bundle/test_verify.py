@@ -15,8 +15,7 @@ from cutplane.bundle import AdaptivePosition, BundleSolver, FixedPosition, StopR
 from cutplane.bundle import solver as base
 from cutplane.cli.train import describe_certificate
 from cutplane.data import as_blocks
-from cutplane.dual import DualCertificate
-from cutplane.dual.problem import certificate_of
+from cutplane.dual.problem import DualCertificate, certificate_of
 from cutplane.exec import SerialExecutor
 from cutplane.oracles import LinearOracle, WholeSurface
 from cutplane.result import Status

@@ -10,7 +10,8 @@ import pytest
 import scipy.optimize
 from sklearn import svm
 
-from cutplane.dual import DualProblem, DualSettings, DualSolver
+from cutplane.dual.problem import DualProblem, DualSettings
+from cutplane.dual.solver import DualSolver
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.kernels import Kernel, PrecomputedMatrix, ProductMatrix, points_of
 from cutplane.loops import decomposition as loops

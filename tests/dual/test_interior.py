@@ -10,7 +10,6 @@ from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
 from cutplane import SVC, SVR, OneClassSVM
-from cutplane.dual import DualProblem
 from cutplane.dual.interior import (
     AFTERWARDS,
     SLOW,
@@ -19,6 +18,7 @@ from cutplane.dual.interior import (
     factor_of,
     interior_point,
 )
+from cutplane.dual.problem import DualProblem
 from cutplane.kernels import PrecomputedMatrix
 from cutplane.result import Status
 

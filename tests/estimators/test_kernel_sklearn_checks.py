@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cutplane.estimators import SVC, SVR, OneClassSVM
+from cutplane.estimators.kernel_svc import SVC
+from cutplane.estimators.kernel_svr import SVR, OneClassSVM
 
 # Two fits that must give the same scores to seven digits meet to ``tol`` only: a row of weight 2
 # is one variable, two equal rows are two. With a tight tolerance they do meet, if gamma is

@@ -14,7 +14,8 @@ import scipy.sparse
 from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
 
-from cutplane.estimators import SVC, SVR, OneClassSVM
+from cutplane.estimators.kernel_svc import SVC
+from cutplane.estimators.kernel_svr import SVR, OneClassSVM
 from cutplane.result import Status
 
 KERNELS = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cutplane.estimators import SVC, SVR, OneClassSVM
+from cutplane.estimators.kernel_svc import SVC
+from cutplane.estimators.kernel_svr import SVR, OneClassSVM
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
 
-from cutplane.reporting import convergence_figure, plot_convergence
-from cutplane.reporting.plots import _spread
+from cutplane.reporting.plots import _spread, convergence_figure, plot_convergence
 
 
 @pytest.fixture(autouse=True)
@@ -281,7 +280,7 @@ def test_return_type_is_the_same_in_both_cases(run):
 def test_convergence_figure_leaves_pyplot_alone():
     code = (
         "import sys, io, numpy\n"
-        "from cutplane.reporting import convergence_figure\n"
+        "from cutplane.reporting.plots import convergence_figure\n"
         "from cutplane.result import Certificate, Iteration, SolveResult, Status\n"
         "assert 'matplotlib' not in sys.modules\n"
         "trace = (Iteration(1, 2.0, 1.0, 2.0, 1.0, 1, 0.1),)\n"

@@ -12,8 +12,7 @@ from itertools import pairwise
 
 import pytest
 
-from cutplane.reporting import progress
-from cutplane.reporting.progress import _TERMINAL, LONGEST_PAUSE
+from cutplane.reporting.progress import _TERMINAL, LONGEST_PAUSE, progress
 
 
 def show(observer, record, count=5, pause=0.0):
@@ -100,7 +99,7 @@ def test_dumb_terminals_worker_processes_and_missing_streams_count_as_none(
 def test_nothing_heavy_is_loaded_without_a_terminal():
     code = (
         "import sys\n"
-        "from cutplane.reporting import progress\n"
+        "from cutplane.reporting.progress import progress\n"
         "with progress(1, 'x'): pass\n"
         "assert not {'rich', 'matplotlib', 'IPython', 'sklearn'} & set(sys.modules)\n"
     )
@@ -238,7 +237,7 @@ def test_real_pseudo_terminal():
     import pty
 
     code = (
-        "from cutplane.reporting import progress\n"
+        "from cutplane.reporting.progress import progress\n"
         "from cutplane.result import Iteration\n"
         "with progress(1, 'class 3') as observer:\n"
         "    observer(Iteration(7, 2.0, 1.0, 2.0, 1.0, 7, 0.5))\n"

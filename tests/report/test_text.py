@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 
-from cutplane.reporting import print_table, waiting
+from cutplane.reporting.text import print_table, waiting
 
 HEAD = ["", "here", "there"]
 ROWS = [["objective", "1.5", "123"], ["[bold]", "2", "3 %"]]

@@ -131,6 +131,44 @@ def test_hard_margin():
     assert primals == pytest.approx([primals[0]] * 3, rel=3e-4)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("bias", BIASES)
+def test_directions_solve_the_equation(monkeypatch, bias, layout):
+    """A factor and conjugate gradients, against a dense solution."""
+    monkeypatch.setattr(curvature, "RESIDUAL", 1e-12)
+    X, y, weights = problem()
+    oracle = make_oracle(LAYOUTS[layout](X), y, weights, "logistic", bias)
+    rng = np.random.default_rng(5)
+    bends = rng.random(ROWS) * (rng.random(ROWS) < 0.7)
+    last = {"none": 0.0, "constant": 2.0, "free": 1.0}[bias]
+    columns = np.column_stack([X, np.full(ROWS, last)]) if last else X
+    matrix = columns.T @ (bends[:, None] * columns) + np.eye(columns.shape[1])
+    if bias == "free":
+        matrix[-1, -1] -= 1.0
+    gradient = rng.normal(size=len(matrix))
+    found = np.linalg.solve(matrix, -gradient)
+    factor = curvature.Factor(oracle, kinks=False)
+    gradients = curvature.ConjugateGradients(oracle, lambda: False)
+    for directions in (factor, gradients):
+        directions.prepare(bends)
+        np.testing.assert_allclose(directions.solve(gradient), found, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("C", [0.1, 1e4])
+def test_conjugate_gradients_instead_of_a_factor(monkeypatch, optimum, bias, C):
+    monkeypatch.setattr(curvature, "MATRIX_BYTES", 0)
+    X, y, weights = problem(loss="logistic")
+    results = []
+    for threads in (1, 2):
+        oracle = make_oracle(X, y, weights, "logistic", bias, threads=threads)
+        results.append(run(NewtonSolver, oracle, C, relative=1e-6))
+    expected = optimum(X, y, weights, "logistic", bias, C)
+    assert results[0].certificate.primal == pytest.approx(expected, rel=2e-6)
+    assert results[0].status is Status.CONVERGED
+    assert results[0].w.tobytes() == results[1].w.tobytes()
+
+
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_threads_do_not_show(monkeypatch, loss, layout):

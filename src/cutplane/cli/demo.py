@@ -24,8 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import __version__
-from ..reporting import convergence_figure, print_table, waiting
 from ..reporting.line import format_percent
+from ..reporting.plots import convergence_figure
+from ..reporting.text import print_table, waiting
 from ..result import SolveResult
 from .outputs import output_file, output_folder, report_stream
 from .parser import VERBOSE, Argument, add_arguments, positive_number, seed_number

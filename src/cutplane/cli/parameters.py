@@ -15,6 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from .. import _WHERE
 from .errors import UsageError
 from .kinds import DEFAULT, KINDS, Kind, chosen
 from .parser import (
@@ -412,19 +413,14 @@ NOT_OFFERED = {
 
 @cache
 def _tree(module: str) -> ast.Module:
-    source = resources.files("cutplane").joinpath("estimators", *f"{module}.py".split("/"))
+    source = resources.files("cutplane").joinpath("estimators", f"{module}.py")
     return ast.parse(source.read_text(encoding="utf-8"))
 
 
 @cache
 def defaults_of(estimator: str) -> dict[str, Any]:
     """The parameters of an estimator and their defaults, from its source."""
-    module = next(
-        node.module.replace(".", "/")
-        for node in _tree("__init__").body
-        if isinstance(node, ast.ImportFrom) and node.module
-        if estimator in {alias.name for alias in node.names}
-    )
+    module = _WHERE[estimator].removeprefix(".estimators.")
     body = next(
         node.body
         for node in _tree(module).body

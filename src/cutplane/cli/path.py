@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import _interrupts
-from ..reporting import print_table
 from ..reporting.line import format_percent, format_seconds
-from ..reporting.text import print_facts, print_json
+from ..reporting.text import print_facts, print_json, print_table
 from ..result import Status
 from .errors import CommandError, UsageError
 from .evaluate import judge_model, measure_for

@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._checks import check_flag, check_integer, check_number, plain
 from ..data import as_blocks
-from ..dual import DualProblem, DualSettings, DualSolver
+from ..dual.problem import DualProblem, DualSettings
+from ..dual.solver import DualSolver
 from ..exec import Executor
 from ..kernels import (
     CallableMatrix,

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import check_flag, check_number, plain
-from ..dual import DualCertificate, DualIteration
+from ..dual.problem import DualCertificate, DualIteration
 from ..result import Certificate, Iteration, SolveResult, Status
 from ..store import container
 from ..store.values import Decoder, Encoder, Registry

@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from .._checks import check_choice, check_flag, check_weights
-from ..dual import DualProblem
+from ..dual.problem import DualProblem
 from ..exec import Executor
 from ..result import Iteration, SolveResult
 from ._attributes import check_kernel_model, check_stored, stored_classes

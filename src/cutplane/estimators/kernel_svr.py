@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import OutlierMixin, RegressorMixin
 
 from .._checks import check_number, check_weights
-from ..dual import DualProblem
+from ..dual.problem import DualProblem
 from ..kernels import Kernel
 from ..result import Iteration
 from ._attributes import check_kernel_model, check_stored

@@ -266,10 +266,20 @@ def _products(x, way, out):
         out[i] = total
 
 
+def small_space(rows, features, free):
+    """Arrays for ``small_newton`` to work with; to allocate them there takes long to compile."""
+    size = features + 1 if free else features
+    by_row = (np.empty(rows) for _ in range(3))
+    return (
+        *by_row, np.empty(features), np.empty(size), np.empty(3), np.empty((4, size)),
+        np.empty((size, size)),
+    )  # fmt: skip
+
+
 @jit(reassociate=True)
 def small_newton(
     loss, x, labels, weights, free, relative, absolute, narrower, most, state, w, scores, shift,
-    best_w, best_coef, history,
+    best_w, best_coef, history, space,
 ):  # fmt: skip
     """Newton's method on dense rows; see ``solvers.newton`` for the method.
 
@@ -288,16 +298,15 @@ def small_newton(
         The points of the primal and of the dual.
     history : ndarray, shape (most, 4)
         By step: primal and dual, objective where it leads, its length.
+    space : tuple of ndarray
+        As ``small_space`` makes it.
 
     Returns
     -------
     steps : int
     """
     n, d = x.shape
-    size = d + 1 if free else d
-    coef, bends, ways = np.empty(n), np.empty(n), np.empty(n)
-    v, way, sums = np.empty(d), np.empty(size), np.empty(3)
-    rows, matrix = np.empty((4, size)), np.empty((size, size))
+    coef, bends, ways, v, way, sums, rows, matrix = space
     width, bias, step = state[0], state[1], 0.0
     steps = 0
     narrowed = state[5] != 0.0

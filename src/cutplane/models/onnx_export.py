@@ -17,18 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice
 from ..data.files import output
-from ..estimators import (
-    SVC,
-    SVR,
-    LinearSVC,
-    LinearSVR,
-    MeasureSVC,
-    OneClassSVM,
-    OrdinalSVC,
-    RankSVM,
-    SampledCutSVC,
-)
 from ..estimators._base import dense
+from ..estimators.kernel_svc import SVC
+from ..estimators.kernel_svr import SVR, OneClassSVM
+from ..estimators.linear_svc import LinearSVC
+from ..estimators.linear_svr import LinearSVR
+from ..estimators.measure_svc import MeasureSVC
+from ..estimators.ordinal_svc import OrdinalSVC
+from ..estimators.rank_svm import RankSVM
+from ..estimators.sampled_svc import SampledCutSVC
 
 OPSET = 17
 IR_VERSION = 8

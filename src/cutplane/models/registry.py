@@ -10,10 +10,20 @@ from typing import Any, TypeVar
 
 from scipy.sparse import csr_array, csr_matrix
 
-from .. import estimators
-from ..dual import DualCertificate, DualIteration
+from ..dual.problem import DualCertificate, DualIteration
 from ..estimators._calibration import Calibration
 from ..estimators._sampled import Sampling
+from ..estimators.chain_tagger import ChainTagger
+from ..estimators.cholesky_features import CholeskyFeatures
+from ..estimators.kernel_svc import SVC
+from ..estimators.kernel_svr import SVR, OneClassSVM
+from ..estimators.linear_svc import LinearSVC
+from ..estimators.linear_svr import LinearSVR
+from ..estimators.measure_svc import MeasureSVC
+from ..estimators.ordinal_svc import OrdinalSVC
+from ..estimators.rank_svm import RankSVM
+from ..estimators.sampled_svc import SampledCutSVC
+from ..estimators.structured_svm import StructuredSVM
 from ..result import Certificate, Iteration, SolveResult
 from ..store.values import Registry
 from ..structured import BinaryProblem, MulticlassProblem, MultilabelProblem
@@ -21,11 +31,12 @@ from ..structured.chain import ChainShape
 
 Thing = TypeVar("Thing")
 
-# Those that know how to check themselves.
 ESTIMATORS: dict[str, Any] = {
-    name: kind
-    for name, kind in vars(estimators).items()
-    if name in estimators.__all__ and hasattr(kind, "_check_common")
+    kind.__name__: kind
+    for kind in (
+        *(SVC, SVR, ChainTagger, CholeskyFeatures, LinearSVC, LinearSVR, MeasureSVC),
+        *(OneClassSVM, OrdinalSVC, RankSVM, SampledCutSVC, StructuredSVM),
+    )
 }
 RECORDS = (Calibration, DualCertificate, DualIteration, ChainShape, Sampling)
 PROBLEMS = (BinaryProblem, MulticlassProblem, MultilabelProblem)

@@ -16,8 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data.files import check_is_text, opened, output
 from ..data.svmlight import dump_svmlight, load_svmlight
-from ..estimators import SVC, SVR, LinearSVC, LinearSVR, MeasureSVC, RankSVM
 from ..estimators._base import dense
+from ..estimators.kernel_svc import SVC
+from ..estimators.kernel_svr import SVR
+from ..estimators.linear_svc import LinearSVC
+from ..estimators.linear_svr import LinearSVR
+from ..estimators.measure_svc import MeasureSVC
+from ..estimators.rank_svm import RankSVM
 
 VERSION = "SVM-light Version V6.02"
 KERNELS = ("linear", "poly", "rbf", "sigmoid")

@@ -8,8 +8,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.files import check_is_text, opened, output
-from ..estimators import LinearSVC, MeasureSVC, RankSVM
 from ..estimators._base import dense
+from ..estimators.linear_svc import LinearSVC
+from ..estimators.measure_svc import MeasureSVC
+from ..estimators.rank_svm import RankSVM
 
 LONGEST_NUMBER = 1000
 

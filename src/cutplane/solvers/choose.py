@@ -5,11 +5,17 @@ the data alone tells; never the clock, so the result is the same on any machine.
 numbers, d features and rows of L numbers, a pass of descent reads each number and changes w by it,
 which takes 2N. Newton's method takes about
 
-    STEPS·(3N + ½·sample·L² + d³/3),    sample = SAMPLE·max(d, rows/L) rows, or all if that is less:
+    STEPS·(3N + direction),   half as many steps for a smooth loss:
 
-in a step three passes, for scores, a line and a cut, the sum of the matrix over a sample of rows,
-and its factor. A product of dense matrices counts an eighth, because it runs that much faster.
-``newton_cost`` is the quotient of both: what Newton's method costs in passes of descent.
+in a step three passes, for scores, a line and a cut, and a direction, which takes the least of
+
+    ½·sample·L² + d³/3,    sample = SAMPLE·max(d, rows/L) rows, or all if that is less,
+    2·GRADIENTS·N          for the logistic loss:
+
+the sum of the matrix over a sample of rows and its factor, or conjugate gradients. A product of
+dense matrices counts an eighth, because it runs that much faster. For losses with exponentials a
+row has EXPONENTIALS numbers more. ``newton_cost`` is the quotient of both: what Newton's method
+costs in passes of descent.
 
 - Small data: Newton's method in one compiled call.
 - Newton's method at once where it costs no more than FEW_PASSES.
@@ -33,25 +39,24 @@ from dataclasses import replace
 import numpy as np
 
 from ..bundle import AdaptivePosition, Best, BundleSolver, IterativeSolver, Observer, StopRule
-from ..data.blocks import CSRBlock
 from ..oracles import Cut, Oracle, Point, RowOracle
 from ..result import Iteration, Status
 from .coordinate import CoordinateSolver
-from .curvature import SAMPLE, row_length
+from .curvature import direction_cost
 from .newton import NewtonSolver
 from .small import SmallNewtonSolver
 
 # Stored numbers of small data, and products in a step there: some milliseconds.
 SMALL, SMALL_STEP = 1 << 17, 1 << 25
-# Newton's steps that are expected.
+# Newton's steps that are expected if the loss has kinks.
 STEPS = 15
+# What the exponentials and logarithms of a row take, in products: a property of the machine.
+EXPONENTIALS = 32
 # Passes of descent that Newton's method is always worth: about 1.5·STEPS for its own three per step
 # and a little more for matrix and factor.
 FEW_PASSES = 55.0
 # The part of Newton's cost that descent may take before its pace is believed.
 BELIEVED = 0.125
-# Bytes of the matrix of second derivatives at most.
-MATRIX_BYTES = 1 << 29
 
 
 class AutoSolver(IterativeSolver):
@@ -206,17 +211,8 @@ def _is_small(oracle: RowOracle) -> bool:
 
 
 def newton_cost(oracle: RowOracle) -> float:
-    """What Newton's method is expected to take, in passes of descent over all rows.
-
-    Infinite where its matrix would take more than MATRIX_BYTES.
-    """
-    matrix = oracle.matrix
-    rows, features = matrix.shape
-    size = features + 1
-    if 8 * size * size > MATRIX_BYTES:
-        return math.inf
-    length = row_length(oracle)
-    faster = 1.0 if isinstance(matrix.blocks[0], CSRBlock) else 8.0
-    sample = min(rows, SAMPLE * max(size, rows / max(1.0, length)))
-    step = 3.0 * matrix.n_stored + 0.5 * sample * length**2 / faster + size**3 / 3.0 / 8.0
-    return STEPS * step / max(1.0, 2.0 * matrix.n_stored)
+    """What Newton's method is expected to take, in passes of descent over all rows."""
+    matrix, loss = oracle.matrix, oracle.risk.loss
+    numbers = max(1.0, matrix.n_stored + EXPONENTIALS * loss.transcendental * len(matrix))
+    steps = STEPS if loss.curvature is None else 0.5 * STEPS
+    return steps * (3.0 * numbers + direction_cost(oracle)) / (2.0 * numbers)

@@ -1,9 +1,17 @@
 """Newton's directions: solutions of (I + Σ bend_i·x_i x_iᵀ)·d = −g.
 
 The constant feature or the free bias is the last entry of d; a free bias has no 1 in the matrix.
+
+A ``Factor`` has the Cholesky factor of the matrix. Where features are many that is too dear, and
+the logistic loss has its directions from ``ConjugateGradients``, which need products with the rows
+only. Losses with a ``conjugate_curvature`` do not need them: descent takes conjugate gradients on
+the rows that matter, which are fewer.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
@@ -12,12 +20,20 @@ from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, RowMajorBlock
 from ..exec import SerialExecutor
 from ..loops import smoothed as loops
 from ..oracles import RowOracle
+from ..oracles.products import RowProducts
 
 # The matrix is a sum over all rows with a bend, or over a sample of so many rows per feature, or of
 # rows that take so many products per stored number of the data if that is more.
 SAMPLE = 8
 # Times that the matrix is brought up to date before it is computed anew.
 MOST_UPDATES = 30
+# Bytes of the matrix at most.
+MATRIX_BYTES = 1 << 29
+# A dense product of matrices, or a factor, runs so many times as fast as a loop over rows.
+DENSE_SPEED = 8.0
+# Conjugate gradients that a direction is expected to take, and the part of the gradient's size at
+# which its residual is small enough.
+GRADIENTS, RESIDUAL = 5, 0.1
 # Numbers gathered, or products of a compiled call, at a time.
 PIECE_NUMBERS, PIECE_WORK = 1 << 18, 1 << 26
 # Parts of the matrix that threads compute, and products in each of them per number of its own.
@@ -39,6 +55,118 @@ def row_length(oracle: RowOracle) -> float:
         known = sum(matrix.run(squares, SerialExecutor())) / max(1, matrix.n_stored)
         matrix.facts["row length"] = known
     return float(known)
+
+
+def factor_cost(oracle: RowOracle) -> float:
+    """Products that a matrix and its factor are expected to take; infinite for too large ones."""
+    matrix = oracle.matrix
+    rows, features = matrix.shape
+    size, length = features + 1, row_length(oracle)
+    if 8 * size * size > MATRIX_BYTES:
+        return math.inf
+    faster = 1.0 if isinstance(matrix.blocks[0], CSRBlock) else DENSE_SPEED
+    sample = min(rows, SAMPLE * max(size, rows / max(1.0, length)))
+    return 0.5 * sample * length**2 / faster + size**3 / 3.0 / DENSE_SPEED
+
+
+def direction_cost(oracle: RowOracle) -> float:
+    """Products that a direction is expected to take in the cheaper way."""
+    gradients = 2.0 * GRADIENTS * oracle.matrix.n_stored
+    return min(factor_cost(oracle), gradients if _without_factor(oracle) else math.inf)
+
+
+def _without_factor(oracle: RowOracle) -> bool:
+    """Whether conjugate gradients may give the directions; on disk they would read too often."""
+    loss, in_memory = oracle.risk.loss, oracle.matrix.whole is not None
+    return in_memory and loss.curvature is not None and loss.conjugate_curvature is None
+
+
+def make_directions(
+    oracle: RowOracle, out_of_time: Callable[[], bool]
+) -> Factor | ConjugateGradients:
+    """The cheaper way to directions."""
+    if direction_cost(oracle) < factor_cost(oracle):
+        return ConjugateGradients(oracle, out_of_time)
+    return Factor(oracle, kinks=oracle.risk.loss.curvature is None)
+
+
+class ConjugateGradients:
+    """Directions by conjugate gradients, with the matrix's diagonal as preconditioner.
+
+    Parameters
+    ----------
+    oracle : RowOracle
+    out_of_time : callable
+        Asked after every product; a direction that is not done is still one of descent.
+    """
+
+    def __init__(self, oracle: RowOracle, out_of_time: Callable[[], bool]) -> None:
+        self._oracle = oracle
+        self._out_of_time = out_of_time
+        self._features = oracle.dimension
+        self._ways = np.empty(len(oracle.matrix))
+        self._products = RowProducts(
+            oracle.matrix, (oracle.dimension,), oracle.constant, oracle.executor, updates=False
+        )
+
+    def prepare(self, bends: np.ndarray, sample: bool = False) -> None:
+        """Take the bends and find the diagonal; there is no sample of rows here."""
+        self._bends = bends
+        matrix, features = self._oracle.matrix, self._oracle.matrix.shape[1]
+
+        def sums(k: int, block: Block) -> np.ndarray:
+            own = bends[matrix.slice(k)]
+            if isinstance(block, CSRBlock):
+                squares = block.values.astype(np.float64) ** 2
+                squares *= np.repeat(own, np.diff(block.starts))
+                return np.bincount(block.indices, squares, features)
+            if isinstance(block, ColumnMajorBlock):
+                x = block.xt[:, block.first : block.first + block.rows]
+                return np.einsum("ji,ji,i->j", x, x, own, dtype=np.float64)
+            return np.einsum("ij,ij,i->j", block.x, block.x, own, dtype=np.float64)
+
+        total = float(bends.sum())
+        last = []
+        if self._oracle.free_bias:
+            last = [total if total > 0.0 else 1.0]
+        elif self._oracle.constant:
+            last = [1.0 + self._oracle.constant**2 * total]
+        found = 1.0 + sum(matrix.run(sums, self._oracle.executor))
+        self._diagonal = np.append(found, last)
+
+    def solve(self, gradient: np.ndarray) -> np.ndarray:
+        """The direction for a gradient."""
+        x, residual = np.zeros_like(gradient), -gradient
+        direction = residual / self._diagonal
+        size = _dot(residual, direction)
+        enough = RESIDUAL**2 * size
+        for _ in range(len(gradient)):
+            if size <= enough or self._out_of_time():
+                break
+            change = self._times(direction)
+            bend = _dot(direction, change)
+            if not bend > 0.0:
+                break
+            x += (size / bend) * direction
+            residual = residual - (size / bend) * change
+            before, size = size, _dot(residual, residual / self._diagonal)
+            direction = residual / self._diagonal + (size / before) * direction
+        return x
+
+    def _times(self, direction: np.ndarray) -> np.ndarray:
+        """The matrix times a direction."""
+        way = direction[: self._features]
+        self._products.scores(way, self._ways)
+        if self._oracle.free_bias:
+            self._ways += direction[-1]
+        self._ways *= self._bends
+        change = way + self._products.gradient(self._ways)
+        return np.append(change, self._ways.sum()) if self._oracle.free_bias else change
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> float:
+    """<a, b>, the same bits for any number of threads."""
+    return float(np.einsum("i,i->", a, b))
 
 
 class Factor:

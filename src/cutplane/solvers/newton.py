@@ -23,7 +23,7 @@ machine", 2020). For a smooth loss the second is 0.
         d ← −(I + Σ bend_i x_i x_iᵀ)⁻¹ (w − v)
         w ← w + t·d, t ≤ 1 about the minimum along d
 
-The matrix and its factor are in ``curvature``.
+The matrix and its factor, and conjugate gradients in place of it, are in ``curvature``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ..losses import direction
 from ..oracles import Cut, RowOracle
 from ..oracles.search import newton
 from ..result import Status
-from .curvature import Factor
+from .curvature import Factor, make_directions
 from .interior import InteriorPoint
 
 # The first width, in units of the risk's: at w = 0 all rows move with z, and the first step is one
@@ -109,7 +109,8 @@ class NewtonSolver(IterativeSolver):
             gap = (self.best.primal - self.dual) / self.best.primal
             self._width *= min(1.0, max(gap, 1e-6))
         with single_threaded_blas():
-            directions = Factor(self.oracle, kinks=self._loss.curvature is None)
+            directions = make_directions(self.oracle, self._out_of_time)
+            inside = self._loss.conjugate_slope is not None and isinstance(directions, Factor)
             objective = self._settle()
             self._certify(objective)
             while True:
@@ -129,7 +130,6 @@ class NewtonSolver(IterativeSolver):
                 status = self._end_iteration(objective, step, 1)
                 if status is not None:
                     return status
-                inside = self._loss.conjugate_slope is not None
                 if inside and len(self.trace) >= PATIENCE:
                     return self._go_inside()
                 if step == 0.0 and self._squared_gradient() > 2.0 * self._slack:
@@ -151,6 +151,9 @@ class NewtonSolver(IterativeSolver):
                 return status
             if len(self.trace) - before >= 2 * PATIENCE or step == 0.0:
                 return Status.NUMERICALLY_LIMITED
+
+    def _out_of_time(self) -> bool:
+        return self.watch.elapsed() >= self.stop.time_limit
 
     # -- the smoothed risk --------------------------------------------------------------
 

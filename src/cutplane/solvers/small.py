@@ -117,6 +117,7 @@ class SmallNewtonSolver(IterativeSolver):
         w, best_w = np.zeros(features), np.zeros(features)
         scores, shift, coef = np.zeros(rows), np.zeros(rows), np.zeros(rows)
         self._points = w, scores, shift, best_w, coef
+        self._space = loops.small_space(rows, features, self.oracle.free_bias)
 
     def _call(self, most: int) -> int:
         """Make steps, of which the history tells; returns how many."""
@@ -136,6 +137,7 @@ class SmallNewtonSolver(IterativeSolver):
                 self._state,
                 *self._points,
                 self._history,
+                self._space,
             )
         np.divide(self._points[-1], unit, out=self._coef)
         self._supported = False

@@ -1,0 +1,32 @@
+"""The first fit of a process, on iris: nothing compiled yet, and compiled by an earlier process.
+
+Each is a process of its own, measured by its CPU seconds: what is imported and compiled is work of
+one thread, and other processes do not count. The rest of a process is compared with importing
+scikit-learn and numba.
+"""
+
+from __future__ import annotations
+
+from ..measure import child, fresh_cache, spread
+from ..report import Report, at_most
+
+ESTIMATORS = ("LinearSVC", "SVC", "MeasureSVC", "RankSVM")
+MOST_COLD, MOST_WARM = 3.0, 0.15
+
+
+def run(report: Report) -> None:
+    """Run the section."""
+    for name in ESTIMATORS:
+        with report.attempt(name), fresh_cache() as folder:
+            runs = [
+                child(["estimator", name], {"NUMBA_CACHE_DIR": folder})
+                for _ in range(1 + report.settings.repeats)
+            ]
+            cold, warm = runs[0], spread([r["import"] + r["fit"] for r in runs[1:]])
+            case = {"what": name, "cold": cold, "warm": warm, "runs": runs}
+            checks = [
+                at_most(f"first fit ever ≤ {MOST_COLD:g} s", cold["fit"], MOST_COLD),
+                at_most(f"later processes ≤ {MOST_WARM:g} s", warm["median"], MOST_WARM),
+            ]
+            report.add(case, checks, name)
+            report.say(f"{name}: {cold['fit']:.2f} s at first, then {warm['median']:.2f} s")
