@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,15 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix, as_blocks
 from ..data.dataset import Dataset
-from ..exec import Executor, make_executor
+from ..exec import Executor, make_executor, thread_count
 from ..result import SolveResult
 from ._attributes import check_linear
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._cluster import WithExecutor
 from ._fit import STOPPING, Attributes, Problem, Settings, solve, store_results
-from ._form import ModelForm
+from ._form import ModelForm, Starts
+from ._parallel import solve_in_parallel
 from ._rows import check_test_dataset, checked_rows
 
+# Outputs whose sparse coefficients are made dense at a time, for scores: enough to share the work
+# of reading a row, and few enough for the memory.
+OUTPUTS_TOGETHER = 64
 # Relative to their size, scores closer than this differ by rounding.
 ROUNDING = 1e-10
 
@@ -29,6 +34,13 @@ ROUNDING = 1e-10
 def dense(values: Any) -> np.ndarray:
     """Coefficients as an array, also if they are kept as a sparse matrix."""
     return values.toarray() if scipy.sparse.issparse(values) else values
+
+
+def _without_copy(result: SolveResult) -> SolveResult:
+    """The result without its w where that is sparse: the model has it."""
+    if isinstance(result.w, np.ndarray):
+        return result
+    return dataclasses.replace(result, w=np.empty(0))
 
 
 class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
@@ -53,6 +65,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         *,
         starts: Sequence[np.ndarray | None] | None = None,
         dual_points: np.ndarray | None = None,
+        side_by_side: tuple[int, int] = (1, 0),
     ) -> list[SolveResult]:
         """Solve the problems of a fit, and store the model.
 
@@ -63,23 +76,40 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
             As for ``solve``.
         attributes : callable
             The fitted attributes, from w and bias of the problems, perhaps of the first ones only.
+        side_by_side : threads that may take a problem each, and the stored numbers of the data
         """
         tasks = FitTasks(self, *data, len(problems))
-        fitted = solve(
-            problems,
-            settings,
-            executor,
-            starts=starts,
-            memories=getattr(self, "_memories", None) if settings.warm_start else None,
-            dual_points=dual_points,
-            tasks=tasks,
-            attributes=attributes,
-        )
+        memories = getattr(self, "_memories", None) if settings.warm_start else None
+        threads, numbers = side_by_side
+        # Callbacks and checkpoints want one problem after the other.
+        in_turn = tasks.active or settings.callback is not None or settings.checkpoint is not None
+        if threads > 1 and len(problems) > 1 and not in_turn:
+            fitted = solve_in_parallel(
+                problems,
+                settings,
+                threads,
+                numbers,
+                starts=starts,
+                memories=memories,
+                dual_points=dual_points,
+            )
+        else:
+            fitted = solve(
+                problems,
+                settings,
+                executor,
+                starts=starts,
+                memories=memories,
+                dual_points=dual_points,
+                tasks=tasks,
+                attributes=attributes,
+            )
         self._memories = fitted.memories
         self._set(attributes([(result.w, result.bias) for result in fitted.results]))
-        store_results(self, fitted.results)
+        results = [_without_copy(result) for result in fitted.results]
+        store_results(self, results)
         tasks.end()
-        return fitted.results
+        return results
 
     def _check_attributes(self) -> None:
         """Refuse fitted attributes, from a file, that do not fit together."""
@@ -107,7 +137,7 @@ class LinearModel(Estimator):
         """The previous model, if a fit may start there."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
-        return dense(self.coef_), self.intercept_
+        return self.coef_, self.intercept_
 
     def _fit_linear(
         self,
@@ -122,7 +152,11 @@ class LinearModel(Estimator):
         """Solve the problems of a linear model, perhaps from an earlier model, and store it."""
         starts = None
         if start is not None:
-            starts = [form.point(*start, k) for k in range(form.problems)]
+            starts = Starts(form, *start)
+        threads = 1
+        if isinstance(matrix, BlockedMatrix) and matrix.whole is not None:
+            # A problem is a single task, however many rounds it takes: fewer numbers are worth it.
+            threads = thread_count(self.n_jobs, 4 * form.problems * matrix.numbers)
         with make_executor(self.n_jobs, matrix.numbers) as executor:
             return self._solve(
                 data,
@@ -132,13 +166,16 @@ class LinearModel(Estimator):
                 lambda points: self._linear_attributes(form, points),
                 starts=starts,
                 dual_points=dual_points,
+                side_by_side=(threads, matrix.numbers),
             )
 
     def _linear_attributes(
-        self, form: ModelForm, points: list[tuple[np.ndarray, float]]
+        self, form: ModelForm, points: list[tuple[Any, float]]
     ) -> dict[str, Any]:
         """Fitted attributes of points; problems that are not solved yet score 0."""
-        to_come = [(np.zeros_like(points[0][0]), 0.0)] * (form.problems - len(points))
+        first = points[0][0]
+        nothing = 0.0 * first if scipy.sparse.issparse(first) else np.zeros_like(first)
+        to_come = [(nothing, 0.0)] * (form.problems - len(points))
         coef, intercept = form.model(points + to_come)
         attributes = {"coef_": coef, "intercept_": intercept}
         if hasattr(self, "classes_"):
@@ -152,21 +189,43 @@ class LinearModel(Estimator):
 
     def _scores(self, X: Any) -> np.ndarray:
         """X·coef, without the intercept: shape (n_samples,), or (n_samples, outputs)."""
+        return self._scores_of(self._rows_to_score(X))
+
+    def _rows_to_score(self, X: Any) -> BlockedMatrix:
         check_is_fitted(self)
         if isinstance(X, Dataset):
             check_test_dataset(self, X)
         else:
             X = checked_rows(self, X, reset=False)
-        return self._scores_of(as_blocks(X, compact=False))
+        return as_blocks(X, compact=False)
 
     def _scores_of(self, matrix: BlockedMatrix | RemoteMatrix) -> np.ndarray:
-        coef = np.atleast_2d(dense(self.coef_))
-        single = len(coef) == 1
-        w = coef[0] if single else np.ascontiguousarray(coef.T)
-        scores = np.empty((len(matrix),) if single else (len(matrix), len(coef)))
-        with make_executor(self.n_jobs, matrix.numbers) as executor:
-            matrix.scores(w, scores, executor)
+        outputs = 1 if self.coef_.ndim == 1 else self.coef_.shape[0]
+        if outputs == 1:
+            scores = np.empty(len(matrix))
+            with make_executor(self.n_jobs, matrix.numbers) as executor:
+                matrix.scores(dense(self.coef_).reshape(-1), scores, executor)
+            return scores
+        together = outputs if isinstance(self.coef_, np.ndarray) else OUTPUTS_TOGETHER
+        parts = self._scores_by_parts(matrix, together)
+        if together >= outputs:
+            return next(parts)[1]
+        scores = np.empty((len(matrix), outputs))
+        for some, part in parts:
+            scores[:, some] = part
         return scores
+
+    def _scores_by_parts(
+        self, matrix: BlockedMatrix | RemoteMatrix, together: int
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """The scores of some outputs at a time: which ones, and X·coef of these."""
+        with make_executor(self.n_jobs, matrix.numbers) as executor:
+            for first in range(0, self.coef_.shape[0], together):
+                some = slice(first, first + together)
+                w = np.ascontiguousarray(dense(self.coef_[some]).T)
+                scores = np.empty((len(matrix), w.shape[1]))
+                matrix.scores(w, scores, executor)
+                yield some, scores
 
     def _training_scores(self, matrix: BlockedMatrix | RemoteMatrix) -> np.ndarray:
         """Scores to fit thresholds to: those that only rounding keeps apart are made equal.
