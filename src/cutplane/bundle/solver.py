@@ -20,7 +20,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -214,16 +214,16 @@ class IterativeSolver(ABC):
         """Prove a lower bound, if one is in use that has not been proved."""
 
     def _prove_best(self) -> None:
-        self._best = self.proved_at(self.best.w)
+        self._best = self.prove(self.best)
         self._forget_cuts()
 
-    def proved_at(self, w: np.ndarray) -> Best:
-        """A point with a free bias that is best there, and an objective that has been proved."""
+    def prove(self, best: Best) -> Best:
+        """The point of a w, with an objective that has been proved; a free bias is fitted anew."""
         point = self._proof_point()
         tolerance = ROUNDING_PART * self.best.primal / self.C
-        proof = self.oracle.prove(w, point, tolerance)
+        proof = self.oracle.prove(best.w, point, tolerance)
         primal = (0.5 * proof.squared_norm + self.C * proof.risk) * (1.0 + MANY * UNIT)
-        return Best(point.w, point.bias, primal, proved=True)
+        return replace(best, w=point.w, bias=point.bias, primal=primal, proved=True)
 
     def _proof_point(self) -> Point:
         """Where the best point is computed anew."""

@@ -177,9 +177,10 @@ class RowProblem(Problem):
         if self.constant:
             small[-1] = False  # the bias
         if np.any(small & (result.w != 0.0)):
-            best = solver.proved_at(np.where(small, 0.0, result.w))
+            w = np.where(small, 0.0, result.w)
+            best = solver.prove(dataclasses.replace(solver.best, w=w))
             certificate = dataclasses.replace(result.certificate, primal=best.primal)
-            result = dataclasses.replace(result, w=best.w, bias=best.bias, certificate=certificate)
+            result = dataclasses.replace(result, w=w, bias=best.bias, certificate=certificate)
         return dataclasses.replace(result, w=sparse_point(result.w))
 
 

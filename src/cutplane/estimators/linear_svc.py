@@ -605,7 +605,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return self
 
     def __sklearn_tags__(self) -> Any:
-        """A row may have several labels."""
+        """A row may have several labels, unless all classes make one problem."""
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_label = self.multi_class not in JOINT
         return tags
