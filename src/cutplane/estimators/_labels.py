@@ -24,7 +24,7 @@ def is_indicator(y: Any) -> bool:
         return True
     if isinstance(y, list | tuple):
         return len(y) > 0 and isinstance(y[0], list | tuple | np.ndarray) and len(y[0]) > 1
-    shape = getattr(y, "shape", ())
+    shape: tuple[Any, ...] = getattr(y, "shape", ())
     return len(shape) == 2 and shape[1] != 1
 
 
