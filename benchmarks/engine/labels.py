@@ -30,7 +30,7 @@ FROM_TOPICS = 0.2  # of the words
 THRESHOLD = 0.01  # of DiSMEC (Babbar and Schölkopf 2017)
 OURS, SMALLER, PEER = "cutplane", f"cutplane, coef_threshold={THRESHOLD}", "scikit-learn"
 SECONDS = 7200.0  # of a process
-SAMPLE = 0.1  # seconds between two looks at the memory
+SAMPLE = 0.5  # seconds between two looks at the memory
 TOGETHER = 50  # labels whose scores are computed at a time
 
 
