@@ -21,7 +21,7 @@ from ..exec import SerialExecutor
 from ..losses import CLASSIFICATION, LOSSES
 from ..result import Iteration
 from ..risks import CrammerSingerRisk, LossRisk, MultinomialRisk, Risk, Targets
-from ._attributes import check_linear, check_stored, stored_classes
+from ._attributes import check_linear, stored_classes
 from ._base import OUTPUTS_TOGETHER, LinearModel, dense
 from ._calibration import Calibration, check_calibration
 from ._callbacks import with_callbacks
@@ -140,7 +140,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         several labels per row.
     intercept_ : ndarray, shape (1,) or (n_classes,)
     classes_ : ndarray, shape (n_classes,)
-        The numbers of the columns of Y for several labels per row.
+        The numbers of the columns of Y for several labels per row; of a model from the command line
+        the labels in the file.
     multilabel_ : bool
         Whether the model was fitted to an indicator matrix Y of labels.
     n_iter_ : int
@@ -558,8 +559,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     def _check_attributes(self) -> None:
         if self.multilabel_:
-            check_stored(self, "classes_", (len(self.intercept_),), np.int64)
-            check_linear(self, len(self.intercept_))
+            classes = getattr(self, "classes_", None)
+            if not isinstance(classes, np.ndarray) or classes.ndim != 1:
+                raise ValueError("classes_ must hold a label per row of coef_")
+            check_linear(self, len(classes))
             if self.multilabel_ is not True or not isinstance(self.sparse_labels_, bool):
                 raise ValueError("multilabel_ and sparse_labels_ must be True or False")
             return
