@@ -36,6 +36,7 @@ VALUES = {
     "confidence": ("0.9", 0.9),
     "C": ("3", 3.0),
     "tol": ("3", 3.0),
+    "coef_threshold": ("0.01", 0.01),
     "epsilon": ("3", 3.0),
     "coef0": ("-3", -3.0),
     "cache_size": ("3", 3.0),

@@ -142,7 +142,7 @@ def _is_svmlight_model(name: str) -> bool:
 
 def answer_lines(values: np.ndarray, form: str) -> Iterable[str]:
     """One line per row: labels as they were, scores with eight digits."""
-    if form == "labels" and values.dtype == object and isinstance(values[0], tuple):
+    if form == "labels" and len(values) and isinstance(values[0], tuple):
         return map(labels_text, values)
     if form == "labels":
         return map(label_text, values.tolist())
