@@ -139,7 +139,7 @@ def test_kinds_by_flags():
     assert chosen(["a", "b"]) is DEFAULT
     assert chosen(["--kernel=rbf"]).estimator == "SVC"
     assert chosen(["--regression", "--kernel", "rbf"]).estimator == "SVR"
-    assert len({kind.estimator for kind in KINDS}) == len(KINDS)
+    assert len({(kind.estimator, kind.task) for kind in KINDS}) == len(KINDS)
 
 
 def test_two_flags_may_choose_a_kind(capsys):
