@@ -13,7 +13,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from svc_reference import binary_objective, quiet_fit
 
 import cutplane.exec
-from cutplane import LinearSVC, LinearSVCCV, Status, load_model, save_model
+from cutplane import LinearSVC, LinearSVCCV, Status, linear_svc_path, load_model, save_model
 from cutplane.estimators import _base, _fit, _parallel
 
 ROWS, FEATURES, LABELS = 300, 40, 7
@@ -409,6 +409,11 @@ def test_sparsify_drops_small_weights():
 def test_bad_thresholds(options, message):
     with pytest.raises(ValueError, match=message):
         LinearSVC(**options).fit(X, Y)
+
+
+def test_a_path_keeps_all_weights():
+    with pytest.raises(TypeError, match="takes no coef_threshold.*sparsify"):
+        linear_svc_path(X, Y[:, 0], [0.1, 1.0], coef_threshold=0.1)
 
 
 # -- files --------------------------------------------------------------------
