@@ -256,6 +256,7 @@ def main() -> None:
     commands.add_parser("first-fit").add_argument("kind", choices=["dense", "csr"])
     commands.add_parser("tiny-fit").add_argument("count", type=int)
     commands.add_parser("estimator").add_argument("name")
+    commands.add_parser("labels").add_argument("question", type=json.loads)
     for name in ("memory", "fits", "kernel-peer", "kernel-wide", "kernel-memory"):
         at = commands.add_parser(name)
         if name == "fits":
@@ -292,6 +293,10 @@ def main() -> None:
         answer = tiny_fit(arguments.count)
     elif arguments.probe == "dataset":
         answer = dataset(arguments)
+    elif arguments.probe == "labels":
+        from .engine.labels import probe
+
+        answer = probe(arguments.question)
     elif arguments.probe == "memory":
         answer = memory(arguments)
     else:

@@ -215,6 +215,20 @@ def test_engine_growth_is_measured_on_a_linear_rule(load) -> None:
     assert 0.3 < np.mean(y > 0) < 0.7
 
 
+def test_engine_labels_are_compared_one_by_one(load) -> None:
+    labels = load("engine.labels")
+    asked = {"rows": 300, "labels": 4, "threads": 1}
+    runs: dict = {}
+    for name in (labels.OURS, labels.SMALLER, labels.PEER):
+        runs[name] = case = labels.probe({**asked, "solver": name})
+        assert len(case["objectives"]) == 4 and case["peak_bytes"] >= case["before_bytes"] >= 0
+        case["what"] = name
+        checks = labels._checks(case, runs, quick=True)
+        assert checks and all(check.ok for check in checks)
+    assert runs[labels.SMALLER]["kept_weights"] < runs[labels.OURS]["kept_weights"]
+    assert labels.OURS in load("engine.tables").TABLES["labels"][1](list(runs.values()))
+
+
 # -- the measures ---------------------------------------------------------------------
 
 

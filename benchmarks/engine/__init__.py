@@ -6,7 +6,7 @@ from ..datasets import FILE
 from ..peers import PEERS
 from ..report import Report
 from ..runner import Suite
-from . import cold, constants, growth, linear, objective, paths, products, small, summary
+from . import cold, constants, growth, labels, linear, objective, paths, products, small, summary
 
 SECTIONS: dict[str, Callable[[Report], None]] = {
     **{name: objective.section(name) for name in objective.CASES},
@@ -19,6 +19,7 @@ SECTIONS: dict[str, Callable[[Report], None]] = {
     "products": products.run,
     "paths": paths.run,
     "growth": growth.run,
+    "labels": labels.run,
     "summary": summary.run,
 }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..tables import case_name, markdown, seconds_text
 
 Content = dict[str, Any]
@@ -132,6 +134,24 @@ def _growth(cases: list[Content]) -> str:
     return text
 
 
+def _labels(cases: list[Content]) -> str:
+    best = np.min([case["objectives"] for case in cases], axis=0)
+    rows = [
+        [
+            case["what"],
+            seconds_text(case["seconds"]),
+            seconds_text(case["cpu_seconds"]),
+            f"{(case['peak_bytes'] - case['before_bytes']) / 2**20:.0f}",
+            f"{case['kept_weights']:,}",
+            f"{np.median(above := np.array(case['objectives']) / best - 1.0):.0e}",
+            f"{above.max():.0e}",
+        ]
+        for case in cases
+    ]
+    columns = ["solver", "s", "CPU s", "memory beside the data, MiB", "weights kept"]
+    return markdown([*columns, "above the best known, median", "worst label"], rows)
+
+
 def _summary(cases: list[Content]) -> str:
     rows = [
         [
@@ -243,5 +263,6 @@ TABLES = {
     "file": ("A file given: time to the objective", _objective),
     "products": ("The products that a pass consists of", _products),
     "paths": ("Paths over C", _paths),
+    "labels": ("Many labels per row", _labels),
     "growth": ("Growth with the number of rows", _growth),
 }

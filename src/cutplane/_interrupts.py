@@ -4,7 +4,8 @@ Python raises KeyboardInterrupt wherever the main thread happens to be. While co
 that may be inside a callback that LLVM calls, or in a ``__del__``: exceptions are printed there and
 dropped, and the program would go on as if nobody had pressed a key. So a signal is also noted, and
 ``check``, which solvers reach after every iteration, raises it again unless it has been
-handled.
+handled. Threads that help the main one get no signals: there ``check`` raises once the main one
+has said that the work is over.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 _pending = False  # a signal came that has not been handled yet
+_helper = threading.local()  # .end, of a thread that helps another one
 
 
 class LateInterrupt(KeyboardInterrupt):
@@ -56,14 +58,32 @@ def kept() -> Iterator[None]:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@contextmanager
+def helping(end: threading.Event) -> Iterator[None]:
+    """For a thread that works for another one: ``check`` raises here once ``end`` is set."""
+    _helper.end = end
+    try:
+        yield
+    finally:
+        del _helper.end
+
+
 def check() -> None:
-    """Raise an interrupt that was dropped."""
-    if _pending and threading.current_thread() is threading.main_thread():
+    """Raise an interrupt that was dropped, or the end of the work for a helper."""
+    end: threading.Event | None = getattr(_helper, "end", None)
+    if end is not None and end.is_set():
+        raise KeyboardInterrupt
+    if _pending and _in_main_thread():
         handled()
         raise KeyboardInterrupt
 
 
 def handled() -> None:
-    """Note that an interrupt has been handled."""
+    """Note that an interrupt has been handled; only the main thread, which gets them, can."""
     global _pending
-    _pending = False
+    if _in_main_thread():
+        _pending = False
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

@@ -207,7 +207,13 @@ def available_threads() -> int:
 
 
 def make_executor(n_jobs: int | None, numbers: int) -> Executor:
-    """The executor for a problem of ``numbers`` stored values.
+    """The executor for a problem of ``numbers`` stored values, see ``thread_count``."""
+    threads = thread_count(n_jobs, numbers)
+    return ThreadExecutor(threads) if threads > 1 else SerialExecutor()
+
+
+def thread_count(n_jobs: int | None, numbers: int) -> int:
+    """How many threads a problem of ``numbers`` stored values is worth.
 
     Parameters
     ----------
@@ -224,8 +230,7 @@ def make_executor(n_jobs: int | None, numbers: int) -> Executor:
         threads = max(1, available_threads() + 1 + n_jobs)
     else:
         threads = n_jobs
-    threads = min(threads, max(1, numbers // NUMBERS_PER_THREAD))
-    return ThreadExecutor(threads) if threads > 1 else SerialExecutor()
+    return min(threads, max(1, numbers // NUMBERS_PER_THREAD))
 
 
 # -- processes ----------------------------------------------------------------

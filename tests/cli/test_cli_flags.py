@@ -36,6 +36,7 @@ VALUES = {
     "confidence": ("0.9", 0.9),
     "C": ("3", 3.0),
     "tol": ("3", 3.0),
+    "coef_threshold": ("0.01", 0.01),
     "epsilon": ("3", 3.0),
     "coef0": ("-3", -3.0),
     "cache_size": ("3", 3.0),
@@ -138,7 +139,7 @@ def test_kinds_by_flags():
     assert chosen(["a", "b"]) is DEFAULT
     assert chosen(["--kernel=rbf"]).estimator == "SVC"
     assert chosen(["--regression", "--kernel", "rbf"]).estimator == "SVR"
-    assert len({kind.estimator for kind in KINDS}) == len(KINDS)
+    assert len({(kind.estimator, kind.task) for kind in KINDS}) == len(KINDS)
 
 
 def test_two_flags_may_choose_a_kind(capsys):

@@ -213,6 +213,7 @@ def test_what_a_path_chooses_by():
     first = {task: names_of(task)[0] for task in Task}
     assert first == {
         Task.CLASSES: "accuracy",
+        Task.LABELS: "micro_f1",
         Task.GRADES: "mae",
         Task.RANKING: "ndcg@10",
         Task.VALUES: "mae",
@@ -220,4 +221,5 @@ def test_what_a_path_chooses_by():
         Task.SEQUENCES: "token_accuracy",
     }
     smaller = {name for name, measure in MEASURES.items() if measure.smaller_is_better}
-    assert smaller == {"mae", "rmse", "swapped_pairs", "error_rate", "balanced_error", "pinball"}
+    errors = {"error_rate", "balanced_error", "hamming_loss"}
+    assert smaller == {"mae", "rmse", "swapped_pairs", "pinball", *errors}

@@ -208,14 +208,7 @@ class IterativeSolver(ABC):
         self._support()
         if not self.best.proved and self._provable():
             with self.watch.phase("certificate"):
-                if self.point is None:
-                    self.point = self.oracle.new_point()
-                tolerance = ROUNDING_PART * self.best.primal / self.C
-                proof = self.oracle.prove(self.best.w, self.point, tolerance)
-                primal = (0.5 * proof.squared_norm + self.C * proof.risk) * (1.0 + MANY * UNIT)
-                self._best = replace(
-                    self.best, w=self.point.w, bias=self.point.bias, primal=primal, proved=True
-                )
+                self._best = self.prove(self.best)
                 self.oracle.forget_cuts()  # one may have been computed for nothing
         self.dual = max(0.0, self.proved - self.oracle.slack(self.best.primal, self.C))
 
@@ -225,6 +218,15 @@ class IterativeSolver(ABC):
     def _provable(self) -> bool:
         """Whether the objective of the best point can be proved now."""
         return True
+
+    def prove(self, best: Best) -> Best:
+        """The point of a w, with an objective that has been proved; a free bias is fitted anew."""
+        if self.point is None:
+            self.point = self.oracle.new_point()
+        tolerance = ROUNDING_PART * self.best.primal / self.C
+        proof = self.oracle.prove(best.w, self.point, tolerance)
+        primal = (0.5 * proof.squared_norm + self.C * proof.risk) * (1.0 + MANY * UNIT)
+        return replace(best, w=self.point.w, bias=self.point.bias, primal=primal, proved=True)
 
     def _verified(self) -> bool:
         """Whether what has been proved meets the rule; counts the proofs that do not."""

@@ -31,7 +31,8 @@ def conventions(model: Any, table: Table) -> dict[str, float]:
 def _rows(model: Any, table: Table) -> float:
     """The sum of the weights, those of classes included."""
     weights = table.weights
-    if getattr(model, "class_weight", None) is not None:
+    labels = getattr(model, "multilabel_", False)  # each with class weights of its own
+    if getattr(model, "class_weight", None) is not None and not labels:
         from .._checks import class_factors
 
         encoded = np.searchsorted(model.classes_, whole_labels(table.y))

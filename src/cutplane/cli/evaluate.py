@@ -16,10 +16,10 @@ from .inputs import (
     add_reader_flags,
     check_reader_flags,
     format_of,
-    read_table,
     whole_labels,
 )
 from .kinds import Kind, Task
+from .labels import read_predicted
 from .measures import MEASURES, Judged, format_measure, judge, names_of
 from .outputs import check_report
 from .parser import JSON, VERBOSE, Argument, add_arguments, finite_number, rows_or_share, share
@@ -34,7 +34,7 @@ from .predict import (
     load_for,
     parts_of,
 )
-from .train import check_numbers
+from .train import check_numbers, read_rows
 
 DESCRIPTION = """\
 Measure a model on the rows of DATA, which must have labels: accuracy, precision, recall,
@@ -107,11 +107,13 @@ def run(args: argparse.Namespace) -> int:
         parts = parts_of(args.data, args, kind, Alignment(model).names)
         table, answers, left_out = applied(model, kind, parts)
         judged = judge_model(model, kind.task, table, answers, args.k, args.max_fpr)
+        if args.report is not None and kind.task is Task.LABELS:
+            raise UsageError("there is no --report on several labels per row")
         if args.report is not None:
             _write_report(model, table, judged, args.report)
     else:
         name = args.kind or Task.CLASSES.value
-        table = read_table(args.data, args)
+        table = read_rows(args.data, args, Task(name))
         judged = _judge_file(args, Task(name), table)
     if args.json:
         print_json(
@@ -194,6 +196,10 @@ def _judge_file(args: argparse.Namespace, task: Task, table: Table) -> Judged:
     """Compare the predictions in a file with the truth."""
     check_numbers(table, task)
     truth = table.y if task is Task.VALUES else whole_labels(table.y)
+    if task is Task.LABELS:
+        lists = read_predicted(args.predictions)
+        _check_count(args, table, lists)
+        return judge(task, truth, Answers(labels=lists))
     classes = np.unique(truth)
     form = args.output or default_form(task, len(classes))
     check_form(task, form)
@@ -203,13 +209,17 @@ def _judge_file(args: argparse.Namespace, task: Task, table: Table) -> Judged:
         form = "labels"
     elif text:
         values = read_predictions(args.predictions)
-    if len(values) != len(truth):
-        raise CommandError(
-            f"{args.predictions} has {len(values):,} predictions, {table.name} has "
-            f"{len(truth):,} rows"
-        )
+    _check_count(args, table, values)
     answers = Answers(labels=values) if form == "labels" else Answers(scores=values)
     return judge(task, truth, answers, qid=table.qid, k=args.k, max_fpr=args.max_fpr)
+
+
+def _check_count(args: argparse.Namespace, table: Table, values: np.ndarray) -> None:
+    if len(values) != len(table.y):
+        raise CommandError(
+            f"{args.predictions} has {len(values):,} predictions, {table.name} has "
+            f"{len(table.y):,} rows"
+        )
 
 
 def read_predictions(name: str, *, text: bool = False) -> np.ndarray:

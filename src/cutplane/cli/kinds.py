@@ -15,6 +15,7 @@ class Task(Enum):
     """What a model's answers are, and so how they are written and measured."""
 
     CLASSES = "classification"
+    LABELS = "multilabel"
     GRADES = "ordinal"
     RANKING = "ranking"
     VALUES = "regression"
@@ -55,6 +56,8 @@ KINDS = (
          "Predict two classes, trained for the measure that you report.", on_disk=True),
     Kind("kernel", "SVC", Task.CLASSES, ("--kernel",),
          "Predict classes with a kernel."),
+    Kind("multilabel", "LinearSVC", Task.LABELS, ("--multilabel",),
+         "Predict any number of labels per row, each by linear scores; a line begins with 1,5,7."),
     Kind("classification", "LinearSVC", Task.CLASSES, (),
          "Predict two or more classes by linear scores.", on_disk=True),
 )  # fmt: skip
@@ -70,5 +73,7 @@ def chosen(arguments: Sequence[str]) -> Kind:
 
 def kind_of(model: Any) -> Kind | None:
     """The kind of a model; None for one that the commands cannot train."""
-    name = type(model).__name__
-    return next((kind for kind in KINDS if kind.estimator == name), None)
+    name, labels = type(model).__name__, getattr(model, "multilabel_", False)
+    return next(
+        (k for k in KINDS if k.estimator == name and (k.task is Task.LABELS) == labels), None
+    )

@@ -17,6 +17,7 @@ import numpy as np
 from .errors import UsageError
 from .inputs import label_text
 from .kinds import Task
+from .labels import classes_of, indicator
 from .predict import Answers
 
 # -- rows ---------------------------------------------------------------------
@@ -59,7 +60,10 @@ class Judged:
 
     @cached_property
     def f1_by_class(self) -> dict[Any, float | None] | None:
-        """F1 of each of more than two classes against the others."""
+        """F1 of each of more than two classes against the others, or of each label."""
+        if self.indicators is not None:
+            each = _sklearn("f1_score", average=None, zero_division=0.0)(*self.indicators)
+            return dict(enumerate(each.tolist()))
         if self.task is not Task.CLASSES or len(self.classes) == 2:
             return None
         f1 = MEASURES["f1"].of
@@ -67,6 +71,14 @@ class Judged:
             label_text(label): _sayable(f1(self.truth == label, self.labels == label))
             for label in self.classes.tolist()
         }
+
+    @cached_property
+    def indicators(self) -> tuple[Any, Any] | None:
+        """True and predicted labels as indicator matrices, where a row has several."""
+        if self.task is not Task.LABELS or self.labels is None:
+            return None
+        every = classes_of(np.concatenate([self.truth, self.labels]))
+        return indicator(self.truth, every), indicator(self.labels, every)
 
     @property
     def quantile_columns(self) -> np.ndarray | None:
@@ -132,12 +144,14 @@ class Judged:
     def facts(self) -> dict[str, Any]:
         """What else is worth telling: classes, queries, sequences."""
         found: dict[str, Any] = {}
-        if self.positive is not None and self.task in BINARY:
+        if self.task in BINARY and self.positive is not None:
             found["positive"] = label_text(self.classes[1].item())
-        if self.f1_by_class is not None:
+        if self.task is Task.CLASSES and self.f1_by_class is not None:
             found["f1_by_class"] = self.f1_by_class
-        unknown = int(np.count_nonzero(~np.isin(self.truth, self.classes)))
-        if unknown and self.task is Task.CLASSES:
+        unknown = 0
+        if self.task is Task.CLASSES:
+            unknown = int(np.count_nonzero(~np.isin(self.truth, self.classes)))
+        if unknown:
             found["rows_of_unknown_classes"] = unknown
         if self.quantile_columns is not None:
             found["pinball_by_quantile"] = self.pinball_by_quantile
@@ -171,7 +185,7 @@ def judge(
     if task is Task.NOVELTY:
         classes = np.array([-1, 1])
     elif classes is None:
-        classes = np.unique(truth)
+        classes = classes_of(truth) if task is Task.LABELS else np.unique(truth)
     if task is Task.SEQUENCES and qid is None:
         raise UsageError("sequences are told by their qid:, which the data do not have")
     if task is Task.VALUES:
@@ -308,6 +322,15 @@ def _different(truth: np.ndarray, labels: np.ndarray) -> Any:
     return np.mean(labels != truth)
 
 
+def _of_labels(name: str, **options: Any) -> Callable[..., Any]:
+    """A measure of scikit-learn of two indicator matrices; None if they have no column."""
+
+    def compute(both: tuple[Any, Any]) -> Any:
+        return _sklearn(name, **options)(*both) if both[0].shape[1] else None
+
+    return compute
+
+
 def _sequences_right(truth: np.ndarray, labels: np.ndarray, qid: np.ndarray) -> Any:
     _, sequence = np.unique(qid, return_inverse=True)
     return np.mean(np.bincount(sequence, labels != truth) == 0.0)
@@ -315,6 +338,7 @@ def _sequences_right(truth: np.ndarray, labels: np.ndarray, qid: np.ndarray) -> 
 
 CLASSES, GRADES, RANKING = (Task.CLASSES,), (Task.GRADES,), (Task.RANKING,)
 VALUES, NOVELTY, SEQUENCES = (Task.VALUES,), (Task.NOVELTY,), (Task.SEQUENCES,)
+SEVERAL, BOTH = (Task.LABELS,), ("indicators",)
 BINARY = (*CLASSES, *NOVELTY)
 LABELS, GUESS, SCORES = ("truth", "labels"), ("positive", "guess"), ("positive", "scores")
 TOP, ORDER = ("positive", "scores", "first_rows"), ("truth", "scores", "queries")
@@ -346,7 +370,11 @@ MEASURES = {
     "g_mean": Measure("", CLASSES, GUESS, _g_mean),
     "balanced_error": Measure("", CLASSES, GUESS, _balanced_error, smaller_is_better=True),
     "matthews": Measure("", CLASSES, GUESS, _sklearn("matthews_corrcoef"), per_cent=False),
-    "macro_f1": Measure("mean F1", CLASSES, ("f1_by_class",), _mean_f1),
+    "micro_f1": Measure("micro F1", SEVERAL, BOTH, _of_labels("f1_score", average="micro", **NAN)),
+    "macro_f1": Measure("mean F1", CLASSES + SEVERAL, ("f1_by_class",), _mean_f1),
+    "hamming_loss": Measure("Hamming", SEVERAL, BOTH, _of_labels("hamming_loss"),
+                            smaller_is_better=True),
+    "subset_accuracy": Measure("all right", SEVERAL, BOTH, _of_labels("accuracy_score")),
     "rmse": Measure("RMS error", VALUES, LABELS, _sklearn("root_mean_squared_error"),
                     per_cent=False, smaller_is_better=True),
     "r2": Measure("R^2", VALUES, LABELS, _r2, per_cent=False),

@@ -253,6 +253,12 @@ PARAMETERS = (
         choices=("ovr", "crammer_singer"),
     ),
     Parameter(
+        "coef_threshold", MODEL,
+        "Keep the weights of at least this size only, in a sparse matrix, and drop the others as "
+        "soon as a class or label has been solved: for many labels or classes with many features.",
+        number_from_zero, unset="keep all",
+    ),
+    Parameter(
         "decision_function_shape", MODEL,
         "For more than two classes: whether the scores are one per class (ovr) or one per pair of "
         "classes (ovo).",

@@ -16,7 +16,7 @@ from ..reporting.text import print_facts, print_json, print_table
 from ..result import Status
 from .errors import CommandError, UsageError
 from .evaluate import judge_model, measure_for
-from .inputs import Table, add_reader_flags, check_reader_flags, in_memory, read_table
+from .inputs import Table, add_reader_flags, check_reader_flags, in_memory
 from .kinds import Kind
 from .measures import MEASURES, format_measure, names_of
 from .outputs import check_target, output_file, report_stream, save, uninterrupted
@@ -32,6 +32,7 @@ from .train import (
     make_model,
     note_queries,
     plain_parameters,
+    read_rows,
 )
 
 DESCRIPTION = """\
@@ -97,9 +98,9 @@ def run(args: argparse.Namespace) -> int:
     check_target(args.model, args.data, args.validation, binary=True)
     if args.plot is not None:
         check_target(args.plot, args.data, args.validation)
-    table = read_table(args.data, args)
+    table = read_rows(args.data, args, kind.task)
     check_numbers(table, kind.task)
-    validation = in_memory(read_table(args.validation, args))
+    validation = in_memory(read_rows(args.validation, args, kind.task))
     stream = report_stream(args.model)
     shown = not (args.quiet or args.json)
     if shown:

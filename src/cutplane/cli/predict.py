@@ -18,6 +18,7 @@ from .inputs import (
     add_column_flags,
     add_reader_flags,
     check_reader_flags,
+    format_of,
     in_memory,
     joined,
     label_text,
@@ -28,6 +29,7 @@ from .inputs import (
     stacked,
 )
 from .kinds import Kind, Task, kind_of
+from .labels import labels_text, predicted_labels, read_labels
 from .outputs import check_target, output_file
 from .parser import VERBOSE, Argument, add_arguments, threads
 from .train import chain_rows, check_numbers
@@ -86,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     alignment = Alignment(model)
     with output_file(args.out) as file:
         for table in parts_of(args.data, args, kind, alignment.names):
-            values = answer(model, kind, alignment.apply(table)).get(form)
+            values = answer(model, kind, alignment.apply(table), form).get(form)
             assert values is not None
             file.write("".join(f"{line}\n" for line in answer_lines(values, form)).encode())
     alignment.tell(args.data)
@@ -127,6 +129,8 @@ def _is_svmlight_model(name: str) -> bool:
 
 def answer_lines(values: np.ndarray, form: str) -> Iterable[str]:
     """One line per row: labels as they were, scores with eight digits."""
+    if form == "labels" and len(values) and isinstance(values[0], tuple):
+        return map(labels_text, values)
     if form == "labels":
         return map(label_text, values.tolist())
     rows = values.reshape(len(values), -1).tolist()
@@ -150,7 +154,7 @@ class Answers:
 
 def default_form(task: Task, classes: int) -> str:
     """Whether labels or scores are written, if nothing is said: always one value per row."""
-    if task in (Task.SEQUENCES, Task.GRADES) or (task is Task.CLASSES and classes > 2):
+    if task in (Task.SEQUENCES, Task.GRADES, Task.LABELS) or (task is Task.CLASSES and classes > 2):
         return "labels"
     return "scores"
 
@@ -162,8 +166,11 @@ def check_form(task: Task, form: str) -> None:
         raise UsageError(f"a model for {task.value} has no {form}")
 
 
-def answer(model: Any, kind: Kind, table: Table) -> Answers:
-    """What a model says about the rows of a table with the columns that it knows."""
+def answer(model: Any, kind: Kind, table: Table, form: str = "labels") -> Answers:
+    """What a model says about the rows of a table with the columns that it knows.
+
+    ``form`` is what is needed at least. Scores of many labels are large.
+    """
     with warnings.catch_warnings():
         # Columns and names have been compared, and what there is to say has been said.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
@@ -175,6 +182,10 @@ def answer(model: Any, kind: Kind, table: Table) -> Answers:
                 labels = np.empty_like(tags)
                 labels[sequences.y] = tags
                 return Answers(labels=labels)
+            case Task.LABELS if form == "labels":
+                return Answers(labels=predicted_labels(model, table.X))
+            case Task.LABELS:
+                return Answers(scores=model.decision_function(table.X))
             case Task.RANKING | Task.VALUES:
                 return Answers(scores=model.predict(table.X))
             case Task.GRADES:
@@ -187,6 +198,8 @@ def parts_of(
     name: str, args: argparse.Namespace, kind: Kind, features: Sequence[str] | None
 ) -> Iterable[Table]:
     """A file in the parts in which a model, with such names of features, can be applied to it."""
+    if kind.task is Task.LABELS and format_of(name) == "svmlight":
+        return [read_labels(name, args)]
     parts = read_chunks(name, args, features)
     # A sequence may be spread over the file; other rows stand for themselves.
     return [joined(parts)] if kind.task is Task.SEQUENCES else parts

@@ -30,6 +30,7 @@ from .inputs import (
     whole_labels,
 )
 from .kinds import Kind, Task
+from .labels import classes_of, fit_labels, read_labels
 from .outputs import check_report, check_target, report_stream, save
 from .parameters import add_model_flags, defaults_of, elsewhere, has_parameter, parameters_given
 from .parser import JSON, VERBOSE, Argument, add_arguments, count, positive_number
@@ -55,6 +56,7 @@ examples:
   cutplane train --ordinal train.svm model            grades, ratings
   cutplane train --kernel rbf --gamma 0.05 train.svm model
   cutplane train --regression --quantile 0.1,0.5,0.9 train.svm model
+  cutplane train --multilabel train.svm model         several labels per row: 1,5,7 1:0.3
   cutplane train --chain train.svm model              tags of tokens, sentences by qid:
   cutplane train --time-limit 600 --checkpoint state train.svm model
   cutplane train --checkpoint state --resume train.svm model
@@ -119,8 +121,10 @@ def run(args: argparse.Namespace) -> int:
     check_reader_flags(args, args.data)
     check_target(args.model, args.data, binary=True)
     check_report(args.report, args.data, args.model)
+    if args.report is not None and kind.task is Task.LABELS:
+        raise UsageError("there is no --report on several labels per row; evaluate has measures")
     started = time.perf_counter()
-    table = read_table(args.data, args)
+    table = read_rows(args.data, args, kind.task)
     read_seconds = time.perf_counter() - started
     check_numbers(table, kind.task)
     stream = report_stream(args.model)
@@ -301,10 +305,17 @@ def _fit(model: Any, task: Task, table: Table) -> None:
             model.fit(sequences.X, whole_labels(sequences.y), lengths=sequences.lengths)
         case Task.RANKING:
             model.fit(table.X, table.y, qid=table.qid, sample_weight=table.cost)
+        case Task.LABELS:
+            fit_labels(model, table)
         case Task.VALUES | Task.NOVELTY:
             model.fit(table.X, table.y, sample_weight=table.cost)
         case _:
             model.fit(table.X, whole_labels(table.y), sample_weight=table.cost)
+
+
+def read_rows(name: str, args: argparse.Namespace, task: Task) -> Table:
+    """Read all of a file with the labels of a task; a data set stays on disk."""
+    return read_labels(name, args) if task is Task.LABELS else read_table(name, args)
 
 
 def chain_rows(table: Table, y: np.ndarray) -> Any:
@@ -394,6 +405,9 @@ def data_facts(table: Table, kind: Kind) -> dict[str, str]:
         facts["weights"] = f"cost: from {table.cost.min():g} to {table.cost.max():g}"
     if kind.task in (Task.CLASSES, Task.GRADES, Task.SEQUENCES):
         facts["labels"] = _labels(table.y)
+    elif kind.task is Task.LABELS:
+        each = sum(map(len, table.y)) / max(1, table.rows)
+        facts["labels"] = f"{len(classes_of(table.y)):,} different ones, {each:.3g} per row"
     elif kind.task is not Task.NOVELTY:
         facts["targets"] = f"from {table.y.min():g} to {table.y.max():g}"
     if kind.task in (Task.RANKING, Task.SEQUENCES) and table.qid is not None:

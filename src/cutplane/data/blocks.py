@@ -218,9 +218,12 @@ class BlockedMatrix:
 
     def digest(self) -> bytes:
         """A fingerprint of the stored numbers and their layout."""
-        digest = hashlib.blake2b(repr(self.shape).encode(), digest_size=16)
-        digest.update(self.blocks.digest())
-        return digest.digest()
+        if "digest" not in self.facts:
+            digest = hashlib.blake2b(repr(self.shape).encode(), digest_size=16)
+            digest.update(self.blocks.digest())
+            self.facts["digest"] = digest.digest()
+        known: bytes = self.facts["digest"]
+        return known
 
     def run(self, function: Callable[[int, Block], Result], executor: Runner) -> list[Result]:
         """A pass over all blocks.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix, as_blocks
 from ..data.dataset import Dataset
-from ..exec import Executor, make_executor
+from ..exec import Executor, make_executor, thread_count
 from ..result import SolveResult
 from ._attributes import check_linear
 from ._fit import (
@@ -28,9 +29,13 @@ from ._fit import (
     solve,
     store_results,
 )
-from ._form import ModelForm
+from ._form import ModelForm, Starts
+from ._parallel import solve_in_parallel
 from ._rows import check_test_dataset, checked_rows
 
+# Outputs whose sparse coefficients are made dense at a time, for scores: enough to share the work
+# of reading a row, and few enough for the memory.
+OUTPUTS_TOGETHER = 64
 # Relative to their size, scores closer than this differ by rounding.
 ROUNDING = 1e-10
 
@@ -62,6 +67,13 @@ class WithExecutor:
         return clone
 
 
+def _without_copy(result: SolveResult) -> SolveResult:
+    """The result without its w where that is sparse: the model has it."""
+    if isinstance(result.w, np.ndarray):
+        return result
+    return dataclasses.replace(result, w=np.empty(0))
+
+
 class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
     """Base of all estimators that are trained by ``solve``."""
 
@@ -87,6 +99,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         starts: Sequence[np.ndarray | None] | None = None,
         dual_points: np.ndarray | None = None,
         improve: Callable[[list[SolveResult]], list[SolveResult]] | None = None,
+        side_by_side: tuple[int, int] = (1, 0),
     ) -> list[SolveResult]:
         """Solve the problems of a fit, and store the model.
 
@@ -97,25 +110,43 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
             As for ``solve``.
         attributes : callable
             The fitted attributes, from w and bias of the problems, perhaps of the first ones only.
+        side_by_side : threads that may take a problem each, and the stored numbers of the data
         improve : callable, optional
             Makes the results that are stored from those of the solvers.
         """
         tasks = None
         if getattr(self, "_skl_callbacks", None):
             tasks = FitTasks(self, *data, len(problems))
-        fitted = solve(
-            problems,
-            settings,
-            executor,
-            starts=starts,
-            memories=getattr(self, "_memories", None) if settings.warm_start else None,
-            dual_points=dual_points,
-            tasks=tasks,
-            attributes=attributes,
-        )
+        memories = getattr(self, "_memories", None) if settings.warm_start else None
+        threads, n_stored = side_by_side
+        # Callbacks and checkpoints want one problem after the other.
+        in_turn = tasks is not None or settings.callback is not None
+        in_turn = in_turn or settings.checkpoint is not None
+        if threads > 1 and len(problems) > 1 and not in_turn:
+            fitted = solve_in_parallel(
+                problems,
+                settings,
+                threads,
+                n_stored,
+                starts=starts,
+                memories=memories,
+                dual_points=dual_points,
+            )
+        else:
+            fitted = solve(
+                problems,
+                settings,
+                executor,
+                starts=starts,
+                memories=memories,
+                dual_points=dual_points,
+                tasks=tasks,
+                attributes=attributes,
+            )
         self._memories = fitted.memories
         results = fitted.results if improve is None else improve(fitted.results)
         self.__dict__.update(attributes([(result.w, result.bias) for result in results]))
+        results = [_without_copy(result) for result in results]
         store_results(self, results)
         if tasks is not None:
             tasks.end()
@@ -143,7 +174,7 @@ class LinearModel(Estimator):
         """The previous model, if a fit may start there."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
-        return dense(self.coef_), self.intercept_
+        return self.coef_, self.intercept_
 
     def _fit_linear(
         self,
@@ -158,8 +189,12 @@ class LinearModel(Estimator):
         """Solve the problems of a linear model, perhaps from an earlier model, and store it."""
         starts = None
         if start is not None:
-            starts = [form.point(*start, k) for k in range(form.problems)]
+            starts = Starts(form, *start)
         attributes = partial(self._linear_attributes, form)
+        threads = 1
+        if isinstance(matrix, BlockedMatrix) and matrix.whole is not None:
+            # A problem is a single task, however many rounds it takes: fewer numbers are worth it.
+            threads = thread_count(self.n_jobs, 4 * form.problems * matrix.n_stored)
         with make_executor(self.n_jobs, matrix.n_stored) as executor:
             return self._solve(
                 data,
@@ -169,13 +204,16 @@ class LinearModel(Estimator):
                 attributes,
                 starts=starts,
                 dual_points=dual_points,
+                side_by_side=(threads, matrix.n_stored),
             )
 
     def _linear_attributes(
-        self, form: ModelForm, points: list[tuple[np.ndarray, float]]
+        self, form: ModelForm, points: list[tuple[Any, float]]
     ) -> dict[str, Any]:
         """Fitted attributes of points; problems that are not solved yet score 0."""
-        to_come = [(np.zeros_like(points[0][0]), 0.0)] * (form.problems - len(points))
+        first = points[0][0]
+        nothing = 0.0 * first if scipy.sparse.issparse(first) else np.zeros_like(first)
+        to_come = [(nothing, 0.0)] * (form.problems - len(points))
         coef, intercept = form.model(points + to_come)
         attributes = {"coef_": coef, "intercept_": intercept}
         if hasattr(self, "classes_"):
@@ -189,21 +227,43 @@ class LinearModel(Estimator):
 
     def _scores(self, X: Any) -> np.ndarray:
         """X·coef, without the intercept: shape (n_samples,), or (n_samples, outputs)."""
+        return self._scores_of(self._rows_to_score(X))
+
+    def _rows_to_score(self, X: Any) -> BlockedMatrix:
         check_is_fitted(self)
         if isinstance(X, Dataset):
             check_test_dataset(self, X)
         else:
             X = checked_rows(self, X, reset=False)
-        return self._scores_of(as_blocks(X, compact=False))
+        return as_blocks(X, compact=False)
 
     def _scores_of(self, matrix: BlockedMatrix | RemoteMatrix) -> np.ndarray:
-        coef = np.atleast_2d(dense(self.coef_))
-        single = len(coef) == 1
-        w = coef[0] if single else np.ascontiguousarray(coef.T)
-        scores = np.empty((len(matrix),) if single else (len(matrix), len(coef)))
-        with make_executor(self.n_jobs, matrix.n_stored) as executor:
-            matrix.scores(w, scores, executor)
+        outputs = 1 if self.coef_.ndim == 1 else self.coef_.shape[0]
+        if outputs == 1:
+            scores = np.empty(len(matrix))
+            with make_executor(self.n_jobs, matrix.n_stored) as executor:
+                matrix.scores(dense(self.coef_).reshape(-1), scores, executor)
+            return scores
+        together = outputs if isinstance(self.coef_, np.ndarray) else OUTPUTS_TOGETHER
+        parts = self._scores_by_parts(matrix, together)
+        if together >= outputs:
+            return next(parts)[1]
+        scores = np.empty((len(matrix), outputs))
+        for some, part in parts:
+            scores[:, some] = part
         return scores
+
+    def _scores_by_parts(
+        self, matrix: BlockedMatrix | RemoteMatrix, together: int
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """The scores of some outputs at a time: which ones, and X·coef of these."""
+        with make_executor(self.n_jobs, matrix.n_stored) as executor:
+            for first in range(0, self.coef_.shape[0], together):
+                some = slice(first, first + together)
+                w = np.ascontiguousarray(dense(self.coef_[some]).T)
+                scores = np.empty((len(matrix), w.shape[1]))
+                matrix.scores(w, scores, executor)
+                yield some, scores
 
     def _training_scores(self, matrix: BlockedMatrix | RemoteMatrix) -> np.ndarray:
         """Scores to fit thresholds to: those that only rounding keeps apart are made equal.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 # A constant feature this much larger than any row: the regularisation of its weight is nothing,
 # and the reduced problem can still tell the features apart from it.
@@ -69,7 +72,6 @@ class ModelForm:
     Attributes
     ----------
     problems : int
-        Problems solved one after the other.
     outputs : int or None
         Scores per row of the joint problem; None where a problem has one.
     constant : float
@@ -85,26 +87,61 @@ class ModelForm:
     free_bias: bool
     nearly_free: NearlyFreeBias | None = None
 
-    def model(self, points: list[tuple[np.ndarray, float]]) -> tuple[np.ndarray, np.ndarray]:
-        """``coef_`` and ``intercept_`` of solved problems."""
+    def model(self, points: list[tuple[Any, float]]) -> tuple[Any, np.ndarray]:
+        """``coef_`` and ``intercept_`` of solved problems.
+
+        A w is an array, with a column per output if there are several, or the sparse matrix that
+        ``sparse_point`` made of one. If one is sparse, so is ``coef_``.
+        """
         coefs, intercepts = [], []
+        sparse = False
         for w, bias in points:
-            rows = w.T.reshape(-1, w.shape[0])  # one row per output
+            if scipy.sparse.issparse(w):
+                rows, sparse = w, True
+            else:
+                rows = w.T.reshape(-1, w.shape[0])  # one row per output
             if self.constant:
-                intercepts.append(self.constant * rows[:, -1])
+                last = rows[:, [-1]]
+                last = last.toarray() if scipy.sparse.issparse(last) else last
+                intercepts.append(self.constant * last[:, 0])
                 rows = rows[:, :-1]
             else:
-                intercepts.append(np.full(len(rows), bias))
+                intercepts.append(np.full(rows.shape[0], bias))
             coefs.append(rows)
+        if sparse:
+            csr = [scipy.sparse.csr_matrix(rows) for rows in coefs]
+            return scipy.sparse.vstack(csr, format="csr"), np.concatenate(intercepts)
         return np.ascontiguousarray(np.vstack(coefs)), np.concatenate(intercepts)
 
-    def point(self, coef: np.ndarray, intercept: np.ndarray, k: int) -> np.ndarray | None:
+    def point(self, coef: Any, intercept: np.ndarray, k: int) -> np.ndarray | None:
         """The solver's point of problem k; None if the model has another shape."""
         outputs = self.outputs or 1
         if coef.shape[0] != outputs * self.problems:
             return None
         rows = coef[k * outputs : (k + 1) * outputs]
+        if scipy.sparse.issparse(rows):
+            rows = rows.toarray()
         if self.constant:
             bias = intercept[k * outputs : (k + 1) * outputs, None] / self.constant
             rows = np.hstack([rows, bias])
         return np.ascontiguousarray(rows.T if self.outputs else rows[0])
+
+
+class Starts(Sequence[np.ndarray | None]):
+    """The points of a model, by problem, made when they are needed: see ``ModelForm.point``."""
+
+    def __init__(self, form: ModelForm, coef: Any, intercept: np.ndarray) -> None:
+        self._form, self._model = form, (coef, intercept)
+
+    def __len__(self) -> int:
+        return self._form.problems
+
+    def __getitem__(self, k: Any) -> Any:
+        if not 0 <= k < len(self):
+            raise IndexError(k)
+        return self._form.point(*self._model, k)
+
+
+def sparse_point(w: np.ndarray) -> Any:
+    """A w without its zeros: a CSR matrix with a row per output."""
+    return scipy.sparse.csr_matrix(w.T if w.ndim > 1 else w[None, :])

@@ -5,6 +5,7 @@ minimise ½|w|² + C·total·R(w),    R a mean loss, a measure, or the risk of s
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,7 @@ from ..risks import Risk, Targets, WholeRisk
 from ..solvers import AutoSolver, CoordinateSolver
 from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
 from ._fit import Memory, Problem, Ready, Run
-from ._form import NearlyFreeBias
+from ._form import NearlyFreeBias, sparse_point
 from .checkpoint import WRONG
 
 STOCHASTIC: dict[str, Schedule] = {"sgd": SGD(), "pegasos": Pegasos()}
@@ -75,6 +76,8 @@ class RowProblem(Problem):
         Whether there is an unregularised bias.
     nearly_free : NearlyFreeBias or None
         If the constant feature stands for an unregularised bias.
+    coef_threshold : float or None
+        If given, the result's w is sparse, without the weights that are smaller than this.
     """
 
     label: str
@@ -84,6 +87,7 @@ class RowProblem(Problem):
     risk: Risk
     free_bias: bool
     nearly_free: NearlyFreeBias | None = None
+    coef_threshold: float | None = None
     _kept: RowOracle | None = field(default=None, repr=False)  # of the C before, on a path
 
     def __post_init__(self) -> None:
@@ -163,6 +167,20 @@ class RowProblem(Problem):
     def memory(self, solver: Any, result: SolveResult, run: Run) -> Memory:
         point = solver.best_point() if self._keeps_points(run) else None
         return Memory(run.C, solver.dual_point(), solver.active_cuts(), run.digest, point)
+
+    def finish(self, solver: Any, result: SolveResult) -> SolveResult:
+        """The result; without small weights, and with the objective that it has without them."""
+        if self.coef_threshold is None:
+            return result
+        small = np.abs(result.w) < self.coef_threshold
+        if self.constant:
+            small[-1] = False  # the bias
+        if np.any(small & (result.w != 0.0)):
+            w = np.where(small, 0.0, result.w)
+            best = solver.prove(dataclasses.replace(solver.best, w=w))
+            certificate = dataclasses.replace(result.certificate, primal=best.primal)
+            result = dataclasses.replace(result, w=w, bias=best.bias, certificate=certificate)
+        return dataclasses.replace(result, w=sparse_point(result.w))
 
 
 @dataclass

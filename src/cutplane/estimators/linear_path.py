@@ -123,8 +123,8 @@ def linear_svc_path(
     sample_weight : array-like, shape (n_samples,), optional
         Factors on C by row. By default the costs of a data set on disk.
     **settings
-        Parameters of :class:`LinearSVC` except ``C`` and ``warm_start``. ``time_limit`` is for
-        all fits together.
+        Parameters of :class:`LinearSVC` except ``C``, ``warm_start`` and ``coef_threshold``.
+        ``time_limit`` is for the whole path.
 
     Returns
     -------
@@ -146,6 +146,11 @@ def linear_svc_path(
     for name in ("C", "warm_start"):
         if name in settings:
             raise TypeError(f"linear_svc_path takes no {name}: give Cs, fits are always warm")
+    if settings.get("coef_threshold") is not None:
+        raise TypeError(
+            "linear_svc_path takes no coef_threshold: a fit starts from all weights of the one "
+            "before; path.model(k).sparsify(threshold) drops small ones"
+        )
     path = check_path(Cs)
     svc = LinearSVC(C=float(path.max()), **settings)
     common = dataclasses.replace(svc._check_common(), name="linear_svc_path")

@@ -22,10 +22,11 @@ from ..losses import CLASSIFICATION, LOSSES
 from ..result import Iteration
 from ..risks import CrammerSingerRisk, LossRisk, MultinomialRisk, Risk, Targets
 from ._attributes import check_linear, stored_classes
-from ._base import LinearModel, dense
+from ._base import OUTPUTS_TOGETHER, LinearModel, dense
 from ._calibration import Calibration, check_calibration
 from ._fit import Problem, Problems, Settings, warn_of, with_callbacks
 from ._form import ModelForm, NearlyFreeBias
+from ._labels import Labels, is_indicator, positives
 from ._problems import SOLVERS, RowProblem
 from ._rows import encode_classes, open_rows, weigh_classes
 from .checkpoint import Checkpoint
@@ -124,22 +125,34 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Write the state of the fit there, every minute or as :class:`~cutplane.Checkpoint`
         says, and go on from it if it exists. For the solvers ``ocas`` and ``cpa``; ``auto``
         is ``ocas`` then. With a checkpoint the model has other last bits than without.
+    coef_threshold : float or None, default=None
+        None for ``coef_`` as an array. A number makes it a CSR matrix that keeps the weights w
+        with |w| ≥ coef_threshold; 0 keeps all but zeros. Small weights are dropped as soon as a
+        class or label is solved, so that classes × features are never in memory at once. The
+        intercept is then fitted anew, and certificates are those of the model
+        without these weights: the gap says what they were worth, and may exceed ``tol``.
 
     Attributes
     ----------
     coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
-        A CSR matrix after :meth:`sparsify`.
+        A CSR matrix with ``coef_threshold``, and after :meth:`sparsify`. A row per label for
+        several labels per row.
     intercept_ : ndarray, shape (1,) or (n_classes,)
     classes_ : ndarray, shape (n_classes,)
+        The numbers of the columns of Y for several labels per row; of a model from the command line
+        the labels in the file.
+    multilabel_ : bool
+        Whether the model was fitted to an indicator matrix Y of labels.
     n_iter_ : int
         Iterations; the most of any problem.
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above. For one-vs-rest with more
-        than two classes that of the sum of all problems' objectives.
+        than two classes, and for labels, that of the sum of all problems' objectives.
     certificates_ : list of Certificate
-        One per problem: one, or one per class for one-vs-rest.
+        One per problem: one, or one per class for one-vs-rest, or one per label.
     results_ : list of SolveResult
-        One per problem: the certificate with status, trace and timings.
+        One per problem: the certificate with status, trace and timings. With ``coef_threshold``
+        their ``w`` are empty: they are in ``coef_``.
     calibration_ : Calibration
         What makes scores probabilities, in the model of a ``LinearSVCCV(calibrate=…)`` alone.
     n_features_in_ : int
@@ -164,9 +177,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
     """
 
     _solvers = SOLVERS
-    _sparse_coef = True  # after sparsify
+    _sparse_coef = True  # with coef_threshold, and after sparsify
 
     calibration_: Calibration
+    multilabel_: bool = False
+    sparse_labels_: bool  # whether Y was sparse, and predictions are
 
     def __init__(
         self,
@@ -191,6 +206,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         verbose: int = 0,
         callback: Callable[[Iteration], bool | None] | None = None,
         checkpoint: Checkpoint | str | PathLike[str] | None = None,
+        coef_threshold: float | None = None,
     ) -> None:
         self.C = C
         self.loss = loss
@@ -212,6 +228,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         self.verbose = verbose
         self.callback = callback
         self.checkpoint = checkpoint
+        self.coef_threshold = coef_threshold
 
     # -- fitting --------------------------------------------------------------
 
@@ -225,7 +242,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         ----------
         X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
         y : array-like, shape (n_samples,), optional for a Dataset that has labels
-            Class labels.
+            Class labels. Or for several labels per row an indicator matrix of 0 and 1, an array
+            or a sparse matrix of shape (n_samples, n_labels): then each label is a problem
+            of its own, and ``class_weight`` is for the classes 0 and 1 of each.
         sample_weight : array-like, shape (n_samples,), optional
             Factors on C by row; rows of weight 0 do not count. By default the costs of a Dataset.
         dual_init : array-like, shape (n_samples,) or (n_problems, n_samples), optional
@@ -238,7 +257,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
         self
         """
         settings, start = self._check_common(), self._start()
+        if is_indicator(y):
+            return self._fit_labels(X, y, sample_weight, dual_init, settings, start)
         rows = open_rows(self, X, y, sample_weight)
+        self._forget_labels()
         self.classes_, encoded = encode_classes(rows.y)
         self.__dict__.pop("calibration_", None)  # of another model
         weights, _ = weigh_classes(self, encoded, rows.weights)
@@ -251,6 +273,59 @@ class LinearSVC(ClassifierMixin, LinearModel):
             results = self._fit_linear((X, y), matrix, form, problems, settings, start, dual_points)
         warn_of(settings, None, results)
         return self
+
+    def _fit_labels(
+        self,
+        X: Any,
+        Y: Any,
+        sample_weight: Any,
+        dual_init: Any,
+        settings: Settings,
+        start: tuple[Any, np.ndarray] | None,
+    ) -> LinearSVC:
+        """Fit a problem per column of an indicator matrix."""
+        labels = Labels(Y)
+        n_rows, count = labels.shape
+        if self.multi_class in JOINT:
+            raise ValueError(
+                f"multi_class={self.multi_class!r} is for one class per row, but Y is a matrix of "
+                "labels; set multi_class='ovr'"
+            )
+        rows = open_rows(self, X, np.zeros(n_rows), sample_weight)
+        labels.check(rows.weights)
+        self.__dict__.pop("calibration_", None)
+        self.classes_, self.multilabel_, self.sparse_labels_ = np.arange(count), True, labels.sparse
+        constant = float(self.intercept_scaling or 0.0) if self.fit_intercept else 0.0
+        form = ModelForm(
+            problems=count,
+            outputs=None,
+            constant=constant,
+            free_bias=bool(self.fit_intercept) and constant == 0.0,
+        )
+        self._check_loss()
+        model = LinearSVC(self.C, class_weight=self.class_weight)
+        model.classes_ = np.arange(2)  # of each problem
+
+        with rows.blocks() as matrix:
+
+            def make(k: int) -> RowProblem:
+                column = labels.column(k)
+                try:
+                    weights, _ = weigh_classes(model, column, rows.weights)
+                except ValueError as error:
+                    raise ValueError(f"Y, column {k}: {error}") from error
+                return self._problem(f"label {k}", matrix, form, column == 1, weights)
+
+            problems = Problems(count, make)
+            dual_points = self._check_dual_init(dual_init, form, n_rows)
+            results = self._fit_linear((X, Y), matrix, form, problems, settings, start, dual_points)
+        warn_of(settings, None, results)
+        return self
+
+    def _forget_labels(self) -> None:
+        """The fit to come is of one class per row."""
+        for name in ("multilabel_", "sparse_labels_"):
+            self.__dict__.pop(name, None)
 
     def _check_common(self) -> Settings:
         settings = super()._check_common()
@@ -266,6 +341,13 @@ class LinearSVC(ClassifierMixin, LinearModel):
             check_flag("dual", self.dual)
         if self.intercept_scaling is not None:
             check_number("intercept_scaling", self.intercept_scaling, above=0.0)
+        if self.coef_threshold is not None:
+            check_number("coef_threshold", self.coef_threshold, at_least=0.0)
+            if self.checkpoint is not None:
+                raise ValueError(
+                    "a checkpoint keeps all weights: leave out checkpoint or coef_threshold; "
+                    "sparsify(threshold) drops small weights after the fit"
+                )
         return settings
 
     def _joint(self) -> bool:
@@ -281,12 +363,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     ) -> ModelForm:
         """How many problems there are, and where their bias is."""
         joint = self._joint()
-        if self.loss not in LOSSES_OF.get(self.solver, CLASSIFICATION):
-            *others, last = (repr(loss) for loss in LOSSES_OF[self.solver])
-            raise ValueError(
-                f"solver={self.solver!r} takes loss={', '.join(others)} or {last}, got "
-                f"{self.loss!r}; solver='auto' takes every loss"
-            )
+        self._check_loss()
         wanted = JOINT[self.multi_class][0] if joint else self.loss
         if joint and (self.loss != wanted or self.solver not in ("auto", "ocas", "cpa")):
             raise ValueError(
@@ -320,6 +397,15 @@ class LinearSVC(ClassifierMixin, LinearModel):
             nearly_free=nearly_free,
         )
 
+    def _check_loss(self) -> None:
+        """Not every solver takes every loss."""
+        if self.loss not in LOSSES_OF.get(self.solver, CLASSIFICATION):
+            *others, last = (repr(loss) for loss in LOSSES_OF[self.solver])
+            raise ValueError(
+                f"solver={self.solver!r} takes loss={', '.join(others)} or {last}, got "
+                f"{self.loss!r}; solver='auto' takes every loss"
+            )
+
     def _problems(
         self,
         matrix: BlockedMatrix | RemoteMatrix,
@@ -331,19 +417,37 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
         def make(k: int) -> RowProblem:
             if form.outputs is not None:
-                label, labels = "all classes", encoded.astype(np.int64)
-                risk: Risk = JOINT[self.multi_class][1](form.outputs)
-            else:
-                positive = k if form.problems > 1 else 1
-                label = f"class {self.classes_[positive]}"
-                labels = np.where(encoded == positive, 1.0, -1.0)
-                risk = LossRisk(LOSSES[self.loss]())
-            targets = Targets.make(labels, weights)
-            return RowProblem(
-                label, matrix, form.constant, targets, risk, form.free_bias, form.nearly_free
-            )
+                risk = JOINT[self.multi_class][1](form.outputs)
+                numbers = encoded.astype(np.int64)
+                return self._problem("all classes", matrix, form, numbers, weights, risk)
+            positive = k if form.problems > 1 else 1
+            label = f"class {self.classes_[positive]}"
+            return self._problem(label, matrix, form, encoded == positive, weights)
 
         return Problems(form.problems, make)
+
+    def _problem(
+        self,
+        label: str,
+        matrix: BlockedMatrix | RemoteMatrix,
+        form: ModelForm,
+        labels: np.ndarray,
+        weights: np.ndarray,
+        risk: Risk | None = None,
+    ) -> RowProblem:
+        """A joint problem of class numbers, or with the loss that of the true rows."""
+        if risk is None:
+            risk, labels = LossRisk(LOSSES[self.loss]()), np.where(labels, 1.0, -1.0)
+        return RowProblem(
+            label,
+            matrix,
+            form.constant,
+            Targets.make(labels, weights),
+            risk,
+            form.free_bias,
+            form.nearly_free,
+            self.coef_threshold,
+        )
 
     def _check_dual_init(self, dual_init: Any, form: ModelForm, rows: int) -> np.ndarray:
         """A dual point per problem, divided by C."""
@@ -372,11 +476,12 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Returns
         -------
         scores : ndarray, shape (n_samples,) or (n_samples, n_classes)
-            For two classes positive means ``classes_[1]``.
+            For two classes positive means ``classes_[1]``; in the column of a label that a row
+            has it.
         """
         scores = self._scores(X)
         scores += self.intercept_[0] if scores.ndim == 1 else self.intercept_
-        return scores
+        return scores[:, None] if self.multilabel_ and scores.ndim == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict class labels.
@@ -388,10 +493,23 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Returns
         -------
         labels : ndarray, shape (n_samples,)
+            Of a model for several labels per row the indicator matrix, shape
+            (n_samples, n_labels): sparse if that of the fit was.
         """
+        if self.multilabel_:
+            return self._predict_labels(X)
         scores = self.decision_function(X)
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
+
+    def _predict_labels(self, X: Any) -> Any:
+        """The indicator matrix of the labels with positive scores, some labels at a time."""
+        matrix = self._rows_to_score(X)
+        parts = (
+            (some, scores + self.intercept_[some])
+            for some, scores in self._scores_by_parts(matrix, OUTPUTS_TOGETHER)
+        )
+        return positives(parts, len(matrix), len(self.classes_), self.sparse_labels_)
 
     @available_if(_gives_probabilities)
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -408,6 +526,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         scores = self.decision_function(X)
         if hasattr(self, "calibration_"):
             return self.calibration_.log_probabilities(scores)
+        if self.multilabel_:
+            return -np.logaddexp(0.0, -scores)
         if scores.ndim == 1:
             return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
         one_by_one = scores if self._joint() else -np.logaddexp(0.0, -scores)
@@ -419,7 +539,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
         That of a class is 1/(1 + exp(−score)). With more than two classes these are
         the probabilities of each class against the rest, divided by their sum; with
-        ``multi_class='multinomial'`` exp(score), divided by the sum. The model of a
+        ``multi_class='multinomial'`` exp(score), divided by the sum. Labels of which a row may
+        have several have each their own probability. The model of a
         ``LinearSVCCV(calibrate=…)`` has the probabilities of its calibration instead.
 
         Parameters
@@ -436,23 +557,42 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return np.exp(self.predict_log_proba(X))
 
     def _check_attributes(self) -> None:
+        if self.multilabel_:
+            classes = getattr(self, "classes_", None)
+            if not isinstance(classes, np.ndarray) or classes.ndim != 1:
+                raise ValueError("classes_ must hold a label per row of coef_")
+            check_linear(self, len(classes))
+            if self.multilabel_ is not True or not isinstance(self.sparse_labels_, bool):
+                raise ValueError("multilabel_ and sparse_labels_ must be True or False")
+            return
         classes = stored_classes(self)
         check_linear(self, 1 if classes == 2 else classes)
         check_calibration(self, classes)
 
     # -- the coefficients in memory -------------------------------------------
 
-    def sparsify(self) -> LinearSVC:
+    def sparsify(self, threshold: float = 0.0) -> LinearSVC:
         """Keep ``coef_`` as a sparse matrix: less memory and smaller files if most of it is 0.
 
-        Predictions and a further ``fit`` are as before; each makes an array of it for a while.
+        Predictions and a further ``fit`` make arrays of some rows of it for a while.
+
+        Parameters
+        ----------
+        threshold : float, default=0
+            Drop the weights w with |w| < threshold as well. ``certificate_`` is that of the
+            model before: for that of the smaller model set ``coef_threshold`` and fit.
 
         Returns
         -------
         self
         """
+        check_number("threshold", threshold, at_least=0.0)
         check_is_fitted(self)
-        self.coef_ = scipy.sparse.csr_matrix(self.coef_)
+        coef = scipy.sparse.csr_matrix(self.coef_, copy=threshold > 0.0)
+        if threshold > 0.0:
+            coef.data[np.abs(coef.data) < threshold] = 0.0
+            coef.eliminate_zeros()
+        self.coef_ = coef
         return self
 
     def densify(self) -> LinearSVC:
@@ -465,3 +605,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         check_is_fitted(self)
         self.coef_ = dense(self.coef_)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        """A row may have several labels, unless all classes make one problem."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self.multi_class not in JOINT
+        return tags

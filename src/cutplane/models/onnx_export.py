@@ -176,7 +176,12 @@ def _sampled(graph: _Graph, model: SampledCutSVC) -> tuple[str, str]:
 
 
 def _classes(graph: _Graph, model: Any, scores: str) -> tuple[str, str]:
-    """Scores, one per class or one for two, and the label with the largest."""
+    """Scores, one per class or one for two, and the label with the largest.
+
+    Of several labels per row the indicator matrix of those with positive scores.
+    """
+    if getattr(model, "multilabel_", False):
+        return scores, graph.whole(graph.above(scores))
     if len(model.classes_) > 2:
         return scores, graph.labels(model.classes_, graph.best(scores))
     scores = graph.column(scores)
