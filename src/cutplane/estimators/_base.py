@@ -16,6 +16,7 @@ from ..data.dataset import Dataset
 from ..exec import Executor, make_executor
 from ..result import SolveResult
 from ._attributes import check_linear
+from ._bounds import check_bounds
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._cluster import WithExecutor
 from ._fit import STOPPING, Attributes, Problem, Settings, solve, store_results
@@ -102,6 +103,11 @@ class LinearModel(Estimator):
 
     coef_: Any
     intercept_: np.ndarray
+
+    def _check_common(self) -> Settings:
+        settings = super()._check_common()
+        check_bounds(self)
+        return settings
 
     def _start(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The previous model, if a fit may start there."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..bundle import AdaptivePosition, BundleSolver, CutPosition, IterativeSolver
+from ..bundle.bounded import BoundedBundleSolver
 from ..bundle.cached import CachedBundleSolver
 from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
@@ -21,6 +22,7 @@ from ..result import SolveResult
 from ..risks import Risk, Targets, WholeRisk
 from ..solvers import AutoSolver, CoordinateSolver
 from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
+from ._bounds import Bounds
 from ._fit import Memory, Problem, Ready, Run
 from ._form import NearlyFreeBias
 from .checkpoint import WRONG
@@ -34,6 +36,17 @@ Matrix = BlockedMatrix | RemoteMatrix
 def cut_position(solver: str) -> CutPosition | None:
     """Where a solver takes the next cut: ``cpa`` at the reduced problem's solution."""
     return None if solver == "cpa" else AdaptivePosition()
+
+
+def bundle_solver(
+    oracle: LinearOracle, C: float, run: Run, bounds: Bounds | None = None
+) -> BundleSolver:
+    """Cutting planes for a linear model, perhaps with bounds on w."""
+    position = cut_position(run.settings.solver)
+    if bounds is None:
+        return BundleSolver(oracle, C, run.stop, position, run.observe)
+    box = bounds.box(oracle.dimension, oracle.constant != 0.0)
+    return BoundedBundleSolver(oracle, C, run.stop, position, *box, run.observe)
 
 
 def ready(solver: IterativeSolver, run: Run, cuts: tuple[Cut, ...] = (), crew: Any = None) -> Ready:
@@ -76,6 +89,8 @@ class RowProblem(Problem):
         Whether there is an unregularised bias.
     nearly_free : NearlyFreeBias or None
         If the constant feature stands for an unregularised bias.
+    bounds : Bounds or None
+        On w.
     """
 
     label: str
@@ -85,6 +100,7 @@ class RowProblem(Problem):
     risk: Risk
     free_bias: bool
     nearly_free: NearlyFreeBias | None = None
+    bounds: Bounds | None = None
     _kept: RowOracle | None = field(default=None, repr=False)  # of the C before, on a path
 
     def __post_init__(self) -> None:
@@ -99,6 +115,7 @@ class RowProblem(Problem):
         digest.update(repr((self.risk, self.constant, self.free_bias)).encode())
         digest.update(self.targets.labels.data)
         digest.update(self.targets.weights.data)
+        digest.update(b"" if self.bounds is None else self.bounds.digest())
         return digest.digest()
 
     def data_digest(self) -> bytes:
@@ -126,6 +143,8 @@ class RowProblem(Problem):
         self, run: Run, oracle: RowOracle, dual_point: np.ndarray | None
     ) -> IterativeSolver:
         name, C, stop = run.settings.solver, run.C * self.total, run.stop
+        if self.bounds is not None:
+            return bundle_solver(oracle, C, run, self.bounds)
         if name == "auto" and run.file is None and self.crew is None:
             # Reproducible without a seed: nobody who names no solver expects chance in it.
             seeded = run.settings.random_state is not None
@@ -135,7 +154,7 @@ class RowProblem(Problem):
             return CoordinateSolver(oracle, C, stop, run.rng(), run.observe, dual_point)
         if name in STOCHASTIC:
             return StochasticSolver(oracle, C, stop, STOCHASTIC[name], run.rng(), run.observe)
-        return BundleSolver(oracle, C, stop, cut_position(name), run.observe)
+        return bundle_solver(oracle, C, run)
 
     def _keeps_points(self, run: Run) -> bool:
         """Whether a path goes on from the scores and sums of the C before.
@@ -143,7 +162,8 @@ class RowProblem(Problem):
         Not with cutting planes: they give the same bits here as on a cluster, where nobody has
         these.
         """
-        return run.on_path and run.settings.solver in ("auto", "dcd")
+        by_rows = self.bounds is None and run.settings.solver in ("auto", "dcd")
+        return run.on_path and by_rows
 
     def _oracle(self, run: Run) -> RowOracle:
         """The problem on the data; that of the last C, if it may be used again."""
@@ -180,6 +200,8 @@ class WholeProblem(Problem):
     risk : WholeRisk
     mass : float
         The sum of the weights of the rows.
+    bounds : Bounds or None
+        On w.
     """
 
     label: str
@@ -187,6 +209,7 @@ class WholeProblem(Problem):
     constant: float
     risk: WholeRisk
     mass: float
+    bounds: Bounds | None = None
 
     def __post_init__(self) -> None:
         self.crew = getattr(self.matrix, "crew", None)
@@ -196,7 +219,8 @@ class WholeProblem(Problem):
         return self.mass
 
     def digest(self) -> bytes:
-        return self.risk.digest() + repr(self.constant).encode()
+        bounds = b"" if self.bounds is None else self.bounds.digest()
+        return self.risk.digest() + repr(self.constant).encode() + bounds
 
     def data_digest(self) -> bytes:
         return self.matrix.digest()
@@ -204,8 +228,7 @@ class WholeProblem(Problem):
     def solver(self, run: Run) -> Ready:
         surface = WholeSurface(self.risk, run.executor)
         oracle = LinearOracle(self.matrix, surface, constant=self.constant)
-        position, C = cut_position(run.settings.solver), run.C * self.total
-        made = BundleSolver(oracle, C, run.stop, position, run.observe)
+        made = bundle_solver(oracle, run.C * self.total, run, self.bounds)
         return ready(made, run, crew=self.crew)
 
 

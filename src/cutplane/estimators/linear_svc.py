@@ -23,6 +23,7 @@ from ..result import Iteration
 from ..risks import CrammerSingerRisk, LossRisk, MultinomialRisk, Risk, Targets
 from ._attributes import check_linear, stored_classes
 from ._base import LinearModel, dense
+from ._bounds import bounds_of
 from ._calibration import Calibration, check_calibration
 from ._callbacks import with_callbacks
 from ._fit import Problem, Problems, Settings, warn_of
@@ -96,6 +97,13 @@ class LinearSVC(ClassifierMixin, LinearModel):
     multi_class : {'ovr', 'crammer_singer', 'multinomial'}, default='ovr'
         For more than two classes: one problem per class, or one joint problem, of the hinge of
         Crammer and Singer or, with ``loss='logistic'``, multinomial logistic regression.
+    positive : bool, default=False
+        Let no coefficient be negative.
+    bounds : pair (low, high) or None, default=None
+        Bounds on the coefficients, each a number or an array with one per feature; infinite where
+        there is none. They hold for the coefficients of every class, not for the bias; with
+        ``positive`` both hold. Problems with bounds are solved by ``ocas``, which ``auto`` is
+        then, or ``cpa``.
     max_iter : int or None, default=None
         Most iterations per problem, or epochs of the stochastic solvers. An iteration is a cut,
         a step of Newton's method, or some passes of ``dcd`` and a certificate; those of all
@@ -183,6 +191,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         intercept_scaling: float | None = None,
         class_weight: dict[Any, float] | str | None = None,
         multi_class: str = "ovr",
+        positive: bool = False,
+        bounds: tuple[Any, Any] | None = None,
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
@@ -204,6 +214,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.multi_class = multi_class
+        self.positive = positive
+        self.bounds = bounds
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
@@ -327,6 +339,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         weights: np.ndarray,
     ) -> Sequence[Problem]:
         """All classes at once, or each class against the rest."""
+        bounds = bounds_of(self, matrix.shape[1])
 
         def make(k: int) -> RowProblem:
             if form.outputs is not None:
@@ -339,7 +352,14 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 risk = LossRisk(LOSSES[self.loss]())
             targets = Targets.make(labels, weights)
             return RowProblem(
-                label, matrix, form.constant, targets, risk, form.free_bias, form.nearly_free
+                label,
+                matrix,
+                form.constant,
+                targets,
+                risk,
+                form.free_bias,
+                form.nearly_free,
+                bounds=bounds,
             )
 
         return Problems(form.problems, make)
