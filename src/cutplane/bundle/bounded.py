@@ -36,6 +36,7 @@ from ..loops import gram_points, simplex_qp
 from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
 from ..oracles import Oracle
+from .box_interior import interior_weights
 from .loop import BundleSolver
 from .reduced import (
     AFFORDABLE,
@@ -50,15 +51,20 @@ from .solver import Observer, StopRule
 from .space import VectorSpace
 from .step import CutPosition
 
-# Newton's rounds at most. A few are usual; after these the bound is what it is, and another cut
-# helps more.
-MOST_ROUNDS = 50
+# Newton's rounds, of which two or three are usual, before the interior point method has its turn,
+# and once more after it. Then the bound is what it is, and another cut helps more.
+MOST_ROUNDS = 8
+# Numbers in all cuts up to which the interior point method is affordable: it copies them.
+LARGE = 1 << 24
 # A step ends where the slope of D along it is this part of what it was: it need not be exact,
 # because the next model begins there anyway.
 SLOPE_LEFT = 0.1
 MOST_TRIALS = 60
 # Relative to the terms of D, a gain that is rounding.
 NOTHING = 1e-15
+# The same for a gap of the reduced problem: where a step gains nothing any more and the gap is
+# larger, rounding in the model is in the way.
+NEARLY = 1e-9
 # Solutions after which the products over free features are computed anew, so that rounding does not
 # add up.
 ANEW = 20
@@ -121,18 +127,41 @@ class BoundedBundle:
                 self._set_free(self._free, anew=True)
             u = self._maximise(C)
         self._idle = np.where(self._beta > 0.0, 0, self._idle + 1)
-        return self._at(C, u)
+        return self._at(C, self._beta, u)
 
     def _maximise(self, C: float) -> np.ndarray:
-        """Newton's method from the present weights; returns u."""
-        u = self._combine(C, self._beta)
+        """Maximise D from the present weights; returns u."""
+        u, done = self._newton(C, self._combine(C, self._beta))
+        if done or len(self._offsets) * len(u) > LARGE:
+            return u
+        inner = np.flatnonzero(self._low < self._high)
+        w = self._clip(u)
+        fixed = w.copy()
+        fixed[inner] = 0.0
+        beta = interior_weights(
+            self._columns(inner),
+            self._offsets + np.append(0.0, self._space.products(fixed)),
+            C,
+            self._low[inner],
+            self._high[inner],
+            self._beta,
+            w[inner],
+        )
+        there = self._combine(C, beta)
+        if self._at(C, beta, there).dual > self._at(C, self._beta, u).dual:
+            self._beta, u = beta, there
+        return self._newton(C, u)[0]
+
+    def _newton(self, C: float, u: np.ndarray) -> tuple[np.ndarray, bool]:
+        """Newton's method from the present weights; returns u, and whether it is at the maximum."""
         also_free = np.zeros(len(u), bool)
         for _ in range(MOST_ROUNDS):
             w = self._clip(u)
             heights = np.append(0.0, self._space.products(w)) + self._offsets
             size = C * float(np.abs(self._offsets) @ self._beta) + float(np.abs(u) @ np.abs(w))
-            if C * (heights.max() - heights @ self._beta) <= NOTHING * size:
-                break
+            gap = C * float(heights.max() - heights @ self._beta)
+            if gap <= NOTHING * size:
+                return u, True
             free = (self._low < u) & (u < self._high)
             target = self._newton_point(C, free | also_free, u, w, heights)
             ahead = self._combine(C, target)
@@ -140,7 +169,7 @@ class BoundedBundle:
             rise = C * float(self._offsets @ (target - self._beta))
             step = self._step(u, change, rise, NOTHING * size)
             if step == 0.0:
-                break
+                return u, gap <= NEARLY * size
             if step == 1.0:
                 self._beta, u = target, ahead
                 also_free[:] = False
@@ -149,7 +178,7 @@ class BoundedBundle:
                 beta = np.maximum(0.0, self._beta + step * (target - self._beta))
                 self._beta = beta / beta.sum()
                 u = self._combine(C, self._beta)
-        return u
+        return u, False
 
     def _step(self, u: np.ndarray, change: np.ndarray, rise: float, least: float) -> float:
         """How far to go from u along a change of it; 0 if D gains no more than ``least``.
@@ -240,10 +269,9 @@ class BoundedBundle:
 
     # -- what others see ----------------------------------------------------------------------
 
-    def _at(self, C: float, u: np.ndarray) -> ReducedSolution:
-        """The point and the bound of the present weights, of which u is the combination."""
-        w = self._clip(u)
-        beta, count = self._beta, len(self._beta) + MANY
+    def _at(self, C: float, beta: np.ndarray, u: np.ndarray) -> ReducedSolution:
+        """The point and the bound of weights, of which u is the combination."""
+        w, count = self._clip(u), len(beta) + MANY
         terms = float(np.sum((0.5 * w - u) * w))
         height = C * float(self._offsets @ beta)
         squared_norm = float(np.sum(w * w))
