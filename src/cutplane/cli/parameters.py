@@ -20,6 +20,7 @@ from .kinds import DEFAULT, KINDS, Kind, chosen
 from .parser import (
     Convert,
     Parser,
+    bounds,
     class_factors,
     count,
     finite_number,
@@ -250,6 +251,17 @@ PARAMETERS = (
         "What is solved for more than two classes: one problem per class against all others "
         "(ovr), or one problem for all classes together (crammer_singer).",
         choices=("ovr", "crammer_singer"),
+    ),
+    Parameter(
+        "positive", MODEL,
+        "Let no weight be negative: a larger value of a feature never lowers a score. The bias has "
+        "no bounds.",
+    ),
+    Parameter(
+        "bounds", MODEL,
+        "Bounds on the weights: two numbers for all features, such as 0:inf or, with the sign "
+        "=, --bounds=-1:1; or a file with a line 'LOW HIGH' per feature. inf is no bound.",
+        bounds, metavar="LOW:HIGH|FILE", unset="none",
     ),
     Parameter(
         "decision_function_shape", MODEL,

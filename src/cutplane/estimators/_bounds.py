@@ -46,8 +46,8 @@ def check_bounds(model: Any) -> None:
         _pair(bounds)
     if (positive or bounds is not None) and model.solver not in SOLVERS:
         raise ValueError(
-            f"solver={model.solver!r} takes no bounds on the coefficients; with positive or bounds "
-            "use solver='ocas' or 'cpa'"
+            f"solver={model.solver!r} takes no bounds on the coefficients; use solver='ocas', "
+            "which solver='auto' is here, or solver='cpa'"
         )
 
 
