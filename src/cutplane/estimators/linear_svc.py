@@ -461,6 +461,12 @@ class LinearSVC(ClassifierMixin, LinearModel):
         check_linear(self, 1 if classes == 2 else classes)
         check_calibration(self, classes)
 
+    def __sklearn_tags__(self) -> Any:
+        """With bounds a model need not be able to follow its data."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = bool(self.positive) or self.bounds is not None
+        return tags
+
     # -- the coefficients in memory -------------------------------------------
 
     def sparsify(self) -> LinearSVC:
