@@ -27,7 +27,6 @@ from cutplane import (
     write_dataset,
 )
 from cutplane.losses import LOSSES
-from tests.conftest import FORMULAS
 
 cp = pytest.importorskip("cvxpy")
 
@@ -75,7 +74,7 @@ def assert_optimal(model, optimum, low, high, tol=1e-6):
 @pytest.mark.parametrize("bias", ["free", "none", "constant"])
 @pytest.mark.parametrize("box", BOXES)
 @pytest.mark.parametrize("loss", LOSSES)
-def test_every_loss_reaches_the_optimum(loss, box, bias):
+def test_every_loss_reaches_the_optimum(loss, box, bias, formulas):
     X, values, weights = data()
     low, high = BOXES[box]
     regression = loss in REGRESSION
@@ -87,14 +86,14 @@ def test_every_loss_reaches_the_optimum(loss, box, bias):
         model.set_params(**options[bias]).fit(X, y, sample_weight=weights)
         w, b = cp.Variable(FEATURES), cp.Variable()
         s = X @ w + (0.0 if bias == "none" else b)
-        losses = FORMULAS[loss](s - y if regression else cp.multiply(y, s), cp)
+        losses = formulas[loss](s - y if regression else cp.multiply(y, s), cp)
         goal = 0.5 * cp.sum_squares(w) + C * cp.sum(cp.multiply(weights, losses))
         goal += 0.5 * cp.square(b / 2.0) if bias == "constant" else 0.0
         assert_optimal(model, least(goal, w, low, high), low, high)
         # The objective is the one of the coefficients that are returned.
         s = X @ model.coef_.reshape(-1) + model.intercept_[0]
         z = cp.Constant(s - y if regression else y * s)
-        own_value = 0.5 * np.sum(model.coef_**2) + C * weights @ FORMULAS[loss](z, cp).value
+        own_value = 0.5 * np.sum(model.coef_**2) + C * weights @ formulas[loss](z, cp).value
         own_value += 0.125 * model.intercept_[0] ** 2 if bias == "constant" else 0.0
         assert own_value == pytest.approx(model.certificate_.primal, rel=1e-9)
 
@@ -200,7 +199,7 @@ def test_constant_feature_of_a_bias_has_no_bounds():
 
 
 @pytest.mark.parametrize("C", [1.0, 1e4, 1e8])
-def test_large_C_in_a_small_box(C):
+def test_a_large_weight_of_the_losses_in_a_small_box(C):
     """Nearly a linear program: the reduced problem goes from corner to corner."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 30))

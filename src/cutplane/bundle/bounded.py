@@ -9,14 +9,17 @@ Its dual has the weights β of the cuts on the simplex. The inner minimum separa
     D(β) = min_w ½|w|² + C·Σ β_j (<a_j, w> + b_j) = C·bᵀβ + Σ_i (½w_i² − u_i·w_i),
     u = −C Σ β_j a_j,    w(β) = clip(u, low, high),    dD/dβ_j = C(<a_j, w> + b_j).
 
-D(β) is a lower bound on F over the box for every β on the simplex, so a certificate is
-as exact as without bounds. D is concave, and quadratic as long as the set of free features, those
-that are not clipped, stays the same: its second derivative is −C²·A_F·A_Fᵀ over the free ones. So it
-is maximised by Newton's method: each round maximises the quadratic model over the simplex, exactly,
-by the solver of the problem without bounds, and goes as far towards that as D increases. Where
-features that become free on the way make the step short they count as free in the next models.
-More curvature than there is makes a model careful: with all features in it, D is nowhere below it. The
+D(β) is a lower bound on F over the box for every β on the simplex, so a certificate is as exact as
+without bounds. D is concave, and quadratic as long as the set of free features, those that are not
+clipped, stays the same: its second derivative is −C²·A_F·A_Fᵀ over the free ones. So Newton's
+method maximises it. A round maximises the quadratic model over the simplex, exactly, by the solver
+of the problem without bounds, and goes as far towards that as D increases. Where features that
+become free on the way make the step short they count as free in the next models, too. More
+curvature than there is makes a model careful: with all features in it, D is nowhere below it. The
 first model whose free features are those of the optimum is the last.
+
+If C is so large that few features are free the models are nearly linear, and rounds go from corner
+to corner. Then an interior point method (``box_interior``) finds the free features.
 
 The solver of the model needs points with the geometry of A_F. As without bounds (see ``reduced``),
 short vectors are points themselves, and for others a Cholesky factor of their products
@@ -287,8 +290,8 @@ class BoundedBundle:
         """The cuts (a, offset) that carry weight in the last solution."""
         return [
             (self._space.vector(j - 1).copy(), float(self._offsets[j]))
-            for j in np.flatnonzero(self._beta > 0.0)
-            if j > 0
+            for j in range(1, len(self._beta))
+            if self._beta[j] > 0.0
         ]
 
     def drop_idle(self) -> None:
