@@ -55,10 +55,11 @@ from .space import VectorSpace
 from .step import CutPosition
 
 # Newton's rounds, of which two or three are usual, before the interior point method has its turn,
-# and once more after it. Then the bound is what it is, and another cut helps more.
-MOST_ROUNDS = 8
-# Numbers in all cuts up to which the interior point method is affordable: it copies them.
-LARGE = 1 << 24
+# and once more after it; and where that is not affordable. Then the bound is what it is, and another
+# cut helps more.
+FEW_ROUNDS, MOST_ROUNDS = 20, 50
+# Products in a step of the interior point method up to which it is affordable: some 20 ms.
+LARGE = 1 << 28
 # A step ends where the slope of D along it is this part of what it was: it need not be exact,
 # because the next model begins there anyway.
 SLOPE_LEFT = 0.1
@@ -68,6 +69,10 @@ NOTHING = 1e-15
 # The same for a gap of the reduced problem: where a step gains nothing any more and the gap is
 # larger, rounding in the model is in the way.
 NEARLY = 1e-9
+# The gap of the reduced problem that is good enough, as a part of the gap of the run: the bound
+# loses no more than this part of it. A tenth of this costs up to three times as long on text in a
+# small box, and saves no iterations.
+ENOUGH = 0.1
 # Solutions after which the products over free features are computed anew, so that rounding does not
 # add up.
 ANEW = 20
@@ -88,6 +93,11 @@ class BoundedBundle:
         The box; may be infinite.
     idle_solutions : int, optional
         Cuts whose weight was zero in more solutions in a row than this are dropped.
+
+    Attributes
+    ----------
+    enough : float
+        The gap of the reduced problem at which it counts as solved.
     """
 
     def __init__(
@@ -107,6 +117,7 @@ class BoundedBundle:
         self._free = np.ones(space.dimension, bool)
         self._free_gram = np.zeros((1, 1))  # over the free ones
         self._age = 0
+        self.enough = 0.0
 
     def __len__(self) -> int:
         """Cuts kept, not counting the zero cut."""
@@ -134,8 +145,10 @@ class BoundedBundle:
 
     def _maximise(self, C: float) -> np.ndarray:
         """Maximise D from the present weights; returns u."""
-        u, done = self._newton(C, self._combine(C, self._beta))
-        if done or len(self._offsets) * len(u) > LARGE:
+        u = self._combine(C, self._beta)
+        affordable = len(self._offsets) ** 2 * len(u) <= LARGE
+        u, done = self._newton(C, u, FEW_ROUNDS if affordable else MOST_ROUNDS)
+        if done or not affordable:
             return u
         inner = np.flatnonzero(self._low < self._high)
         w = self._clip(u)
@@ -153,17 +166,17 @@ class BoundedBundle:
         there = self._combine(C, beta)
         if self._at(C, beta, there).dual > self._at(C, self._beta, u).dual:
             self._beta, u = beta, there
-        return self._newton(C, u)[0]
+        return self._newton(C, u, FEW_ROUNDS)[0]
 
-    def _newton(self, C: float, u: np.ndarray) -> tuple[np.ndarray, bool]:
+    def _newton(self, C: float, u: np.ndarray, rounds: int) -> tuple[np.ndarray, bool]:
         """Newton's method from the present weights; returns u, and whether it is at the maximum."""
         also_free = np.zeros(len(u), bool)
-        for _ in range(MOST_ROUNDS):
+        for _ in range(rounds):
             w = self._clip(u)
             heights = np.append(0.0, self._space.products(w)) + self._offsets
             size = C * float(np.abs(self._offsets) @ self._beta) + float(np.abs(u) @ np.abs(w))
             gap = C * float(heights.max() - heights @ self._beta)
-            if gap <= NOTHING * size:
+            if gap <= max(self.enough, NOTHING * size):
                 return u, True
             free = (self._low < u) & (u < self._high)
             target = self._newton_point(C, free | also_free, u, w, heights)
@@ -318,6 +331,7 @@ class BoundedBundle:
             "free_gram": self._free_gram,
             "free": self._free.astype(np.int8),
             "age": self._age,
+            "enough": float(self.enough),
             "space": self._space.state(),
         }
 
@@ -333,7 +347,7 @@ class BoundedBundle:
         self._gram, self._free_gram = np.zeros((2, t, t))
         for name in (*_PER_CUT, "gram", "free_gram"):
             fill(getattr(self, f"_{name}"), state[name])
-        self._age = int(state["age"])
+        self._age, self.enough = int(state["age"]), float(state["enough"])
 
 
 class BoundedBundleSolver(BundleSolver):
@@ -372,6 +386,10 @@ class BoundedBundleSolver(BundleSolver):
             if not np.isfinite(self._objective(self.point)):
                 self.oracle.evaluate(self._inside(origin), self.point)
         self._keep(self.point)
+
+    def _add_cut(self) -> None:
+        super()._add_cut()
+        self.bundle.enough = ENOUGH * max(0.0, self.best.primal - self.dual)
 
     def _longest(self, start: np.ndarray, end: np.ndarray) -> float:
         """How far the line from one point of the box through another stays inside: at least 1."""

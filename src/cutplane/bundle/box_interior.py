@@ -22,8 +22,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 MOST_STEPS = 60
-# What is left of μ's sum, relative to the objective.
-PRECISION = 1e-11
+# What is left of μ's sum, relative to the objective: Newton's method does the rest.
+PRECISION = 1e-8
 # The part of the way to the nearest wall that a step goes.
 NOT_QUITE = 0.995
 # A step of which no more can be done has come to nothing.
