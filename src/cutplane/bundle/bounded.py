@@ -55,8 +55,8 @@ from .space import VectorSpace
 from .step import CutPosition
 
 # Newton's rounds, of which two or three are usual, before the interior point method has its turn,
-# and once more after it; and where that is not affordable. Then the bound is what it is, and another
-# cut helps more.
+# and once more after it; and where that is not affordable. Then the bound is what it is, and
+# another cut helps more.
 FEW_ROUNDS, MOST_ROUNDS = 20, 50
 # Products in a step of the interior point method up to which it is affordable: some 20 ms.
 LARGE = 1 << 28
