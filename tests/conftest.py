@@ -127,6 +127,12 @@ FORMULAS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.fixture(scope="session")
+def formulas() -> dict[str, Callable[[Any, Any], Any]]:
+    """The losses by name, as functions of z and of a module that has what they call."""
+    return FORMULAS
+
+
 def _loss_case(name: str) -> RiskCase:
     loss = LOSSES[name]()
 

@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "risks": {"loops", "losses", "exec"},
     "kernels": {"_blas", "loops"},
     "oracles": {"_blas", "data", "exec", "kernels", "loops", "risks"},
-    "bundle": {"exec", "loops", "oracles", "result"},
+    "bundle": {"_blas", "exec", "loops", "oracles", "result"},
     "dual": {"_blas", "data", "exec", "kernels", "loops", "result", "risks", "oracles"},
     "descent": {"bundle", "data", "exec", "loops", "losses", "oracles", "result", "risks"},
     "solvers": {"_blas", "bundle", "data", "exec", "loops", "losses", "oracles", "result", "risks"},
@@ -51,7 +51,7 @@ OUTSIDE: dict[str, set[str]] = {
     "exec": {"joblib"},
     "risks": {"numpy"},
     "oracles": {"numpy"},
-    "bundle": {"numpy"},
+    "bundle": {"numpy", "scipy"},
 }
 
 # Slow or optional: imported where they are used, never with the module.

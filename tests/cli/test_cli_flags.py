@@ -28,6 +28,7 @@ CASES = [(kind, entry.name) for kind in KINDS for entry in offered(kind.estimato
 VALUES = {
     "quantile": ("0.1,0.9", [0.1, 0.9]),
     "class_weight": ("1:2.5,-1:0.5", {1.0: 2.5, -1.0: 0.5}),
+    "bounds": ("0:inf", (0.0, float("inf"))),
     "k": ("0.25", 0.25),
     "gamma": ("0.125", 0.125),
     "nu": ("0.25", 0.25),

@@ -39,6 +39,7 @@ CASES = {
     "crammer_singer": LinearSVC(multi_class="crammer_singer", max_iter=6),
     "roc_auc": MeasureSVC("roc_auc"),
     "f1": MeasureSVC("f1", C=100.0, max_iter=6),
+    "bounds": LinearSVC(bounds=(-0.1, 0.2)),
     "ranking": RankSVM(C=100.0),
     "ordinal": OrdinalSVC(C=100.0),
 }

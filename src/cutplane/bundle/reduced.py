@@ -289,18 +289,18 @@ class Bundle:
             raise ValueError("the parts of the bundle do not fit together")
         self._count, self._from_gram = t, bool(state["from_gram"])
         self._gram = np.zeros((capacity, capacity))
-        _fill(self._gram[:t, :t], state["gram"])
+        fill(self._gram[:t, :t], state["gram"])
         self._offsets, self._beta = np.zeros((2, capacity))
         self._idle = np.zeros(capacity, dtype=np.int64)
         self._place_all()
         for name in _PER_CUT:
-            _fill(getattr(self, f"_{name}")[:t], state[name])
+            fill(getattr(self, f"_{name}")[:t], state[name])
         if self._from_gram:
-            _fill(self._points[:t, :t], state["points"])
+            fill(self._points[:t, :t], state["points"])
         size = len(state["basis"])
-        _fill(self._basis[:size], state["basis"])
-        _fill(self._factor[:size, :size], state["factor"])
-        _fill(self._support[: len(state["support"])], state["support"])
+        fill(self._basis[:size], state["basis"])
+        fill(self._factor[:size, :size], state["factor"])
+        fill(self._support[: len(state["support"])], state["support"])
         self._factored = int(state["factored"])
         in_factor = self._support[: self._factored + 1]  # the base, and the factor's points
         if (
@@ -342,7 +342,7 @@ class Bundle:
             self._place_all()
 
 
-def _fill(array: np.ndarray, stored: np.ndarray) -> None:
+def fill(array: np.ndarray, stored: np.ndarray) -> None:
     """Copy what was stored, if it is as it was: compiled loops rely on it."""
     if stored.shape != array.shape or stored.dtype != array.dtype or not np.isfinite(stored).all():
         raise ValueError("an array of the bundle is not as it was written")

@@ -304,18 +304,23 @@ class IterativeSolver(ABC):
         start, end = point.w.reshape(-1), trial.w.reshape(-1)
         start_squared, mixed, squared = vectors.line_products(start, end)
         reach = start_squared + trial_squared_norm
+        longest = np.inf if squared > NEARBY**2 * reach else LONGEST_FROM_NEARBY
         return Line(
             point,
             trial,
             curvature=squared / self.C,
             slope=mixed / self.C,
             tolerance=self.line_tolerance * max(0.0, self.best.primal - self.dual) / self.C,
-            longest=np.inf if squared > NEARBY**2 * reach else LONGEST_FROM_NEARBY,
+            longest=min(longest, self._longest(start, end)),
         )
 
     def _descend(self, point: Point, trial: Point, trial_squared_norm: float) -> float:
         """Move a point to the minimum of F on the line towards a trial point; returns the step."""
         return self.oracle.descend(self._line(point, trial, trial_squared_norm))
+
+    def _longest(self, start: np.ndarray, end: np.ndarray) -> float:
+        """How far a step may go from one point to another and beyond it."""
+        return np.inf
 
     def _keep_if_better(self, point: Point, step: float) -> float:
         """Make a point that has moved by a step the best one; returns the step taken."""

@@ -43,6 +43,7 @@ examples:
 """
 
 # Features of sizes that differ by this factor slow solvers down, and count unequally.
+MOST_VALUES = 10  # of a list among the parameters
 WIDE_SCALES = 1e3
 MOST_LABELS = 100_000  # different ones; beyond this they are numbers, not classes
 
@@ -144,7 +145,10 @@ def _text(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}: {_text(entry)}" for name, entry in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return ", ".join(map(_text, value))
+        nested = any(isinstance(entry, list) for entry in value)
+        more = ["..."] if len(value) > MOST_VALUES else []
+        texts = [f"[{_text(v)}]" if nested else _text(v) for v in value[:MOST_VALUES]]
+        return ", ".join(texts + more)
     return f"{value:.8g}" if isinstance(value, float) else str(value)
 
 

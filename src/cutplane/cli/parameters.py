@@ -21,6 +21,7 @@ from .kinds import DEFAULT, KINDS, Kind, chosen
 from .parser import (
     Convert,
     Parser,
+    bounds,
     class_factors,
     count,
     finite_number,
@@ -257,6 +258,17 @@ PARAMETERS = (
         "Keep the weights of at least this size only, in a sparse matrix, and drop the others as "
         "soon as a class or label has been solved: for many labels or classes with many features.",
         number_from_zero, unset="keep all",
+    ),
+    Parameter(
+        "positive", MODEL,
+        "Let no weight be negative: a larger value of a feature never lowers a score. The bias has "
+        "no bounds.",
+    ),
+    Parameter(
+        "bounds", MODEL,
+        "Bounds on the weights: two numbers for all features, such as 0:inf or, with the sign "
+        "=, --bounds=-1:1; or a file with a line 'LOW HIGH' per feature. inf is no bound.",
+        bounds, metavar="LOW:HIGH|FILE", unset="none",
     ),
     Parameter(
         "decision_function_shape", MODEL,

@@ -11,6 +11,7 @@ import difflib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 Convert = Callable[[str], Any]
@@ -177,6 +178,44 @@ def quantiles(text: str) -> float | list[float]:
     """A number between 0 and 1, or several, separated by commas."""
     numbers = [fraction(part) for part in text.split(",")]
     return numbers[0] if len(numbers) == 1 else numbers
+
+
+def bounds(text: str) -> tuple[Any, Any]:
+    """``LOW:HIGH``, or a file with both per feature; as two numbers or two lists."""
+    low, colon, high = text.partition(":")
+    try:
+        if colon:
+            return _bound(low), _bound(high)
+    except ValueError:
+        pass  # a file may have a colon in its name
+    wanted = "LOW:HIGH, such as 0:inf, or a file with a line 'LOW HIGH' per feature"
+    try:
+        lines = Path(text).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise argparse.ArgumentTypeError(
+            f"must be {wanted}; got {text!r}, and as a file: {reason}"
+        ) from None
+    pairs = []
+    for number, line in enumerate(lines, 1):
+        try:
+            low, high = line.replace(",", " ").split()
+            pairs.append((_bound(low), _bound(high)))
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"{text}, line {number}: expected two numbers LOW HIGH, inf for no bound; got "
+                f"{line.strip()!r}"
+            ) from None
+    if not pairs:
+        raise argparse.ArgumentTypeError(f"{text} is empty: expected a line 'LOW HIGH' per feature")
+    return [low for low, _ in pairs], [high for _, high in pairs]
+
+
+def _bound(text: str) -> float:
+    value = float(text)
+    if value != value:
+        raise ValueError("not a number")
+    return value
 
 
 def or_none(convert: Convert) -> Convert:

@@ -39,6 +39,7 @@ logger = logging.getLogger("cutplane")
 
 MOST_CLASSES = 8  # listed by name
 FEW_ROWS_PER_QUERY = 1.5
+LONGEST_VALUE = 60  # characters of a parameter
 
 DESCRIPTION = """\
 Train a model on the rows of DATA and write it to MODEL. DATA is svmlight text (also
@@ -451,11 +452,17 @@ def plain_parameters(model: Any) -> dict[str, Any]:
     }
 
 
+def shortened(value: Any) -> str:
+    """A value as text: of the bounds of many features the beginning."""
+    text = str(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
+
+
 def model_facts(done: Fit, kind: Kind, table: Table, target: str) -> dict[str, str]:
     """What is known after the fit; the certificate comes last."""
     model, defaults = done.model, defaults_of(kind.estimator)
     settings = ", ".join(
-        f"{name}={f'{value:g}' if isinstance(value, float) else value}"
+        f"{name}={f'{value:g}' if isinstance(value, float) else shortened(value)}"
         for name, value in plain_parameters(model).items()
         if value is not None and name != "C"
         if value != defaults.get(name) or f"--{name}" in kind.flags

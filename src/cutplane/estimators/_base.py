@@ -19,6 +19,7 @@ from ..data.dataset import Dataset
 from ..exec import Executor, make_executor, thread_count
 from ..result import SolveResult
 from ._attributes import check_linear
+from ._bounds import check_bounds
 from ._fit import (
     STOPPING,
     Attributes,
@@ -169,6 +170,11 @@ class LinearModel(Estimator):
 
     coef_: Any
     intercept_: np.ndarray
+
+    def _check_common(self) -> Settings:
+        settings = super()._check_common()
+        check_bounds(self)
+        return settings
 
     def _start(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The previous model, if a fit may start there."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..bundle import AdaptivePosition, BundleSolver, CutPosition, IterativeSolver
+from ..bundle.bounded import BoundedBundleSolver
 from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..oracles import Cut, LinearOracle, RowOracle, WholeSurface
@@ -21,6 +22,7 @@ from ..result import SolveResult
 from ..risks import Risk, Targets, WholeRisk
 from ..solvers import AutoSolver, CoordinateSolver
 from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
+from ._bounds import Bounds
 from ._fit import Memory, Problem, Ready, Run
 from ._form import NearlyFreeBias, sparse_point
 from .checkpoint import WRONG
@@ -34,6 +36,17 @@ Matrix = BlockedMatrix | RemoteMatrix
 def cut_position(solver: str) -> CutPosition | None:
     """Where a solver takes the next cut: ``cpa`` at the reduced problem's solution."""
     return None if solver == "cpa" else AdaptivePosition()
+
+
+def bundle_solver(
+    oracle: LinearOracle, C: float, run: Run, bounds: Bounds | None = None
+) -> BundleSolver:
+    """Cutting planes for a linear model, perhaps with bounds on w."""
+    position = cut_position(run.settings.solver)
+    if bounds is None:
+        return BundleSolver(oracle, C, run.stop, position, run.observe)
+    box = bounds.box(oracle.dimension, oracle.constant != 0.0)
+    return BoundedBundleSolver(oracle, C, run.stop, position, *box, run.observe)
 
 
 def ready(solver: IterativeSolver, run: Run, cuts: tuple[Cut, ...] = (), crew: Any = None) -> Ready:
@@ -78,6 +91,8 @@ class RowProblem(Problem):
         If the constant feature stands for an unregularised bias.
     coef_threshold : float or None
         If given, the result's w is sparse, without the weights that are smaller than this.
+    bounds : Bounds or None
+        On w.
     """
 
     label: str
@@ -88,6 +103,7 @@ class RowProblem(Problem):
     free_bias: bool
     nearly_free: NearlyFreeBias | None = None
     coef_threshold: float | None = None
+    bounds: Bounds | None = None
     _kept: RowOracle | None = field(default=None, repr=False)  # of the C before, on a path
 
     def __post_init__(self) -> None:
@@ -102,6 +118,7 @@ class RowProblem(Problem):
         digest.update(repr((self.risk, self.constant, self.free_bias)).encode())
         digest.update(self.targets.labels.data)
         digest.update(self.targets.weights.data)
+        digest.update(b"" if self.bounds is None else self.bounds.digest())
         return digest.digest()
 
     def data_digest(self) -> bytes:
@@ -129,6 +146,8 @@ class RowProblem(Problem):
         self, run: Run, oracle: RowOracle, dual_point: np.ndarray | None
     ) -> IterativeSolver:
         name, C, stop = run.settings.solver, run.C * self.total, run.stop
+        if self.bounds is not None:
+            return bundle_solver(oracle, C, run, self.bounds)
         if name == "auto" and run.file is None and self.crew is None:
             # Reproducible without a seed: nobody who names no solver expects chance in it.
             seeded = run.settings.random_state is not None
@@ -138,7 +157,7 @@ class RowProblem(Problem):
             return CoordinateSolver(oracle, C, stop, run.rng(), run.observe, dual_point)
         if name in STOCHASTIC:
             return StochasticSolver(oracle, C, stop, STOCHASTIC[name], run.rng(), run.observe)
-        return BundleSolver(oracle, C, stop, cut_position(name), run.observe)
+        return bundle_solver(oracle, C, run)
 
     def _keeps_points(self, run: Run) -> bool:
         """Whether a path goes on from the scores and sums of the C before.
@@ -146,7 +165,8 @@ class RowProblem(Problem):
         Not with cutting planes: they give the same bits here as on a cluster, where nobody has
         these.
         """
-        return run.on_path and run.settings.solver in ("auto", "dcd")
+        by_rows = self.bounds is None and run.settings.solver in ("auto", "dcd")
+        return run.on_path and by_rows
 
     def _oracle(self, run: Run) -> RowOracle:
         """The problem on the data; that of the last C, if it may be used again."""
@@ -197,6 +217,8 @@ class WholeProblem(Problem):
     risk : WholeRisk
     mass : float
         The sum of the weights of the rows.
+    bounds : Bounds or None
+        On w.
     """
 
     label: str
@@ -204,6 +226,7 @@ class WholeProblem(Problem):
     constant: float
     risk: WholeRisk
     mass: float
+    bounds: Bounds | None = None
 
     def __post_init__(self) -> None:
         self.crew = getattr(self.matrix, "crew", None)
@@ -213,7 +236,8 @@ class WholeProblem(Problem):
         return self.mass
 
     def digest(self) -> bytes:
-        return self.risk.digest() + repr(self.constant).encode()
+        bounds = b"" if self.bounds is None else self.bounds.digest()
+        return self.risk.digest() + repr(self.constant).encode() + bounds
 
     def data_digest(self) -> bytes:
         return self.matrix.digest()
@@ -221,8 +245,7 @@ class WholeProblem(Problem):
     def solver(self, run: Run) -> Ready:
         surface = WholeSurface(self.risk, run.executor)
         oracle = LinearOracle(self.matrix, surface, constant=self.constant)
-        position, C = cut_position(run.settings.solver), run.C * self.total
-        made = BundleSolver(oracle, C, run.stop, position, run.observe)
+        made = bundle_solver(oracle, run.C * self.total, run, self.bounds)
         return ready(made, run, crew=self.crew)
 
 

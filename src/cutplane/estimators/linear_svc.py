@@ -23,6 +23,7 @@ from ..result import Iteration
 from ..risks import CrammerSingerRisk, LossRisk, MultinomialRisk, Risk, Targets
 from ._attributes import check_linear, stored_classes
 from ._base import OUTPUTS_TOGETHER, LinearModel, dense
+from ._bounds import bounds_of
 from ._calibration import Calibration, check_calibration
 from ._fit import Problem, Problems, Settings, warn_of, with_callbacks
 from ._form import ModelForm, NearlyFreeBias
@@ -96,6 +97,13 @@ class LinearSVC(ClassifierMixin, LinearModel):
     multi_class : {'ovr', 'crammer_singer', 'multinomial'}, default='ovr'
         For more than two classes: one problem per class, or one joint problem, of the hinge of
         Crammer and Singer or, with ``loss='logistic'``, multinomial logistic regression.
+    positive : bool, default=False
+        Let no coefficient be negative.
+    bounds : pair (low, high) or None, default=None
+        Bounds on the coefficients, each a number or an array with one per feature; infinite where
+        there is none. They hold for the coefficients of every class, not for the bias; with
+        ``positive`` both hold. Problems with bounds are solved by ``ocas``, which ``auto`` is
+        then, or ``cpa``.
     max_iter : int or None, default=None
         Most iterations per problem, or epochs of the stochastic solvers. An iteration is a cut,
         a step of Newton's method, or some passes of ``dcd`` and a certificate; those of all
@@ -197,6 +205,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         intercept_scaling: float | None = None,
         class_weight: dict[Any, float] | str | None = None,
         multi_class: str = "ovr",
+        positive: bool = False,
+        bounds: tuple[Any, Any] | None = None,
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
@@ -219,6 +229,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.multi_class = multi_class
+        self.positive = positive
+        self.bounds = bounds
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
@@ -317,7 +329,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 return self._problem(f"label {k}", matrix, form, column == 1, weights)
 
             problems = Problems(count, make)
-            dual_points = self._check_dual_init(dual_init, form, n_rows)
+            dual_points = None
+            if dual_init is not None:
+                dual_points = self._check_dual_init(dual_init, form, n_rows)
             results = self._fit_linear((X, Y), matrix, form, problems, settings, start, dual_points)
         warn_of(settings, None, results)
         return self
@@ -414,7 +428,6 @@ class LinearSVC(ClassifierMixin, LinearModel):
         weights: np.ndarray,
     ) -> Sequence[Problem]:
         """All classes at once, or each class against the rest."""
-
         def make(k: int) -> RowProblem:
             if form.outputs is not None:
                 risk = JOINT[self.multi_class][1](form.outputs)
@@ -447,6 +460,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             form.free_bias,
             form.nearly_free,
             self.coef_threshold,
+            bounds=bounds_of(self, matrix.shape[1]),
         )
 
     def _check_dual_init(self, dual_init: Any, form: ModelForm, rows: int) -> np.ndarray:
@@ -607,7 +621,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return self
 
     def __sklearn_tags__(self) -> Any:
-        """A row may have several labels, unless all classes make one problem."""
+        """A row may have several labels, unless all classes make one problem.
+
+        With bounds a model need not be able to follow its data.
+        """
         tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = bool(self.positive) or self.bounds is not None
         tags.classifier_tags.multi_label = self.multi_class not in JOINT
         return tags

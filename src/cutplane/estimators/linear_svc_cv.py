@@ -111,7 +111,7 @@ class LinearSVCCV(ClassifierMixin, WithExecutor, BaseEstimator):
         Give probabilities, by Platt's sigmoid or by isotonic regression on the scores of the
         held-out rows at the chosen C. Sample weights count, those of classes do not.
     loss, solver, tol, stopping, fit_intercept, intercept_scaling, class_weight, multi_class, \
-max_iter
+positive, bounds, max_iter
         As for :class:`LinearSVC`.
     time_limit : float or None, default=None
         Seconds per fold, and for the last fit.
@@ -175,6 +175,8 @@ max_iter
         intercept_scaling: float | None = None,
         class_weight: dict[Any, float] | str | None = None,
         multi_class: str = "ovr",
+        positive: bool = False,
+        bounds: tuple[Any, Any] | None = None,
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
@@ -195,6 +197,8 @@ max_iter
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.multi_class = multi_class
+        self.positive = positive
+        self.bounds = bounds
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs

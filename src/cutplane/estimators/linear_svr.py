@@ -18,6 +18,7 @@ from ..result import Iteration
 from ..risks import LossRisk, Scores, Targets
 from ._attributes import check_linear, check_stored, stored_features
 from ._base import LinearModel
+from ._bounds import bounds_of
 from ._fit import Problem, Problems, Ready, Run, Settings, warn_of, with_callbacks
 from ._form import ModelForm
 from ._problems import RowProblem
@@ -86,6 +87,10 @@ default='epsilon_insensitive'
     intercept_scaling : float or None, default=None
         None for a true bias. A number s appends a constant feature of value s, whose weight is
         regularised, as in liblinear; scikit-learn does so with 1.0.
+    positive : bool, default=False
+        Let no coefficient be negative, as for :class:`LinearSVC`.
+    bounds : pair (low, high) or None, default=None
+        Bounds on the coefficients, as for :class:`LinearSVC`.
     max_iter, time_limit, n_jobs, executor, warm_start, random_state, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 
@@ -142,6 +147,8 @@ default='epsilon_insensitive'
         stopping: str = "relative",
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
+        positive: bool = False,
+        bounds: tuple[Any, Any] | None = None,
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
@@ -163,6 +170,8 @@ default='epsilon_insensitive'
         self.stopping = stopping
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.positive = positive
+        self.bounds = bounds
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
@@ -254,11 +263,14 @@ default='epsilon_insensitive'
     ) -> Sequence[Problem]:
         """One problem, or one per quantile."""
         values = self._quantiles() if self.loss == "quantile" else [self.epsilon]
+        bounds = bounds_of(self, matrix.shape[1])
 
         def make(k: int) -> RegressionProblem:
             label = f"quantile {values[k]:g}" if self.loss == "quantile" else "regression"
             risk = LossRisk(LOSSES[self.loss](float(values[k])))
-            return RegressionProblem(label, matrix, constant, targets, risk, free_bias)
+            return RegressionProblem(
+                label, matrix, constant, targets, risk, free_bias, bounds=bounds
+            )
 
         return Problems(len(values), make)
 

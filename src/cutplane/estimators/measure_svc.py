@@ -30,6 +30,7 @@ from ..risks import (
 from ..risks.contingency import TABLE_MEASURES, WITH_BETA
 from ._attributes import stored_classes
 from ._base import LinearModel
+from ._bounds import bounds_of
 from ._fit import Settings, divided, warn_of, with_callbacks
 from ._form import ModelForm
 from ._problems import Matrix, RowProblem, WholeProblem
@@ -122,6 +123,10 @@ class MeasureSVC(ClassifierMixin, LinearModel):
     intercept_scaling : float or None, default=None
         Value of the constant feature whose weight is the intercept. None means 1
         and a true, unregularised bias for ``error_rate``.
+    positive : bool, default=False
+        Let no coefficient be negative, as for :class:`LinearSVC`.
+    bounds : pair (low, high) or None, default=None
+        Bounds on the coefficients, as for :class:`LinearSVC`.
     max_iter, time_limit, n_jobs, executor, warm_start, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 
@@ -187,6 +192,8 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         stopping: str = "relative",
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
+        positive: bool = False,
+        bounds: tuple[Any, Any] | None = None,
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
@@ -208,6 +215,8 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         self.stopping = stopping
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.positive = positive
+        self.bounds = bounds
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
@@ -321,12 +330,14 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         if self.fit_intercept and self._of_predictions():
             constant = 0.0 if self._has_free_bias() else float(self.intercept_scaling or 1.0)
         label = str(getattr(self.measure, "__name__", self.measure))
+        bounds = bounds_of(self, matrix.shape[1])
         if self.measure == "error_rate":
             targets = Targets.make(labels, weights)
             risk = LossRisk(Hinge())
-            return RowProblem(label, matrix, constant, targets, risk, self._has_free_bias())
+            free_bias = self._has_free_bias()
+            return RowProblem(label, matrix, constant, targets, risk, free_bias, bounds=bounds)
         mass = float(weights.sum())
-        return WholeProblem(label, matrix, constant, self._risk(labels, weights), mass)
+        return WholeProblem(label, matrix, constant, self._risk(labels, weights), mass, bounds)
 
     def _risk(self, labels: np.ndarray, weights: np.ndarray) -> WholeRisk:
         if self.measure == "roc_auc":

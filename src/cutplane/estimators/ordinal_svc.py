@@ -14,6 +14,7 @@ from ..result import Iteration
 from ..risks import PairRisk, fit_thresholds
 from ._attributes import check_stored, stored_classes
 from ._base import LinearModel
+from ._bounds import bounds_of
 from ._fit import Settings, divided, warn_of, with_callbacks
 from ._form import ModelForm
 from ._problems import WholeProblem
@@ -48,6 +49,10 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·m·tol.
+    positive : bool, default=False
+        Let no coefficient be negative, as for :class:`LinearSVC`.
+    bounds : pair (low, high) or None, default=None
+        Bounds on the coefficients, as for :class:`LinearSVC`.
     max_iter, time_limit, n_jobs, executor, warm_start, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 
@@ -96,6 +101,8 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         solver: str = "ocas",
         tol: float = 1e-3,
         stopping: str = "relative",
+        positive: bool = False,
+        bounds: tuple[Any, Any] | None = None,
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
@@ -111,6 +118,8 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         self.solver = solver
         self.tol = tol
         self.stopping = stopping
+        self.positive = positive
+        self.bounds = bounds
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
@@ -145,7 +154,8 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         risk = PairRisk(ranks.astype(np.float64), weights=None if uniform else weights)
         self.n_pairs_ = risk.pairs
         with rows.blocks() as matrix:
-            problem = WholeProblem("ordinal", matrix, 0.0, risk, float(weights.sum()))
+            bounds = bounds_of(self, matrix.shape[1])
+            problem = WholeProblem("ordinal", matrix, 0.0, risk, float(weights.sum()), bounds)
             form = ModelForm(1, None, 0.0, free_bias=False)
             results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
             self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)

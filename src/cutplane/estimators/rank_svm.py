@@ -14,6 +14,7 @@ from ..metrics import swapped_pairs
 from ..result import Iteration
 from ..risks import PairRisk, RankingRisk
 from ._base import LinearModel
+from ._bounds import bounds_of
 from ._fit import Settings, divided, warn, warn_of, with_callbacks
 from ._form import ModelForm
 from ._problems import WholeProblem
@@ -59,6 +60,10 @@ class RankSVM(LinearModel):
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·m·tol.
+    positive : bool, default=False
+        Let no coefficient be negative, as for :class:`LinearSVC`.
+    bounds : pair (low, high) or None, default=None
+        Bounds on the coefficients, as for :class:`LinearSVC`.
     max_iter, time_limit, n_jobs, executor, warm_start, verbose, callback, checkpoint
         As for :class:`LinearSVC`.
 
@@ -110,6 +115,8 @@ class RankSVM(LinearModel):
         solver: str = "ocas",
         tol: float = 1e-3,
         stopping: str = "relative",
+        positive: bool = False,
+        bounds: tuple[Any, Any] | None = None,
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
@@ -126,6 +133,8 @@ class RankSVM(LinearModel):
         self.solver = solver
         self.tol = tol
         self.stopping = stopping
+        self.positive = positive
+        self.bounds = bounds
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
@@ -184,7 +193,8 @@ class RankSVM(LinearModel):
         ranked = targets > 0.0 if self.objective == "average_precision" else targets
         self.weight_sum_ = _ranked_weight(queries, ranked, rows.weights)
         with rows.blocks() as matrix:
-            problem = WholeProblem("ranking", matrix, 0.0, risk, self.weight_sum_)
+            bounds = bounds_of(self, matrix.shape[1])
+            problem = WholeProblem("ranking", matrix, 0.0, risk, self.weight_sum_, bounds)
             form = ModelForm(1, None, 0.0, free_bias=False)
             results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
         self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
