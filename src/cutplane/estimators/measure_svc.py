@@ -92,7 +92,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
           and third are normalised to [0, 1]; the last is the Fβ-mean of recall and the second.
         - ``error_rate``: the plain SVM.
         - A callable ``loss(tp, fp, fn, tn)`` that takes arrays of counts and returns an array of
-          losses in [0, 1]: any loss of the contingency table. It is called once for all
+          losses in [0, 1]: any loss of the contingency table. In a fit it is called for nearly all
           (positives + 1)·(negatives + 1) tables, in blocks, and then for few of them.
     C : float, default=1.0
         Weight of the risk per row, as for every estimator here: with ``error_rate`` it is that of

@@ -385,21 +385,35 @@ class Tables:
             at_once = min(2 * at_once, most)
             some = some[bounds[some] > best.value]
             if len(some):
-                found = self._worst_within(some, g, h, rounding)
+                found = self._worst_within(some, g, h, rounding, largest, best.value)
                 best = found if found.value > best.value else best
         return best
 
     def _worst_within(
-        self, tiles: np.ndarray, g: np.ndarray, h: np.ndarray, rounding: float
+        self,
+        tiles: np.ndarray,
+        g: np.ndarray,
+        h: np.ndarray,
+        rounding: float,
+        largest: np.ndarray,
+        least: float,
     ) -> Worst:
-        """The table of largest V in some tiles, whose largest Δ is known from then on."""
+        """The table of largest V in some tiles, if above ``least``; their largest Δ is known then.
+
+        ``largest`` is that of g + h in every tile.
+        """
         row, column = np.unravel_index(tiles, self._top.shape)
         a = self._rows[row][:, None, None] + np.arange(self._height)[:, None]
         b = self._columns[column][:, None, None] + np.arange(self._width)
         a, b = np.minimum(a, self.p), np.minimum(b, self.n)
         losses = self.losses(a, b)
         if self.measure.search == "tables":
-            self._top.flat[tiles] = losses.max(axis=(1, 2))
+            tops = losses.max(axis=(1, 2))
+            self._top.flat[tiles] = tops
+            kept = tops + rounding * (tops > 0.0) + largest.flat[tiles] > least
+            a, b, losses = a[kept], b[kept], losses[kept]
+            if not len(losses):
+                return Worst(-math.inf, 0, 0)
         values = losses + rounding * (losses > 0.0) + g[a] + h[b]
         tile, i, j = np.unravel_index(np.argmax(values), values.shape)
         return Worst(float(values[tile, i, j]), int(a[tile, i, 0]), int(b[tile, 0, j]))
