@@ -358,9 +358,10 @@ class Tables:
                 self._top[i] = np.maximum.reduceat(every.max(axis=0), self._columns)
         else:
             # Nothing, or all, of a class is where a loss divides by 0: these are checked at once.
-            for a, b in ((0, np.arange(self.n + 1)), (np.arange(self.p + 1), 0)):
-                self.losses(a, b)
-                self.losses(self.p - a, self.n - b)
+            every_a, every_b, none = np.arange(self.p + 1), np.arange(self.n + 1), np.array([0])
+            for tp, fp in ((none, every_b), (every_a, none)):
+                self.losses(tp, fp)
+                self.losses(self.p - tp, self.n - fp)
             self._first = self.losses(self._rows[:, None], self._columns)
             self._top = np.ones_like(self._first)
         self._promised = self._top.copy()
