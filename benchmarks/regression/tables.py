@@ -15,9 +15,9 @@ NOTE = (
     "and targets of variance 1; ours to a certified gap of 1e-3, median, two threads. "
     "QuantileRegressor and QuantReg have no regulariser: they minimise the sum of the losses "
     "alone, the limit C → ∞, and that sum is what counts for them. scikit-learn's HuberRegressor "
-    "is not among the peers: it fits the noise's scale, too. '>': given up after this time, with "
-    "the distance of its best answer; memory: it took more than 60 % of the machine's. MB: memory "
-    "above the data."
+    "is not among the peers: it fits the noise's scale, too. '>': not reached by a run of this "
+    "time, with the distance of its best answer; memory: it took more than 60 % of the machine's. "
+    "MB: memory above the data."
 )
 
 
