@@ -6,7 +6,7 @@ import importlib
 import sys
 
 SUITES = (
-    *("foundation", "engine", "measures", "kernels", "sampled", "chains"),
+    *("foundation", "engine", "regression", "measures", "kernels", "sampled", "chains"),
     *("files", "papers", "cluster"),
 )
 

@@ -293,6 +293,7 @@ FILES: dict[str, tuple[str, Callable[[Path], Rows]]] = {
     "codrna": ("codrna/X.npz", _codrna),
     **{f"news20-{k}": ("news20/X.npz", _news20(k)) for k in (0, 3, 15)},
     "abalone": ("ordinal-torgo/abalone.svm.gz", _abalone),
+    "cpu_act": ("ordinal-torgo/cpu_act.svm.gz", _targets(21)),
     "california": ("ordinal-torgo/california_housing.svm.gz", _targets(8)),
     "california10": ("ordinal-torgo/california_housing.svm.gz", _california10),
     "stars": ("aclimdb/train.svm.gz", _stars("train")),

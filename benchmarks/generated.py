@@ -140,6 +140,7 @@ GENERATORS: dict[str, Callable[[int, np.random.Generator], Rows]] = {
     **{f"news20-{k}": _generated_text for k in (0, 3, 15)},
     "abalone": _generated_ranks(12),
     "california": generated_targets,
+    "cpu_act": generated_targets,
     "california10": _generated_ranks(10),
     "stars": _generated_ranks(8),
     "stars-test": _generated_ranks(8),

@@ -550,3 +550,81 @@ def test_files_on_generated_data(load, tmp_path: Path, monkeypatch, capsys) -> N
     assert load("tables").main([str(out)]) == 0
     tables = (out / "tables.md").read_text("utf-8")
     assert "peak RSS, GB" in tables and "MB per CPU second" in tables
+
+
+# -- regression -----------------------------------------------------------------------
+
+
+def test_losses_of_regression_by_hand(load) -> None:
+    problems, solvers, datasets = load("regression.problems"), load("solvers"), load("datasets")
+    X, y = np.array([[1.0], [2.0], [0.0]]), np.array([0.0, 3.0, 0.0])
+    data = datasets.DataSet("tiny", X, y, "generated")
+    model = solvers.Model(np.array([1.0]), 0.5)  # residuals 1.5, −0.5, 0.5
+    expected = {
+        ("epsilon_insensitive", 0.4): 1.1 + 0.1 + 0.1,
+        ("squared_epsilon_insensitive", 0.4): 1.21 + 0.01 + 0.01,
+        ("quantile", 0.9): 0.15 + 0.45 + 0.05,
+        ("huber", 1.0): 1.0 + 0.125 + 0.125,
+    }
+    for (loss, parameter), losses in expected.items():
+        problem = problems.RegressionProblem(data, loss, parameter, 2.0)
+        assert problem.total_loss(model) == pytest.approx(2.0 * losses)
+        assert problem.objective(model) == pytest.approx(0.625 + 2.0 * losses)
+        free = problems.RegressionProblem(data, loss, parameter, 2.0, "free")
+        assert free.objective(model) == pytest.approx(0.5 + 2.0 * losses)
+
+
+def test_regression_on_generated_data(load, tmp_path: Path, monkeypatch, capsys) -> None:
+    speed, peers = load("regression.speed"), load("regression.peers")
+    monkeypatch.setattr(speed, "LOSSES", (("epsilon_insensitive", 0.1), ("quantile", 0.5)))
+    arguments = ["--section", "california", "--generated", "--rows", "200", "--repeats", "1"]
+    arguments += ["--peer", "scikit-learn LinearSVR", "--peer-seconds", "20"]
+    status = load("regression").SUITE.main([*arguments, "--out", str(tmp_path)])
+    assert status == 0, capsys.readouterr().err
+    content = json.loads((tmp_path / "california.json").read_text("utf-8"))
+    first, second = content["cases"]
+    assert [peer["solver"] for peer in first["peers"]] == ["scikit-learn LinearSVR"]
+    assert first["peers"][0]["runs"] and not second["peers"]
+    assert str(tmp_path) not in json.dumps(content)
+    # Nothing is measured again.
+    monkeypatch.setattr(speed, "_case", lambda *_: pytest.fail("measured again"))
+    assert load("regression").SUITE.main([*arguments, "--resume", "--out", str(tmp_path)]) == 0
+    # A peer that is ended has no answer, and is counted with the time that it had.
+    problems, datasets = load("regression.problems"), load("datasets")
+    source = datasets.Source(rows=200, generated=True)
+    problem = problems.RegressionProblem(
+        problems.load("california", source), "epsilon_insensitive", 0.1
+    )
+    monkeypatch.setattr(peers, "READY_SECONDS", 0.0)
+    lost = peers.race("scikit-learn LinearSVR", problem, source, 0.0, 0.0)
+    assert lost["ended"] == "time" and not lost["reached"] and lost["runs"] == []
+
+
+def test_training_for_measures_on_generated_data(load, tmp_path: Path, monkeypatch, capsys) -> None:
+    growth = load("measures.tables_growth")
+    monkeypatch.setattr(growth, "QUICK_SIZES", (30, 60, 120))
+    sections = ("tables-growth", "trained-w8a", "trained-mq2008")
+    arguments = [word for name in sections for word in ("--section", name)]
+    arguments += ["--generated", "--rows", "300", "--repeats", "1", "--tight-seconds", "0.2"]
+    status = load("measures").SUITE.main([*arguments, "--out", str(tmp_path)])
+    assert status == 0, capsys.readouterr().err
+    contents = [json.loads((tmp_path / f"{name}.json").read_text("utf-8")) for name in sections]
+    assert [len(content["cases"]) for content in contents] == [14, 5, 2]
+    assert all(
+        point["tables"] is None or point["tables"] >= 1
+        for point in contents[0]["cases"][0]["points"]
+    )
+    for content in contents[1:]:
+        for case in content["cases"]:
+            ours, *others = case["methods"]
+            assert ours["method"] == case["ours"] and case["seconds"] > 0.0
+            assert all(len(other["interval"]) == 2 for other in others)
+
+
+def test_mean_average_precision_by_hand(load) -> None:
+    trained, selection = load("measures.trained"), load("measures.selection")
+    y = np.array([1.0, 0.0, 2.0, 0.0, 0.0])
+    qid = np.array([1, 1, 1, 2, 2])  # the second query has no relevant row
+    answer = selection.Answer(np.array([3.0, 2.0, 1.0, 1.0, 0.0]), np.zeros(5))
+    value = trained.mean_average_precision(y, qid, answer)
+    assert value == pytest.approx(0.5 * (1.0 + 2.0 / 3.0))

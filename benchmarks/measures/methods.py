@@ -67,9 +67,9 @@ def measure_svm(measure: str, grid: tuple[float, ...], seconds: float) -> Method
     def fit(train: DataSet, vali: DataSet, C: float) -> dict[str, Predictor]:
         model = MeasureSVC(measure, C=C / len(train.y), time_limit=seconds, **more)
         model.fit(train.X, train.y)
-        found = {name: _classifier(model)}
+        found = {name: classifier(model)}
         if measure == "f1":
-            found[f"{name}, tuned threshold"] = _tuned(model, vali)
+            found[f"{name}, tuned threshold"] = tuned_f1(model, vali)
         return found
 
     return Method(grid, fit)
@@ -92,15 +92,15 @@ def hinge(
         weight = "balanced" if balanced else None
         model = LinearSVC(C=C / len(train.y), class_weight=weight, time_limit=seconds)
         model.fit(train.X, np.where(train.y > above, 1.0, -1.0))
-        found = {BALANCED if balanced else HINGE: _classifier(model)}
+        found = {BALANCED if balanced else HINGE: classifier(model)}
         if tuned:
-            found[TUNED] = _tuned(model, vali)
+            found[TUNED] = tuned_f1(model, vali)
         return found
 
     return Method(grid, fit)
 
 
-def _classifier(model: Any, threshold: float = 0.0) -> Predictor:
+def classifier(model: Any, threshold: float = 0.0) -> Predictor:
     def predict(X: Any) -> Answer:
         scores = model.decision_function(X) - threshold
         return Answer(scores, np.where(scores > 0.0, 1.0, -1.0))
@@ -108,7 +108,7 @@ def _classifier(model: Any, threshold: float = 0.0) -> Predictor:
     return predict
 
 
-def _tuned(model: Any, vali: DataSet) -> Predictor:
+def tuned_f1(model: Any, vali: DataSet) -> Predictor:
     """The threshold of the best F1 on the validation rows."""
     scores = model.decision_function(vali.X)
     order = np.argsort(-scores, kind="stable")
@@ -119,7 +119,7 @@ def _tuned(model: Any, vali: DataSet) -> Predictor:
     last = np.append(ranked[1:] < ranked[:-1], True)  # equal scores are taken together
     best = int(np.argmax(np.where(last, values, -1.0)))
     below = ranked[best + 1] if best + 1 < len(ranked) else ranked[best] - 1.0
-    return _classifier(model, 0.5 * (ranked[best] + below))
+    return classifier(model, 0.5 * (ranked[best] + below))
 
 
 # -- rankings and ordered classes -----------------------------------------------------
@@ -132,12 +132,12 @@ def rank_svm(grid: tuple[float, ...], seconds: float, weighting: str = "pairs") 
         model = RankSVM(C / len(train.y), weighting=weighting, time_limit=seconds)
         more = {} if train.qid is None else {"qid": train.qid}
         model.fit(train.X, train.y, **more)
-        return {name: _scorer(model)}
+        return {name: scorer(model)}
 
     return Method(grid, fit)
 
 
-def _scorer(model: Any) -> Predictor:
+def scorer(model: Any) -> Predictor:
     def predict(X: Any) -> Answer:
         scores = model.predict(X)
         return Answer(scores, scores)

@@ -107,7 +107,8 @@ def _enough(case: Case, objective: Objective, size: float) -> float:
     """The gap at which the fit may stop."""
     tol = case.parameters["tol"]
     stopping = case.parameters.get("stopping", "relative")
-    return float(tol * {"relative": size, "absolute": 1.0, "epsilon": objective.unit}[stopping])
+    enough = tol * {"relative": size, "absolute": 1.0, "epsilon": objective.unit}[stopping]
+    return float(max(enough, objective.least))
 
 
 def _text(problem: dict[str, Any]) -> str:

@@ -5,9 +5,10 @@ All of them are one formula. With rows φ of a feature space, a weight vector w 
     t_r = <w, Σ_i S_ri φ_i> + <B_r, b> + d_r            affine functions, r = 1 … R
     F   = ½|w|² + <a, b> + ½|b/s|² + Σ_g c_g·f(max over the r of group g of t_r),
 
-f(t) = max(0, t), max(0, t)² or log(1 + eᵗ). A hinge loss is a group of one function, a structured
-loss one of all outputs, a measure one of all labellings. ``s`` is the constant feature behind a
-regularised bias, infinite for a free one; ``a`` is −ν·Σ weights for the one-class machine.
+f(t) = max(0, t), max(0, t)², log(1 + eᵗ) or Huber's: ½t² up to a bend, then a line. A hinge loss is
+a group of one function, a structured loss one of all outputs, a measure one of all labellings or
+rankings. ``s`` is the constant feature behind a regularised bias, infinite for a free one; ``a`` is
+−ν·Σ weights for the one-class machine.
 
 ``np.longdouble`` has 64 bits of mantissa on x86 and 113 on most 64-bit ARM; where it is a plain
 double (Windows) sums here are no better than the package's, and FLOOR still covers them.
@@ -16,6 +17,7 @@ double (Windows) sums here are no better than the package's, and FLOOR still cov
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -125,6 +127,10 @@ class Objective:
     group: np.ndarray | None = None
     unit: float = 1.0  # C·Σ weights: what stopping='epsilon' counts in
     nearly_free: float = np.inf  # the reported primal may have ½|b/this|² on top
+    bend: float = np.inf  # of Huber's loss
+    least: float = (
+        0.0  # a gap that is small enough at any tolerance: rounding's share of large losses
+    )
     border: float = 0.0  # the model's bias may be moved by this part of itself
     groups: np.ndarray = field(init=False)
 
@@ -174,6 +180,10 @@ class Objective:
             if self.loss == "squared":
                 slope = 2 * losses
                 losses = losses * losses
+            elif self.loss == "huber":
+                bend = LONG(self.bend)
+                slope = np.minimum(losses, bend)
+                losses = slope * (losses - slope / 2)
         cost, b = np.asarray(self.cost).astype(LONG), point.b.astype(LONG)
         risk = np.sum(cost * losses)
         length = self.space.square(point.w.astype(LONG)) / 2
@@ -227,6 +237,35 @@ def regression(space: Rows | Kernel, y: np.ndarray, cost: np.ndarray, epsilon: f
         cost=cost,
         S=-np.vstack([np.eye(rows), -np.eye(rows)]),
         B=-sides[:, None],
+        group=np.tile(np.arange(rows), 2),
+        unit=float(np.sum(cost)),
+    )
+
+
+def residuals(
+    X: np.ndarray, y: np.ndarray, cost: np.ndarray, loss: str, parameter: float, bias: float | None
+) -> Objective:
+    """Σ c_i·loss(s_i + b − y_i): ε-insensitive, its square, pinball with τ, Huber's with a bend."""
+    rows, targets = len(y), np.asarray(y).astype(LONG)
+    above, below, shift = LONG(1), LONG(1), LONG(0)
+    if loss == "quantile":
+        above, below = 1 - LONG(parameter), LONG(parameter)
+    elif loss != "huber":
+        shift = LONG(parameter)
+    sides = np.concatenate([np.full(rows, above), np.full(rows, -below)])
+    S = np.vstack([np.eye(rows, dtype=LONG) * above, -np.eye(rows, dtype=LONG) * below])
+    size = 2 * np.abs(targets) + (2 * LONG(parameter) if loss != "quantile" else 0)
+    far = size * (1 if loss != "squared_epsilon_insensitive" else size)
+    return Objective(
+        Rows(X),
+        d=-sides * np.tile(targets, 2) - shift,
+        cost=cost,
+        S=S,
+        B=None if bias is None else sides[:, None],
+        scaling=np.inf if bias is None else bias,
+        loss={"squared_epsilon_insensitive": "squared", "huber": "huber"}.get(loss, "hinge"),
+        bend=parameter,
+        least=4 * DOUBLE_EPS * float(np.sum(cost * far)) * (parameter if loss == "huber" else 1.0),
         group=np.tile(np.arange(rows), 2),
         unit=float(np.sum(cost)),
     )
@@ -306,14 +345,61 @@ def pairs(
     return Objective(Rows(rows), d=np.ones(len(i)), cost=LONG(C) * share, S=S, unit=C)
 
 
-def measure(
-    X: np.ndarray, y: np.ndarray, C: float, name: str, k: int | None, bias: float | None
-) -> Objective:
-    """C·R of F1, precision or recall at k and the break-even point, over all labellings.
+def _kld(p: LONG, n: LONG, found: LONG) -> LONG:
+    """KLD of the predicted from the true share of positives, smoothed by half a row."""
+    true, said = (p + LONG(0.5)) / (p + n + 1), (found + LONG(0.5)) / (p + n + 1)
+    return true * np.log(true / said) + (1 - true) * np.log((1 - true) / (1 - said))
 
-    F1: Δ = 1 − 2a/(p + a + b), R = max Δ + (1/2m) Σ (ȳ_i − y_i)s_i. The others, with a + b = k:
-    R = max Δ + (e/m)(mean score of false positives − mean score of false negatives), where
-    e = min(k, p) − a and Δ = 1 − a/k or 1 − a/p.
+
+def _matthews(a: LONG, b: LONG, p: LONG, n: LONG) -> LONG:
+    if a + b == 0 or a + b == p + n:
+        return LONG(0.5)
+    root = np.sqrt((a + b) * p * n * (p + n - a - b))
+    return (1 - (a * (n - b) - b * (p - a)) / root) / 2
+
+
+def _q(a: LONG, b: LONG, p: LONG, n: LONG, beta: float) -> LONG:
+    recall, right = a / p, 1 - abs(a + b - p) / max(p, n)
+    if recall == 0 or right == 0:
+        return LONG(1)
+    square = LONG(beta) ** 2
+    return 1 - (1 + square) / (square / right + 1 / recall)
+
+
+def _fbeta(a: LONG, b: LONG, p: LONG, n: LONG, beta: float) -> LONG:
+    square = LONG(beta) ** 2
+    return 1 - (1 + square) * a / (square * p + a + b)
+
+
+# Losses of a true and b false positives, of p positive and n negative rows.
+TABLE_LOSSES: dict[str, Callable[..., LONG]] = {
+    "f1": lambda a, b, p, n, beta: 1 - 2 * a / (p + a + b),
+    "fbeta": _fbeta,
+    "jaccard": lambda a, b, p, n, beta: 1 - a / (p + b),
+    "balanced_error": lambda a, b, p, n, beta: (1 - a / p + b / n) / 2,
+    "g_mean": lambda a, b, p, n, beta: 1 - np.sqrt(a * (n - b) / (p * n)),
+    "matthews": lambda a, b, p, n, beta: _matthews(a, b, p, n),
+    "absolute_error": lambda a, b, p, n, beta: abs(a + b - p) / (p + n),
+    "relative_absolute_error": lambda a, b, p, n, beta: abs(a + b - p) / max(p, n),
+    "nkld": lambda a, b, p, n, beta: np.tanh(_kld(p, n, a + b) / 2),
+    "q_beta": _q,
+}
+
+
+def measure(
+    X: np.ndarray,
+    y: np.ndarray,
+    C: float,
+    name: str,
+    k: int | None,
+    bias: float | None,
+    beta: float = 1.0,
+) -> Objective:
+    """C·R of losses of the table, precision or recall at k and the break-even point.
+
+    Tables: Δ(a, b), R = max over all labellings of Δ + (1/2m) Σ (ȳ_i − y_i)s_i. The others, with
+    a + b = k: R = max Δ + (e/m)(mean score of false positives − mean score of false negatives),
+    where e = min(k, p) − a and Δ = 1 − a/k or 1 − a/p.
     """
     m, p = len(y), int(np.sum(y > 0))
     k = p if name == "prbep" else k
@@ -322,9 +408,9 @@ def measure(
         chosen = np.array(labels)
         a = int(np.sum((chosen > 0) & (y > 0)))
         b = int(np.sum((chosen > 0) & (y < 0)))
-        if name == "f1":
+        if name in TABLE_LOSSES:
             S.append((chosen - y).astype(LONG) / (2 * m))
-            d.append(1 - LONG(2 * a) / (p + a + b))
+            d.append(TABLE_LOSSES[name](LONG(a), LONG(b), LONG(p), LONG(m - p), beta))
         elif a + b == k:
             row, e = np.zeros(m, dtype=LONG), min(k, p) - a
             if e > 0:
@@ -343,6 +429,85 @@ def measure(
         group=np.zeros(len(d), dtype=int),
         unit=C,
     )
+
+
+def partial_area(X: np.ndarray, y: np.ndarray, C: float, k: int) -> Objective:
+    """C·(mean over positives and the k highest negatives of max(0, 1 − (s_i − s_j))).
+
+    A maximum over all sets of k negatives and, as a sum of hinges is, over all sets of pairs.
+    """
+    positives, negatives = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
+    total = LONG(len(positives) * k)
+    S, d = [], []
+    for highest in itertools.combinations(negatives, k):
+        every = list(itertools.product(positives, highest))
+        for counted in itertools.product((0, 1), repeat=len(every)):
+            row = np.zeros(len(y), dtype=LONG)
+            for (i, j), counts in zip(every, counted, strict=True):
+                row[i] -= counts / total
+                row[j] += counts / total
+            S.append(row)
+            d.append(sum(counted) / total)
+    group = np.zeros(len(d), dtype=int)
+    return Objective(Rows(X), np.array(d), np.array([C]), S=np.array(S), group=group, unit=C)
+
+
+def rankings(
+    X: np.ndarray, y: np.ndarray, C: float, queries: np.ndarray, name: str, k: int | None
+) -> Objective:
+    """C·(mean over queries of the worst of all rankings), for 1 − AP or 1 − NDCG@k.
+
+    A ranking costs its loss less (2/pn) Σ (s_i − s_j) over the pairs that it swaps. Several
+    grades are a mean of problems with two, weighted as NDCG weights them.
+    """
+    S, d, group, cost = [], [], [], []
+    active = 0
+    for query in np.unique(queries):
+        rows = np.flatnonzero(queries == query)
+        grades = (y[rows] > 0).astype(float) if name == "average_precision" else y[rows]
+        levels = np.unique(grades)
+        if len(levels) == 1:
+            continue
+        active += 1
+        m = len(rows)
+        worth = 1 / np.log2(np.arange(2, m + 2).astype(LONG))
+        worth[m if k is None else k :] = 0
+        gains = np.exp2(levels.astype(LONG)) - 1
+        steps = np.array(
+            [
+                (gains[t] - gains[t - 1]) * np.sum(worth[: np.sum(grades >= levels[t])])
+                for t in range(1, len(levels))
+            ]
+        )
+        shares = steps / (np.sum(steps) + gains[0] * np.sum(worth))
+        if name == "average_precision":
+            shares = np.ones(1, dtype=LONG)
+        orders = list(itertools.permutations(range(m)))
+        for t in range(1, len(levels)):
+            relevant = grades >= levels[t]
+            p, n = int(relevant.sum()), int((~relevant).sum())
+            for order in orders:
+                hits = relevant[list(order)]
+                if name == "average_precision":
+                    found = np.cumsum(hits)[hits] / (1 + np.flatnonzero(hits)).astype(LONG)
+                    lost = 1 - np.sum(found) / p
+                else:
+                    lost = 1 - np.sum(worth[hits]) / np.sum(worth[:p])
+                row = np.zeros(len(y), dtype=LONG)
+                for place, i in enumerate(order):
+                    if relevant[i]:
+                        for j in order[:place]:
+                            if not relevant[j]:
+                                row[rows[i]] -= LONG(2) / (p * n)
+                                row[rows[j]] += LONG(2) / (p * n)
+                S.append(row)
+                d.append(lost)
+                group.append(len(cost))
+            cost.append(LONG(C) * shares[t - 1])
+    cost = np.array(cost) / active
+    space = Rows(X)
+    space.terms *= np.log2(2.0 * len(y))  # the search compares sums again at every halving
+    return Objective(space, np.array(d), cost, S=np.array(S), group=np.array(group), unit=C)
 
 
 def structured(

@@ -50,7 +50,11 @@ def solve(objective: Objective, size: float) -> Point | None:
     else:
         losses = cp.Variable(len(cost), nonneg=True)
         constraints = [t <= losses[objective.groups]]
-        total += cost @ (cp.square(losses) if objective.loss == "squared" else losses)
+        if objective.loss == "squared":
+            losses = cp.square(losses)
+        elif objective.loss == "huber":
+            losses = 0.5 * cp.huber(losses, objective.bend)
+        total += cost @ losses
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -26,6 +26,8 @@ LARGE = {"tall": (9000, 9500, 15, 16), "long": (1200, 1500, 120, 130), "wide": (
 # Rows of which a kernel matrix is no longer judged as a whole.
 MANY = {"many": (170, 200, 2, 5)}
 SMALL = {"tiny": (2, 5, 1, 4), "wide": (4, 8, 10, 30), "usual": (6, 9, 2, 4)}
+# Rows of which all rankings are listed.
+FEW = {"tiny": (2, 4, 1, 4), "wide": (4, 6, 10, 30), "usual": (5, 6, 2, 4)}
 RANKED = {"tiny": (2, 5, 1, 4), "wide": (4, 12, 15, 40), "usual": (12, 24, 2, 8)}
 
 
@@ -359,9 +361,127 @@ def _measure_objectives(case: Case, C: float | None = None) -> list[Objective]:
 
 
 def _measure_points(case: Case, model: Any) -> list[Point]:
-    trained = case.parameters["measure"] in ("f1", "error_rate")
+    trained = case.parameters["measure"] in (*objectives.TABLE_LOSSES, "error_rate")
     trained = trained and case.parameters.get("fit_intercept", True)
     return [Point(model.coef_[0], model.intercept_ if trained else np.zeros(0))]
+
+
+def _draw_table_measure(rng: Generator) -> dict[str, Any]:
+    X, story = _rows(rng, SMALL)
+    y = _classes(rng, X, 2)
+    weights = _weights(rng, y, whole=True)
+    if weights is not None and weights.sum() > 10:
+        weights = None  # all labellings of the copies are listed
+    name = str(rng.choice(list(objectives.TABLE_LOSSES)))
+    parameters = {"measure": name, "C": _cost(rng), **_ending(rng), **_stopping(rng), **_bias(rng)}
+    parameters["solver"] = str(rng.choice(["ocas", "cpa"]))
+    if name in ("fbeta", "q_beta"):
+        parameters["beta"] = float(rng.choice([0.1, 0.5, 2.0, 10.0]))
+    return {
+        "parameters": parameters,
+        "X": _given(rng, X),
+        "y": y,
+        "fit": {"sample_weight": weights},
+        "story": story,
+    }
+
+
+def _table_objectives(case: Case, C: float | None = None) -> list[Objective]:
+    p, y, bias = case.parameters, 2.0 * case.y - 1.0, _bias_of(case.parameters)
+    bias = 1.0 if bias == np.inf else bias
+    copies = np.repeat(np.arange(len(y)), case.weights.astype(int))
+    cost, beta = p["C"] * float(np.sum(case.weights)), p.get("beta", 1.0)
+    rows = case.rows[copies]
+    return [objectives.measure(rows, y[copies], cost, p["measure"], None, bias, beta)]
+
+
+def _draw_order_measure(rng: Generator) -> dict[str, Any]:
+    X, story = _rows(rng, FEW)
+    y = _classes(rng, X, 2)
+    name = str(rng.choice(["partial_roc_auc", "average_precision"]))
+    parameters = {"measure": name, "C": _cost(rng), **_ending(rng), **_stopping(rng)}
+    parameters["solver"] = str(rng.choice(["ocas", "cpa"]))
+    k = 1
+    if name == "partial_roc_auc":
+        positives, negatives = int(np.sum(y == 1)), int(np.sum(y == 0))
+        k = min(negatives, 2 if 2 * positives <= 6 else 1)  # all sets of pairs are listed
+        parameters["max_fpr"] = k / negatives
+    drawn = {"parameters": parameters, "X": _given(rng, X), "y": y, "extra": {"k": k}}
+    return {**drawn, "story": story}
+
+
+def _order_objectives(case: Case, C: float | None = None) -> list[Objective]:
+    y, cost = 2.0 * case.y - 1.0, case.parameters["C"] * len(case.y)
+    if case.parameters["measure"] == "partial_roc_auc":
+        return [objectives.partial_area(case.rows, y, cost, case.extra["k"])]
+    one = np.zeros(len(y))
+    return [objectives.rankings(case.rows, y, cost, one, "average_precision", None)]
+
+
+def _draw_ranking_objective(rng: Generator) -> dict[str, Any]:
+    X, story = _rows(rng, FEW)
+    y = _classes(rng, X, min(len(X), int(rng.integers(2, 4)))).astype(float)
+    qid = None
+    if len(X) == 6 and rng.random() < 0.5:
+        qid = np.arange(6) % 2 + 7
+        y[:4] = [0.0, 0.0, 1.0, 1.0]  # every query has a pair
+    parameters = {
+        "C": _cost(rng),
+        "objective": str(rng.choice(["ndcg", "average_precision"])),
+        "solver": str(rng.choice(["ocas", "cpa"])),
+        **_ending(rng),
+        **_stopping(rng),
+    }
+    if parameters["objective"] == "ndcg" and rng.random() < 0.5:
+        parameters["k"] = int(rng.integers(1, len(X) + 1))
+    given = {"parameters": parameters, "X": _given(rng, X), "y": y, "fit": {"qid": qid}}
+    return {**given, "story": story}
+
+
+def _ranking_objectives(case: Case, C: float | None = None) -> list[Objective]:
+    p, qid = case.parameters, case.fit["qid"]
+    qid = np.zeros(len(case.y)) if qid is None else qid
+    y = case.y > 0 if p["objective"] == "average_precision" else case.y
+    several = [q for q in np.unique(qid) if len(np.unique(y[qid == q])) > 1]
+    cost = p["C"] * float(np.sum(np.isin(qid, several)))
+    return [objectives.rankings(case.rows, case.y, cost, qid, p["objective"], p.get("k"))]
+
+
+def _draw_linear_regression(rng: Generator) -> dict[str, Any]:
+    X, story = _rows(rng)
+    y = _classes(rng, X, len(X)) / len(X) + 0.1 * rng.normal(size=len(X))
+    y = y * float(rng.choice([1.0, 1.0, 1e3, 1e-3])) + float(rng.choice([0.0, 0.0, 1e4]))
+    loss = str(
+        rng.choice(["epsilon_insensitive", "squared_epsilon_insensitive", "quantile", "huber"])
+    )
+    parameters = {"C": _cost(rng), "loss": loss, **_ending(rng), **_stopping(rng), **_bias(rng)}
+    if loss == "quantile":
+        parameters["quantile"] = float(rng.choice([0.001, 0.1, 0.5, 0.9, 0.99]))
+    else:
+        sizes = [0.01, 0.1, 1.0] if loss == "huber" else [0.0, 0.1, 1.0]
+        parameters["epsilon"] = float(rng.choice(sizes)) * float(np.std(y))
+    parameters["solver"] = str(rng.choice(["auto", "auto", "ocas", "cpa", "dcd"]))
+    parameters["random_state"] = int(rng.integers(1000))
+    return {
+        "parameters": parameters,
+        "X": _given(rng, X),
+        "y": y,
+        "fit": {"sample_weight": _weights(rng, np.zeros(len(y)))},
+        "story": story,
+    }
+
+
+def _linear_regression_objectives(case: Case, C: float | None = None) -> list[Objective]:
+    p = case.parameters
+    parameter = p["quantile"] if p["loss"] == "quantile" else p["epsilon"]
+    cost = objectives.LONG(p["C"]) * case.weights.astype(objectives.LONG)
+    bias = _bias_of(p)
+    return [objectives.residuals(case.rows, case.y, cost, p["loss"], parameter, bias)]
+
+
+def _linear_regression_points(case: Case, model: Any) -> list[Point]:
+    free = case.parameters.get("fit_intercept", True)
+    return [Point(model.coef_, model.intercept_ if free else np.zeros(0))]
 
 
 def _draw_ranking(rng: Generator) -> dict[str, Any]:
@@ -872,6 +992,38 @@ TABLE = {
         _measure_points,
         _measure_objectives,
         _scores,
+    ),
+    "TableMeasure": Entry(
+        _draw_table_measure,
+        _estimator("MeasureSVC"),
+        _results,
+        _measure_points,
+        _table_objectives,
+        _scores,
+    ),
+    "OrderMeasure": Entry(
+        _draw_order_measure,
+        _estimator("MeasureSVC"),
+        _results,
+        _measure_points,
+        _order_objectives,
+        _scores,
+    ),
+    "RankingObjective": Entry(
+        _draw_ranking_objective,
+        _estimator("RankSVM"),
+        _results,
+        _pair_points,
+        _ranking_objectives,
+        _predictions,
+    ),
+    "LinearSVR": Entry(
+        _draw_linear_regression,
+        _estimator("LinearSVR"),
+        _results,
+        _linear_regression_points,
+        _linear_regression_objectives,
+        _predictions,
     ),
     "RankSVM": Entry(
         _draw_ranking, _estimator("RankSVM"), _results, _pair_points, _pair_objectives, _predictions

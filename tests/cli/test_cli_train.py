@@ -80,6 +80,36 @@ def test_same_model_as_the_library(name, files, tmp_path, capsys):
         assert written == pytest.approx(wanted, rel=1e-7, abs=1e-12)
 
 
+@pytest.mark.parametrize("data", ["binary", "classes"])
+@pytest.mark.parametrize("flags", [[], ["--kernel", "rbf"]], ids=["linear", "kernel"])
+def test_probabilities_are_those_of_the_library(flags, data, files, tmp_path, capsys):
+    model, out = tmp_path / "model", tmp_path / "out"
+    file = getattr(files, data)
+    assert run("train", *flags, "--C", 2, "--calibrate", "isotonic", file, model) == 0
+    assert run("predict", "--output", "probabilities", file, model, out) == 0
+    X, y = cutplane.load_svmlight(file)
+    if flags:
+        same = cutplane.SVC(C=2.0, calibrate="isotonic").fit(X, y.astype(int))
+    else:
+        same = cutplane.LinearSVCCV([2.0], calibrate="isotonic").fit(X, y.astype(int))
+    found = np.loadtxt(out)
+    assert found.shape == (len(y), len(np.unique(y)))
+    np.testing.assert_allclose(found, same.predict_proba(X), atol=1e-7)
+
+
+def test_probabilities_need_a_model_that_has_them(files, tmp_path, capsys):
+    model = tmp_path / "model"
+    assert run("train", files.binary, model) == 0
+    assert run("predict", "--output", "probabilities", files.binary, model) == 2
+    assert "without probabilities; train it with --calibrate" in capsys.readouterr().err
+    words = ["--calibrate", "sigmoid", "--checkpoint", tmp_path / "state"]
+    assert run("train", *words, files.binary, model) == 2
+    assert "without --checkpoint: leave one out" in capsys.readouterr().err
+    assert run("train", "--loss", "logistic", files.binary, model) == 0
+    assert run("predict", "--output", "probabilities", files.binary, model, tmp_path / "out") == 0
+    np.testing.assert_allclose(np.loadtxt(tmp_path / "out").sum(axis=1), 1.0)
+
+
 def test_ranking(files, tmp_path, capsys):
     code, told = run_json(capsys, "train", "--ranking", files.ranking, tmp_path / "m")
     assert code == 0

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from cutplane import MeasureSVC, RankSVM
+from cutplane import LinearSVC, MeasureSVC, RankSVM
 from cutplane.risks import least_rows_for_fpr, threshold_for_fpr
 
 cp = pytest.importorskip("cvxpy")
@@ -116,6 +116,40 @@ def test_weights_are_copies_for_a_function_too():
         assert model.risk_certificate_.primal == pytest.approx(
             copies.risk_certificate_.primal, rel=1e-8
         )
+
+
+@pytest.mark.parametrize("measure", [distance_loss, "f1", "matthews", "prbep"])
+def test_class_weights_are_copies(measure):
+    X, y = tiny()
+    rows = np.repeat(np.arange(8), np.where(y == 1, 3, 2))
+    model = MeasureSVC(measure, C=30.0, tol=1e-9, class_weight={0: 2, 1: 3}).fit(X, y)
+    copies = MeasureSVC(measure, C=30.0, tol=1e-9).fit(X[rows], y[rows])
+    assert model.certificate_.primal == pytest.approx(copies.certificate_.primal, rel=1e-8)
+    with pytest.raises(ValueError, match=r"class_weight must hold whole numbers.*balanced_error"):
+        MeasureSVC(measure, class_weight="balanced").fit(X, y)
+
+
+def test_class_weights_of_the_error_rate_are_those_of_the_plain_svm():
+    X, y = tiny(30)
+    model = MeasureSVC("error_rate", tol=1e-9, class_weight="balanced").fit(X, y)
+    plain = LinearSVC(tol=1e-9, class_weight="balanced").fit(X, y)
+    assert model.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=1e-8)
+
+
+def test_class_weights_of_a_roc_area_move_the_threshold_alone():
+    """C counts per weight: with all of it divided by the mean weight, w is the same."""
+    rng = np.random.default_rng(1)
+    y = np.repeat([0, 1], [60, 20])
+    X = rng.normal(size=(80, 3)) + 0.7 * y[:, None]
+    factors = {0: 1.0, 1: 3.0}
+    plain = MeasureSVC("roc_auc", C=1.5, tol=1e-9).fit(X, y)
+    model = MeasureSVC("roc_auc", C=1.0, tol=1e-9, class_weight=factors).fit(X, y)
+    np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-3)
+    weights = np.where(y == 1, 3.0, 1.0)
+    scores = X @ model.coef_[0]
+    wrong = [np.sum(weights * ((scores > t) != y)) for t in (*scores, scores.min() - 1.0)]
+    assert np.sum(weights * (model.predict(X) != y)) == min(wrong)
+    assert model.predict(X).sum() > plain.predict(X).sum()
 
 
 # -- measures of the order ------------------------------------------------------------
@@ -274,6 +308,8 @@ def test_weights_without_a_meaning(measure):
     X, y = tiny()
     with pytest.raises(ValueError, match=f"sample_weight has no meaning for measure='{measure}': "):
         MeasureSVC(measure).fit(X, y, sample_weight=2.0 * np.ones(8))
+    with pytest.raises(ValueError, match=f"class_weight has no meaning for measure='{measure}': "):
+        MeasureSVC(measure, class_weight={0: 1, 1: 2}).fit(X, y)
 
 
 def test_wrong_parameters_of_a_ranking_are_named():

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.losses import Hinge
-from cutplane.risks import LossRisk, Scores, Targets
+from cutplane.risks import LossRisk, Scores, Targets, contingency
 from cutplane.risks.contingency import TABLE_MEASURES, Tables, table_measure
 from cutplane.risks.measures import (
     MeasureRisk,
@@ -531,6 +531,63 @@ def test_most_tables_are_ruled_out(name):
         before = risk.tables.looked_at
         evaluate(risk, scores)
         assert risk.tables.looked_at - before < 0.1 * 1000 * 3000
+
+
+def curious_loss(tp, fp, fn, tn):
+    """A loss with many bumps: nothing can be known of it."""
+    return 0.5 + 0.5 * np.sin(7.0 * tp + 3.0 * fp * fp) * np.cos(0.37 * fp)
+
+
+def plain_loss(tp, fp, fn, tn):
+    return (fp + fn) / (tp + fp + fn + tn)
+
+
+@pytest.mark.parametrize("loss", [curious_loss, plain_loss])
+def test_a_loss_of_which_nothing_is_known(loss, monkeypatch):
+    """The lazy search against all tables, whatever was looked at before."""
+    monkeypatch.setattr(contingency, "FEW_TABLES", 0)
+    monkeypatch.setattr(contingency, "TILES", 6)
+    rng = np.random.default_rng(3)
+    for p, n in ((1, 1), (3, 40), (23, 31), (60, 2)):
+        labels = rng.permutation(np.repeat([1.0, -1.0], [p, n]))
+        old = TableRisk(labels, loss)  # remembers what it saw
+        a, b = np.arange(p + 1)[:, None], np.arange(n + 1)
+        every = loss(
+            *(np.array(np.broadcast_to(c, (p + 1, n + 1)), float) for c in (a, b, p - a, n - b))
+        )
+        for scale in (0.0, 0.01, 1.0, 30.0, 0.3):
+            scores = np.round(scale * (rng.normal(size=p + n) + labels), 1)
+            high = np.sort(scores[labels < 0.0])[::-1]
+            missed = np.sort(scores[labels > 0.0])[::-1]
+            h = np.concatenate([[0.0], np.cumsum(high)]) / (p + n)
+            g = np.array([-missed[k:].sum() for k in range(p + 1)]) / (p + n)
+            value, offset, coef = evaluate(old, scores)
+            assert value == pytest.approx(np.max(every + g[:, None] + h), abs=1e-13)
+            fresh = evaluate(TableRisk(labels, loss), scores)
+            assert fresh[:2] == (value, offset)
+            np.testing.assert_array_equal(fresh[2], coef)
+
+
+def test_tables_far_below_the_best_are_never_looked_at(monkeypatch):
+    monkeypatch.setattr(contingency, "FEW_TABLES", 0)
+    rng = np.random.default_rng(4)
+    m = 20_000
+    labels = np.where(np.arange(m) % 4 == 0, 1.0, -1.0)
+    risk = TableRisk(labels, plain_loss)
+    for scores in (np.zeros(m), 10.0 * labels + rng.normal(size=m), 100.0 * rng.normal(size=m)):
+        evaluate(risk, scores)
+    assert risk.tables.looked_at < 0.1 * 5000 * 15_000
+
+
+def test_a_loss_that_fails_at_the_border_is_refused_before_training(monkeypatch):
+    monkeypatch.setattr(contingency, "FEW_TABLES", 0)
+    labels = np.repeat([1.0, -1.0], [2000, 3000])
+    for loss, table in (
+        (lambda tp, fp, fn, tn: fp / (fp + tp), "tp=0, fp=0, fn=2000, tn=3000"),
+        (lambda tp, fp, fn, tn: fn / (fn + tn), "tp=2000, fp=3000, fn=0, tn=0"),
+    ):
+        with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=f"is nan for {table}"):
+            TableRisk(labels, loss)
 
 
 BAD_LOSSES = {

@@ -81,6 +81,11 @@ SAMPLING_HELP = (
     "bound is an estimate. constant knows samples only: the time does not grow, and the objective "
     "is an estimate, too."
 )
+CALIBRATIONS = ("sigmoid", "isotonic")
+CALIBRATE_HELP = (
+    "Also fit probabilities of the classes, to the scores of rows that were left out in turn, a "
+    "fifth at a time: by a sigmoid of the score (Platt), or by any function that never falls."
+)
 
 PARAMETERS = (
     # -- the model
@@ -233,6 +238,9 @@ PARAMETERS = (
         "Factors on the weights of the rows, by class, such as 1:5,-1:1; or balanced, which gives "
         "all classes the same total.",
         class_factors, metavar="LABEL:FACTOR,...", unset="all 1",
+    ),
+    Parameter(
+        "calibrate", MODEL, CALIBRATE_HELP, choices=CALIBRATIONS, unset="no probabilities",
     ),
     Parameter(
         "multi_class", MODEL,
@@ -420,8 +428,7 @@ NOT_OFFERED = {
     "penalty": "it has one value; it is there for code written for scikit-learn",
     "dual": "it is not used; it is there for code written for scikit-learn",
     "probability": "it is an error that names the remedy, for code written for scikit-learn",
-    "calibrate": "predict writes labels and scores, no probabilities",
-    "cv": "it is for calibrate",
+    "cv": "it is for calibrate; --cv is a parameter of the command",
     "SVC.random_state": "it is not used; it is there for code written for scikit-learn",
 }
 

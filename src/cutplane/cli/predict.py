@@ -37,6 +37,7 @@ from .train import chain_rows, check_numbers
 logger = logging.getLogger("cutplane")
 
 FORMS = ("labels", "scores")
+PROBABILITIES = "probabilities"
 
 DESCRIPTION = """\
 Apply a model to the rows of DATA and write one line per row. It is a score, with eight
@@ -51,6 +52,7 @@ examples:
   cutplane predict test.svm model               scores to standard output
   cutplane predict test.svm model out.txt       scores to a file
   cutplane predict --output labels test.svm model out.txt
+  cutplane predict --output probabilities test.svm model out.txt
   cutplane predict houses.csv model             a table: .csv, .parquet, .arrow
   cutplane predict --label price houses.csv model out.txt
   zcat test.svm.gz | cutplane predict - model | head
@@ -61,8 +63,10 @@ ARGUMENTS = (
     Argument("DATA", "File with the rows; - is standard input."),
     Argument("MODEL", "File with the model."),
     Argument("OUT?", "File to write to. (default: standard output)", default="-"),
-    Argument("--output", "Write labels or scores; scores of more than two classes are one column "
-             "per class. (default: see above)", choices=FORMS),
+    Argument("--output", "Write labels, scores, or probabilities of the classes. Scores of more "
+             "than two classes, and probabilities, are one column per class, in the order of the "
+             "labels. Probabilities are for models trained with --calibrate, or with --loss "
+             "logistic. (default: see above)", choices=(*FORMS, PROBABILITIES)),
 )  # fmt: skip
 THREADS = Argument("--threads N", "How many threads to use. (default: all cores)", threads)
 
@@ -85,10 +89,20 @@ def run(args: argparse.Namespace) -> int:
     model, kind = load_for(args)
     form = args.output or default_form(kind.task, len(getattr(model, "classes_", ())))
     check_form(kind.task, form)
+    probable = form == PROBABILITIES
+    if probable and not hasattr(model, "predict_proba"):
+        raise UsageError(
+            f"{args.model} holds a {type(model).__name__} without probabilities; train it with "
+            "--calibrate sigmoid, or with --loss logistic"
+        )
     alignment = Alignment(model)
     with output_file(args.out) as file:
         for table in parts_of(args.data, args, kind, alignment.names):
-            values = answer(model, kind, alignment.apply(table), form).get(form)
+            rows = alignment.apply(table)
+            if probable:
+                values: np.ndarray | None = probabilities(model, rows)
+            else:
+                values = answer(model, kind, rows, form).get(form)
             assert values is not None
             file.write("".join(f"{line}\n" for line in answer_lines(values, form)).encode())
     alignment.tell(args.data)
@@ -192,6 +206,13 @@ def answer(model: Any, kind: Kind, table: Table, form: str = "labels") -> Answer
                 return Answers(model.predict(table.X), model.score_samples(table.X))
             case _:
                 return Answers(model.predict(table.X), model.decision_function(table.X))
+
+
+def probabilities(model: Any, table: Table) -> np.ndarray:
+    """The probabilities of the classes for the rows of a table, of shape (rows, classes)."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return model.predict_proba(table.X)
 
 
 def parts_of(

@@ -29,10 +29,18 @@ from .inputs import (
     read_table,
     whole_labels,
 )
-from .kinds import Kind, Task
+from .kinds import DEFAULT, Kind, Task, chosen
 from .labels import classes_of, fit_labels, read_labels
 from .outputs import check_report, check_target, report_stream, save
-from .parameters import add_model_flags, defaults_of, elsewhere, has_parameter, parameters_given
+from .parameters import (
+    CALIBRATE_HELP,
+    CALIBRATIONS,
+    add_model_flags,
+    defaults_of,
+    elsewhere,
+    has_parameter,
+    parameters_given,
+)
 from .parser import JSON, VERBOSE, Argument, add_arguments, count, positive_number
 
 logger = logging.getLogger("cutplane")
@@ -52,6 +60,7 @@ EPILOG = """\
 examples:
   cutplane train train.svm model                      two or more classes, linear
   cutplane train --C 10 --loss logistic train.svm model
+  cutplane train --calibrate sigmoid train.svm model
   cutplane train --measure roc_auc train.svm model    trained for the ROC area
   cutplane train --ranking --C 100 train.svm model    queries by qid:
   cutplane train --ordinal train.svm model            grades, ratings
@@ -109,6 +118,8 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
     )
     add_arguments(parser, *ARGUMENTS, JSON, VERBOSE)
     add_model_flags(parser, arguments)
+    if chosen(arguments) is DEFAULT:  # SVC has it as a parameter
+        add_arguments(parser, Argument("--calibrate", CALIBRATE_HELP, choices=CALIBRATIONS))
     add_arguments(parser, *CHECKPOINT, group="checkpoints, to go on after a crash")
     add_arguments(parser, *CLUSTER, group="training on a Dask cluster")
     add_reader_flags(parser, width=True)
@@ -141,7 +152,7 @@ def run(args: argparse.Namespace) -> int:
         validated = cross_validated(make_model(kind, plain), kind, table, args.cv)
         if shown:
             print_facts({"folds": str(validated)}, stream)
-    done = fit(make_model(kind, parameters), kind, table)
+    done = fit(make_model(kind, parameters), kind, table, getattr(args, "calibrate", None))
     save(done.model.set_params(verbose=0), args.model)
     if args.report is not None:
         _write_report(done.model, kind, table, args.report)
@@ -194,6 +205,9 @@ def _write_report(model: Any, kind: Kind, table: Table, target: str) -> None:
 def _parameters(args: argparse.Namespace, kind: Kind) -> dict[str, Any]:
     """The parameters of the estimator: those given, progress, checkpoint and cluster."""
     parameters = parameters_given(args) | {"verbose": 0 if args.quiet else 1}
+    for flag in ("checkpoint", "scheduler"):
+        if getattr(args, flag) is not None and getattr(args, "calibrate", None) is not None:
+            raise UsageError(f"--calibrate fits parts of the data, without --{flag}: leave one out")
     if args.resume and args.checkpoint is None:
         raise UsageError("--resume needs --checkpoint FILE, from which to go on")
     for flag, parameter in (("checkpoint", "checkpoint"), ("scheduler", "executor")):
@@ -277,21 +291,40 @@ def make_model(kind: Kind, parameters: dict[str, Any]) -> Any:
     return getattr(cutplane, kind.estimator)(**parameters)
 
 
-def fit(model: Any, kind: Kind, table: Table) -> Fit:
-    """Fit a model to a table. Warnings become messages; a missed tolerance is in the result."""
+def fit(model: Any, kind: Kind, table: Table, calibrate: str | None = None) -> Fit:
+    """Fit a model to a table. Warnings become messages; a missed tolerance is in the result.
+
+    ``calibrate`` gives a LinearSVC probabilities, in that way.
+    """
     from sklearn.exceptions import ConvergenceWarning
 
     _interrupts.check()  # compiled code was loaded to read the data
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        _fit(model, kind.task, table if kind.on_disk else in_memory(table))
+        if calibrate is None:
+            _fit(model, kind.task, table if kind.on_disk else in_memory(table))
+        else:
+            model = _calibrated(model, table, calibrate)
     if table.names is not None:  # of rows in memory the model does not know them
         model.feature_names_in_ = np.array(table.names, dtype=object)
     for warning in caught:
         if not issubclass(warning.category, ConvergenceWarning | DeprecationWarning):
             logger.warning("%s", warning.message)
     return Fit(model, results_of(model), time.perf_counter() - started)
+
+
+def _calibrated(model: Any, table: Table, calibrate: str) -> Any:
+    """A LinearSVC with these parameters and probabilities."""
+    from .. import LinearSVCCV
+
+    given = model.get_params(deep=False)
+    names = LinearSVCCV().get_params(deep=False)
+    shared = {name: value for name, value in given.items() if name in names}
+    search = LinearSVCCV(Cs=[model.C], calibrate=calibrate, **shared)
+    rows = in_memory(table)
+    search.fit(rows.X, whole_labels(rows.y), sample_weight=rows.cost)
+    return search.best_estimator_
 
 
 def results_of(model: Any) -> tuple[SolveResult, ...]:

@@ -428,6 +428,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         weights: np.ndarray,
     ) -> Sequence[Problem]:
         """All classes at once, or each class against the rest."""
+
         def make(k: int) -> RowProblem:
             if form.outputs is not None:
                 risk = JOINT[self.multi_class][1](form.outputs)

@@ -92,7 +92,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
           and third are normalised to [0, 1]; the last is the Fβ-mean of recall and the second.
         - ``error_rate``: the plain SVM.
         - A callable ``loss(tp, fp, fn, tn)`` that takes arrays of counts and returns an array of
-          losses in [0, 1]: any loss of the contingency table. It is called once for all
+          losses in [0, 1]: any loss of the contingency table. In a fit it is called for nearly all
           (positives + 1)·(negatives + 1) tables, in blocks, and then for few of them.
     C : float, default=1.0
         Weight of the risk per row, as for every estimator here: with ``error_rate`` it is that of
@@ -105,6 +105,10 @@ class MeasureSVC(ClassifierMixin, LinearModel):
     max_fpr : float or None, default=None
         For ``partial_roc_auc`` and ``recall_at_fpr``: the largest false positive rate that counts,
         above 0 and up to 1. A share of the negative rows, rounded up. None means 0.1.
+    class_weight : dict or 'balanced', optional
+        Factors on the weights of the rows, by class; the notes say what weights are. In ROC areas,
+        where every pair has a row of each class, they move the decision threshold alone.
+        'balanced' is for ``error_rate`` and ``roc_auc``; see ``balanced_error``, too.
     confidence : float or None, default=None
         For ``recall_at_fpr``: the probability that the model's false positive rate is at most
         ``max_fpr``, over the choice of the rows. None means 0.95.
@@ -185,6 +189,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         k: float | None = None,
         beta: float | None = None,
         max_fpr: float | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         confidence: float | None = None,
         random_state: Any = None,
         solver: str = "ocas",
@@ -208,6 +213,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         self.k = k
         self.beta = beta
         self.max_fpr = max_fpr
+        self.class_weight = class_weight
         self.confidence = confidence
         self.random_state = random_state
         self.solver = solver
@@ -282,6 +288,11 @@ class MeasureSVC(ClassifierMixin, LinearModel):
                     f"measure={' or '.join(map(repr, measures))}"
                 )
             check_number(name, value, above=0.0)
+        if self.class_weight is not None and self.measure in NO_WEIGHTS:
+            raise ValueError(
+                f"class_weight has no meaning for measure={self.measure!r}: "
+                f"{NO_WEIGHTS[str(self.measure)]}; leave it out"
+            )
         if self.max_fpr is not None and self.max_fpr > 1.0:
             raise ValueError(
                 f"max_fpr must be at most 1, a share of the negative rows; got {self.max_fpr!r}"
@@ -401,9 +412,13 @@ class MeasureSVC(ClassifierMixin, LinearModel):
             return None
         bad = np.flatnonzero(weights != np.floor(weights))
         if len(bad):
+            name, remedy = "sample_weight", ""
+            if self.class_weight is not None:
+                name = "sample_weight times class_weight"
+                remedy = "; measure='balanced_error' gives both classes the same weight"
             raise ValueError(
-                f"sample_weight must hold whole numbers for measure={self.measure!r}, where a "
-                f"weight is a number of copies; got {weights[bad[0]]:g} in row {bad[0]}"
+                f"{name} must hold whole numbers for measure={self.measure!r}, where a weight is a "
+                f"number of copies; got {weights[bad[0]]:g} in row {bad[0]}{remedy}"
             )
         if weights.sum() >= MOST_COPIES:
             raise ValueError(

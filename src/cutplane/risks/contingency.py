@@ -24,11 +24,14 @@ losses, which compare a + b with p, are of this kind.
 
 **corners, tables.** Otherwise the tables are divided into tiles, at most 512 × 512 of them. The
 largest Δ of a tile, with the largest g and the largest h in it, bounds V; tiles are opened in
-falling order of this bound until none can beat the best table found. The largest Δ of each tile
-is computed once: from all tables, in blocks, for a loss of which nothing is known; or from its
-corners, if the loss is quasi-convex in each of a and b (it falls and then grows, or does one of
-the two), for a function of this kind is largest there. G-mean and Matthews' coefficient are
-monotone in both; Qβ is the harmonic mean of two concave functions, which is concave.
+falling order of this bound until none can beat the best table found. If the loss is quasi-convex
+in each of a and b (it falls and then grows, or does one of the two), it is largest at a corner of
+the tile. G-mean and Matthews' coefficient are monotone in both; Qβ is the harmonic mean of two
+concave functions, which is concave. Of a loss of which nothing is known, the largest of a tile is
+at most 1 until the tile is opened, and remembered from then on: tables whose g[a] + h[b] is more
+than 1 below the best V are never looked at. (Of few rows, all tables are looked at once.) The tiles
+are opened in the order of what was known at the beginning, so that the table that is found does
+not depend on which tiles were opened before: that only rules tiles out.
 """
 
 from __future__ import annotations
@@ -51,6 +54,8 @@ Loss = Callable[..., Any]
 TILES = 512
 # Tables that are looked at together: 8 MB for each array of them.
 BLOCK = 1 << 20
+# So many tables of a loss of which nothing is known are looked at before all else: within a second.
+FEW_TABLES = 16 * BLOCK
 # How far rounding may take a loss out of [0, 1].
 OUTSIDE = 1e-9
 
@@ -245,7 +250,7 @@ class Tables:
         """Identifies the measure; a user's by its values."""
         digest = hashlib.blake2b(self.measure.name.encode(), digest_size=16)
         if self.measure.search == "tables":
-            digest.update(np.ascontiguousarray(self._top).data)
+            digest.update(np.ascontiguousarray(self._promised).data)
             digest.update(np.ascontiguousarray(self._first).data)
         return digest.digest()
 
@@ -325,7 +330,7 @@ class Tables:
     # -- any loss -----------------------------------------------------------------
 
     def _make_tiles(self) -> None:
-        """Δ at the first table of every tile, and the largest of the tile."""
+        """Δ at the first table of every tile, and a bound of the largest of the tile."""
         self._height, self._width = (-(-(count + 1) // TILES) for count in (self.p, self.n))
         self._rows = np.arange(0, self.p + 1, self._height)
         self._columns = np.arange(0, self.n + 1, self._width)
@@ -338,46 +343,77 @@ class Tables:
                 for b in (self._columns, last_columns)
             ]
             self._first, self._top = corners[0], np.maximum.reduce(corners)
-            return
-        self._top = np.empty((len(self._rows), len(self._columns)))
-        self._first = np.empty_like(self._top)
-        at_once = max(1, BLOCK // (self._height * self._width))
-        for i, (a, last) in enumerate(zip(self._rows, last_rows, strict=True)):
-            for j in range(0, len(self._columns), at_once):
-                starts = self._columns[j : j + at_once]
-                columns = np.arange(starts[0], last_columns[j : j + at_once][-1] + 1)
-                losses = self.losses(np.arange(a, last + 1)[:, None], columns)
-                self._first[i, j : j + at_once] = losses[0, starts - starts[0]]
-                tops = np.maximum.reduceat(losses.max(axis=0), starts - starts[0])
-                self._top[i, j : j + at_once] = tops
+        elif (self.p + 1) * (self.n + 1) <= FEW_TABLES and self.n < BLOCK:
+            self._first = np.empty((len(self._rows), len(self._columns)))
+            self._top = np.empty_like(self._first)
+            for i, (a, last) in enumerate(zip(self._rows, last_rows, strict=True)):
+                every = self.losses(np.arange(a, last + 1)[:, None], np.arange(self.n + 1))
+                self._first[i] = every[0, self._columns]
+                self._top[i] = np.maximum.reduceat(every.max(axis=0), self._columns)
+        else:
+            # Nothing, or all, of a class is where a loss divides by 0: these are checked at once.
+            every_a, every_b, none = np.arange(self.p + 1), np.arange(self.n + 1), np.array([0])
+            for tp, fp in ((none, every_b), (every_a, none)):
+                self.losses(tp, fp)
+                self.losses(self.p - tp, self.n - fp)
+            self._first = self.losses(self._rows[:, None], self._columns)
+            self._top = np.ones_like(self._first)
+        self._promised = self._top.copy()
 
     def _worst_of_tiles(
         self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float
     ) -> Worst:
-        bounds = self._top + rounding * (self._top > 0.0)
-        bounds = bounds + np.maximum.reduceat(g, self._rows)[:, None]
-        bounds += np.maximum.reduceat(h, self._columns)
-        least = np.max(self._first + g[self._rows][:, None] + h[self._columns])
-        tiles = np.flatnonzero(bounds >= least)
-        tiles = tiles[np.argsort(-bounds.flat[tiles], kind="stable")]
-        best = Worst(-math.inf, 0, 0)
+        values = self._first + rounding * (self._first > 0.0)
+        values += g[self._rows][:, None] + h[self._columns]
+        i, j = np.unravel_index(np.argmax(values), values.shape)
+        best = Worst(float(values[i, j]), int(self._rows[i]), int(self._columns[j]))
+        largest = np.maximum.reduceat(g, self._rows)[:, None]
+        largest = largest + np.maximum.reduceat(h, self._columns)
+        bounds, promised = (
+            (top + rounding * (top > 0.0) + largest).ravel() for top in (self._top, self._promised)
+        )
+        tiles = np.flatnonzero(bounds > best.value)
+        tiles = tiles[np.argsort(-promised[tiles], kind="stable")]
+        most = max(1, BLOCK // (self._height * self._width))
         at_once, start = 1, 0
-        while start < len(tiles) and bounds.flat[tiles[start]] > best.value:
+        while start < len(tiles) and promised[tiles[start]] > best.value:
             some = tiles[start : start + at_once]
-            row, column = np.unravel_index(some, bounds.shape)
-            a = self._rows[row][:, None, None] + np.arange(self._height)[:, None]
-            b = self._columns[column][:, None, None] + np.arange(self._width)
-            a, b = np.minimum(a, self.p), np.minimum(b, self.n)
-            losses = self.losses(a, b)
-            values = losses + rounding * (losses > 0.0) + g[a] + h[b]
-            place = np.unravel_index(np.argmax(values), values.shape)
-            if values[place] > best.value:
-                tile, i, j = place
-                best = Worst(float(values[place]), int(a[tile, i, 0]), int(b[tile, 0, j]))
             start += at_once
-            most = max(1, BLOCK // (self._height * self._width))
             at_once = min(2 * at_once, most)
+            some = some[bounds[some] > best.value]
+            if len(some):
+                found = self._worst_within(some, g, h, rounding, largest, best.value)
+                best = found if found.value > best.value else best
         return best
+
+    def _worst_within(
+        self,
+        tiles: np.ndarray,
+        g: np.ndarray,
+        h: np.ndarray,
+        rounding: float,
+        largest: np.ndarray,
+        least: float,
+    ) -> Worst:
+        """The table of largest V in some tiles, if above ``least``; their largest Δ is known then.
+
+        ``largest`` is that of g + h in every tile.
+        """
+        row, column = np.unravel_index(tiles, self._top.shape)
+        a = self._rows[row][:, None, None] + np.arange(self._height)[:, None]
+        b = self._columns[column][:, None, None] + np.arange(self._width)
+        a, b = np.minimum(a, self.p), np.minimum(b, self.n)
+        losses = self.losses(a, b)
+        if self.measure.search == "tables":
+            tops = losses.max(axis=(1, 2))
+            self._top.flat[tiles] = tops
+            kept = tops + rounding * (tops > 0.0) + largest.flat[tiles] > least
+            a, b, losses = a[kept], b[kept], losses[kept]
+            if not len(losses):
+                return Worst(-math.inf, 0, 0)
+        values = losses + rounding * (losses > 0.0) + g[a] + h[b]
+        tile, i, j = np.unravel_index(np.argmax(values), values.shape)
+        return Worst(float(values[tile, i, j]), int(a[tile, i, 0]), int(b[tile, 0, j]))
 
     def _checked(self, tp: np.ndarray, fp: np.ndarray) -> np.ndarray:
         """A user's loss of some tables, or an error that says what is wrong with it."""
