@@ -21,7 +21,7 @@ from ..structured.kernel_chain import KernelChains
 from ..structured.sequences import split, stack_labels, stack_rows, starts_of
 from ._attributes import check_basis, check_stored, stored_classes, stored_features
 from ._callbacks import with_callbacks
-from ._cluster import chains_for
+from ._cluster import chains_for, is_cluster
 from ._fit import Settings, warn_of
 from ._rows import FLOATS
 from ._structured import OF_KERNELS, StructuredModel
@@ -59,10 +59,13 @@ class ChainTagger(StructuredModel):
         have a weight, too, and inference takes n_classes times as long.
     boundaries : bool, default=False
         Whether the first and the last label of a sequence have weights of their own.
-    solver : {'ocas', 'cpa'}, default='ocas'
-        The optimised cutting plane algorithm or the plain one. A step on a line costs inference
-        but no product with the data, so the first one is usually faster. The constant-time
-        method always takes the plain one.
+    solver : {'auto', 'bcfw', 'ocas', 'cpa'}, default='auto'
+        ``bcfw``: block-coordinate ascent in the dual, one sequence after the other (Lacoste-Julien
+        et al. 2013), which needs a small part of the inference that cutting planes need. ``ocas``
+        and ``cpa``: the optimised cutting plane algorithm and the plain one, which run inference
+        in threads or on a cluster. ``auto``: ``bcfw`` for chains of first order without a
+        kernel in this process, else ``ocas``, as with a checkpoint. The constant-time method
+        always takes the plain one.
     tol : float, default=1e-2
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
@@ -152,6 +155,8 @@ class ChainTagger(StructuredModel):
     [['the', 'cat']]
     """
 
+    _solvers = ("auto", "bcfw", "ocas", "cpa")
+
     def __init__(
         self,
         C: float = 1.0,
@@ -159,7 +164,7 @@ class ChainTagger(StructuredModel):
         loss: str = "hamming",
         order: int = 1,
         boundaries: bool = False,
-        solver: str = "ocas",
+        solver: str = "auto",
         tol: float = 1e-2,
         stopping: str = "relative",
         kernel: str | Callable[[Any, Any], Any] | None = None,
@@ -257,6 +262,13 @@ class ChainTagger(StructuredModel):
         check_flag("boundaries", self.boundaries)
         if check_integer("order", self.order, at_least=1) > 2:
             raise ValueError(f"order must be 1 or 2, got {self.order!r}")
+        if self.solver == "bcfw":
+            elsewhere = is_cluster(self.executor)
+            if self.order != 1 or self.kernel is not None or elsewhere:
+                raise ValueError(
+                    "solver='bcfw' is for chains of first order without a kernel, in this process; "
+                    "take solver='ocas' with order=2, a kernel or a cluster"
+                )
         return settings
 
     def _check_attributes(self) -> None:
