@@ -34,7 +34,10 @@ ALLOWED: dict[str, set[str]] = {
     "bundle": {"_blas", "exec", "loops", "oracles", "result"},
     "dual": {"_blas", "data", "exec", "kernels", "loops", "result", "risks", "oracles"},
     "descent": {"bundle", "data", "exec", "loops", "losses", "oracles", "result", "risks"},
-    "solvers": {"_blas", "bundle", "data", "exec", "loops", "losses", "oracles", "result", "risks"},
+    "solvers": {
+        *("_blas", "bundle", "data", "exec", "loops", "losses", "oracles", "result", "risks"),
+        "structured",
+    },
     "stochastic": {"bundle", "data", "exec", "loops", "oracles", "result", "risks"},
     "structured": {"data", "exec", "kernels", "loops", "oracles", "result", "risks"},
     "cluster": {"_checks", "data", "exec", "loops", "oracles", "risks", "structured"},

@@ -28,7 +28,7 @@ def flat(model):
 
 @pytest.mark.parametrize("boundaries", [False, True], ids=["plain", "boundaries"])
 @pytest.mark.parametrize("loss", ["hamming", "zero_one"])
-@pytest.mark.parametrize("solver", ["cpa", "ocas"])
+@pytest.mark.parametrize("solver", ["cpa", "ocas", "bcfw"])
 @pytest.mark.parametrize("C", [0.3, 5.0, 100.0])
 def test_the_optimum_of_the_enumerated_problem(solver, loss, boundaries, C):
     X, Y = random_chains(2)
@@ -73,7 +73,7 @@ def test_second_order_learns_what_the_first_cannot():
     assert scores[1] == 1.0
 
 
-@pytest.mark.parametrize("solver", ["cpa", "ocas"])
+@pytest.mark.parametrize("solver", ["cpa", "ocas", "bcfw"])
 @pytest.mark.parametrize("max_iter", [1, 3])
 def test_bounds_hold_at_any_time(solver, max_iter):
     X, Y = random_chains(5, lengths=(3, 2, 3, 1))
@@ -126,7 +126,7 @@ def test_solvers_and_layouts_agree():
         ChainTagger(1.0, solver=solver, tol=1e-5)
         .fit(layout(X), y, lengths=lengths)
         .certificate_.primal
-        for solver in ("cpa", "ocas")
+        for solver in ("cpa", "ocas", "bcfw")
         for layout in (
             lambda X: X,
             lambda X: X.toarray(),

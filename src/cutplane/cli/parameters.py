@@ -349,6 +349,13 @@ PARAMETERS = (
     ),
     Parameter(
         "solver", HOW,
+        "bcfw goes through the sequences one by one, with far fewer calls of inference. ocas is "
+        "the optimised cutting plane algorithm, cpa the plain one. auto is bcfw for chains of "
+        "first order without a kernel, else ocas.",
+        choices=("auto", "bcfw", "ocas", "cpa"), of=("ChainTagger",),
+    ),
+    Parameter(
+        "solver", HOW,
         "ocas is the optimised cutting plane algorithm; cpa is the plain one, usually slower.",
         choices=("ocas", "cpa"),
     ),

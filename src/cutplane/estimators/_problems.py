@@ -20,7 +20,7 @@ from ..oracles import Cut, LinearOracle, RowOracle, WholeSurface
 from ..oracles.structured import JointModel, StructuredOracle
 from ..result import SolveResult
 from ..risks import Risk, Targets, WholeRisk
-from ..solvers import AutoSolver, CoordinateSolver
+from ..solvers import AutoSolver, ChainAutoSolver, ChainSolver, CoordinateSolver, can_be_visited
 from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
 from ._bounds import Bounds
 from ._fit import Memory, Problem, Ready, Run
@@ -276,6 +276,11 @@ class JointProblem(Problem):
 
     def solver(self, run: Run) -> Ready:
         oracle = StructuredOracle(self.model, run.executor)
-        position, C = cut_position(run.settings.solver), run.C * self.total
+        name, C = run.settings.solver, run.C * self.total
+        if name in ("auto", "bcfw") and run.file is None and can_be_visited(self.model):
+            solver = ChainAutoSolver if name == "auto" else ChainSolver
+            rng = np.random.default_rng(0)  # nobody expects chance in the model
+            return ready(solver(oracle, C, run.stop, rng, run.observe), run)
+        position = cut_position(name)
         made = BundleSolver(oracle, C, run.stop, position, run.observe, oracle.cheap_cut)
         return ready(made, run, crew=self.crew)

@@ -63,10 +63,13 @@ class ChainTagger(StructuredModel):
         have a weight, too, and inference takes n_classes times as long.
     boundaries : bool, default=False
         Whether the first and the last label of a sequence have weights of their own.
-    solver : {'ocas', 'cpa'}, default='ocas'
-        The optimised cutting plane algorithm or the plain one. A step on a line costs inference
-        but no product with the data, so the first one is usually faster. The constant-time
-        method always takes the plain one.
+    solver : {'auto', 'bcfw', 'ocas', 'cpa'}, default='auto'
+        ``bcfw``: block-coordinate ascent in the dual, one sequence after the other (Lacoste-Julien
+        et al. 2013), which needs a small part of the inference that cutting planes need. ``ocas``
+        and ``cpa``: the optimised cutting plane algorithm and the plain one, which run inference
+        in threads or on a cluster. ``auto``: ``bcfw`` for chains of first order without a
+        kernel in this process, else ``ocas``, as with a checkpoint. The constant-time method
+        always takes the plain one.
     tol : float, default=1e-2
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
@@ -156,6 +159,8 @@ class ChainTagger(StructuredModel):
     [['the', 'cat']]
     """
 
+    _solvers = ("auto", "bcfw", "ocas", "cpa")
+
     def __init__(
         self,
         C: float = 1.0,
@@ -163,7 +168,7 @@ class ChainTagger(StructuredModel):
         loss: str = "hamming",
         order: int = 1,
         boundaries: bool = False,
-        solver: str = "ocas",
+        solver: str = "auto",
         tol: float = 1e-2,
         stopping: str = "relative",
         kernel: str | Callable[[Any, Any], Any] | None = None,
@@ -261,6 +266,12 @@ class ChainTagger(StructuredModel):
         check_flag("boundaries", self.boundaries)
         if check_integer("order", self.order, at_least=1) > 2:
             raise ValueError(f"order must be 1 or 2, got {self.order!r}")
+        if self.solver == "bcfw":
+            if self.order != 1 or self.kernel is not None or self.executor is not None:
+                raise ValueError(
+                    "solver='bcfw' is for chains of first order without a kernel, in this process; "
+                    "take solver='ocas' with order=2, a kernel or a cluster"
+                )
         return settings
 
     def _check_attributes(self) -> None:

@@ -103,7 +103,7 @@ class CoordinateSolver(IterativeSolver):
         self.loss = oracle.risk.loss
         self._curvature = self.loss.conjugate_curvature
         self._rng = rng
-        self._rows = _flat_rows(matrix)
+        self._rows = flat_rows(matrix)
         self._labels = targets.labels
         self._signs = direction(self.loss, targets.labels) * np.ones(len(matrix))  # dz/ds
         self._costs = C * targets.weights / targets.total
@@ -367,7 +367,7 @@ def _dot(a: np.ndarray, b: np.ndarray) -> float:
 FlatRows = tuple[np.ndarray, np.ndarray | None, np.ndarray]
 
 
-def _flat_rows(matrix: BlockedMatrix) -> FlatRows:
+def flat_rows(matrix: BlockedMatrix) -> FlatRows:
     """Values, columns and starts of all rows."""
     if matrix.whole is not None:
         return _flat_block(matrix.whole)

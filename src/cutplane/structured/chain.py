@@ -483,6 +483,12 @@ class ChainExamples:
             for product, some in zip(emissions, counts, strict=True)
         ]
 
+    def sum_blocks(
+        self, task: Callable[[int, Block, np.ndarray], None], executor: Executor
+    ) -> np.ndarray:
+        """The sum over all blocks of what a task writes for each, in the shape of W."""
+        return self._sum.run(task, executor)[0]
+
     def cheap_cut(self, w: np.ndarray) -> Cut | None:
         """None: the product X·W costs more than the inference that a cache would spare."""
         return None
