@@ -37,7 +37,7 @@ def read_labels(name: str, args: argparse.Namespace) -> Table:
     file: Any = io.BytesIO(plain)
     file.name = shown
     options = reader_options(args)
-    X, _, qid, cost = load_svmlight(file, query_id="auto", cost=True, **options)
+    X, _, qid, cost = load_svmlight(file, qid="auto", cost=True, **options)
     return Table(shown, X, y, qid, None if np.all(cost == 1.0) else cost)
 
 

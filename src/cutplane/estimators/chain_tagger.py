@@ -266,12 +266,12 @@ class ChainTagger(StructuredModel):
         check_flag("boundaries", self.boundaries)
         if check_integer("order", self.order, at_least=1) > 2:
             raise ValueError(f"order must be 1 or 2, got {self.order!r}")
-        if self.solver == "bcfw":
-            if self.order != 1 or self.kernel is not None or self.executor is not None:
-                raise ValueError(
-                    "solver='bcfw' is for chains of first order without a kernel, in this process; "
-                    "take solver='ocas' with order=2, a kernel or a cluster"
-                )
+        elsewhere = self.kernel is not None or self.executor is not None
+        if self.solver == "bcfw" and (self.order != 1 or elsewhere):
+            raise ValueError(
+                "solver='bcfw' is for chains of first order without a kernel, in this process; "
+                "take solver='ocas' with order=2, a kernel or a cluster"
+            )
         return settings
 
     def _check_attributes(self) -> None:

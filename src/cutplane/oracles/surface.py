@@ -320,7 +320,9 @@ class RowPasses:
         self._executor = executor
         self._shape = (rows,) if risk.outputs is None else (rows, risk.outputs)
         self.coef = np.empty(self._shape)
-        self.blend = partial(blend_scores, slices=slices, executor=executor)
+
+    def blend(self, start: np.ndarray, end: np.ndarray, k: float, into: np.ndarray) -> None:
+        blend_scores(start, end, k, into, self._slices, self._executor)
 
     def new_scores(self) -> np.ndarray:
         return np.zeros(self._shape)

@@ -122,7 +122,7 @@ class ChainSolver(IterativeSolver):
         )
         # Products and comparisons of inference, in numbers of the rows.
         self._inference = (
-            examples.matrix.numbers + len(chains.truth) * shape.labels
+            examples.matrix.n_stored + len(chains.truth) * shape.labels
         ) * shape.labels
         self.point, self.trial = oracle.new_point(), oracle.new_point()
         self.passes = self.revisits = 0
@@ -251,7 +251,7 @@ class ChainSolver(IterativeSolver):
 class ChainAutoSolver(AutoSolver):
     """Block-coordinate ascent, then cutting planes where rounding has stopped it."""
 
-    oracle: StructuredOracle  # type: ignore[assignment]
+    oracle: StructuredOracle
 
     def _stages(self) -> Iterator[IterativeSolver]:
         if can_be_visited(self.oracle.model):
