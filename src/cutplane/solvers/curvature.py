@@ -20,7 +20,7 @@ from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, RowMajorBlock
 from ..exec import SerialExecutor
 from ..loops import smoothed as loops
 from ..oracles import RowOracle
-from ..oracles.products import RowProducts
+from ..oracles.linear import RowProducts
 
 # The matrix is a sum over all rows with a bend, or over a sample of so many rows per feature, or of
 # rows that take so many products per stored number of the data if that is more.
