@@ -176,7 +176,7 @@ class IterativeSolver(ABC):
     def active_cuts(self) -> tuple[Cut, ...]:
         """The cuts that support the lower bound."""
 
-    def dual_point(self) -> np.ndarray | None:
+    def dual_point(self) -> Any:
         """A dual point per row, divided by C per unit of weight, from solvers that keep one."""
         return None
 

@@ -214,9 +214,9 @@ class Memory:
     ----------
     C : float
         Of the solution.
-    dual_point : ndarray or None
+    dual_point : ndarray, Mixtures or None
         Of the solution, from the solvers that keep one: per row, divided by C; of kernel machines β
-        itself.
+        itself; of chains mixtures of labellings.
     cuts : tuple of Cut
         Those active at the solution. They hold for the same risk on the same data only.
     digest : bytes
@@ -226,7 +226,7 @@ class Memory:
     """
 
     C: float
-    dual_point: np.ndarray | None
+    dual_point: Any
     cuts: tuple[Cut, ...] = ()
     digest: bytes = b""
     point: Point | None = None

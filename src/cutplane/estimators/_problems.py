@@ -280,7 +280,10 @@ class JointProblem(Problem):
         if name in ("auto", "bcfw") and run.file is None and can_be_visited(self.model):
             solver = ChainAutoSolver if name == "auto" else ChainSolver
             rng = np.random.default_rng(0)  # nobody expects chance in the model
-            return ready(solver(oracle, C, run.stop, rng, run.observe), run)
+            memory = run.memory
+            known = memory is not None and memory.digest == run.digest
+            mixtures = memory.dual_point if memory is not None and known else None
+            return ready(solver(oracle, C, run.stop, rng, run.observe, mixtures), run)
         position = cut_position(name)
         made = BundleSolver(oracle, C, run.stop, position, run.observe, oracle.cheap_cut)
         return ready(made, run, crew=self.crew)

@@ -34,11 +34,12 @@ MOVES = 16
 
 
 class Tokens(NamedTuple):
-    """The rows of all tokens: dense if ``indices`` is None."""
+    """The rows of all tokens; ``indices`` are not looked at if they are dense."""
 
     values: np.ndarray
-    indices: np.ndarray | None
+    indices: np.ndarray
     starts: np.ndarray
+    dense: bool
 
 
 class Sequences(NamedTuple):
@@ -98,17 +99,17 @@ def token_products(tokens, starts, gram_starts, features, gram):
             begin = tokens.starts[a + t]
             end = tokens.starts[a + t + 1]
             for p in range(begin, end):
-                feature = p - begin if tokens.indices is None else tokens.indices[p]
+                feature = p - begin if tokens.dense else tokens.indices[p]
                 row[feature] = tokens.values[p]
             for other in range(length):
                 total = 0.0
                 first = tokens.starts[a + other]
                 for p in range(first, tokens.starts[a + other + 1]):
-                    feature = p - first if tokens.indices is None else tokens.indices[p]
+                    feature = p - first if tokens.dense else tokens.indices[p]
                     total += tokens.values[p] * row[feature]
                 gram[gram_starts[s] + t * length + other] = total
             for p in range(begin, end):
-                row[p - begin if tokens.indices is None else tokens.indices[p]] = 0.0
+                row[p - begin if tokens.dense else tokens.indices[p]] = 0.0
 
 
 @jit
@@ -257,7 +258,7 @@ def move_weights(tokens, sequences, mixtures, weights, s, changes, amounts):
         if differs:
             begin = tokens.starts[a + t]
             for p in range(begin, tokens.starts[a + t + 1]):
-                feature = p - begin if tokens.indices is None else tokens.indices[p]
+                feature = p - begin if tokens.dense else tokens.indices[p]
                 x = tokens.values[p]
                 for k in range(labels):
                     weights.emissions[feature, k] += x * amounts[k]
@@ -303,7 +304,7 @@ def explore(tokens, sequences, mixtures, weights, order, gaps):
             here[:] = 0.0
             begin = tokens.starts[a + t]
             for p in range(begin, tokens.starts[a + t + 1]):
-                feature = p - begin if tokens.indices is None else tokens.indices[p]
+                feature = p - begin if tokens.dense else tokens.indices[p]
                 x = tokens.values[p]
                 for k in range(labels):
                     here[k] += x * weights.emissions[feature, k]
@@ -377,7 +378,7 @@ def revisit(tokens, sequences, mixtures, weights, order):
                     scored_at[k] = a + t
                     total = 0.0
                     for p in range(begin, end):
-                        feature = p - begin if tokens.indices is None else tokens.indices[p]
+                        feature = p - begin if tokens.dense else tokens.indices[p]
                         total += tokens.values[p] * weights.emissions[feature, k]
                     score[k] = total
                     read += end - begin

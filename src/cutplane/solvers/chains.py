@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -60,6 +61,8 @@ class ChainSolver(IterativeSolver):
         As for every solver.
     rng : numpy.random.Generator
         Draws the order of the sequences.
+    mixtures : Mixtures, optional
+        Where to start: the dual point of an earlier run on the same sequences, whatever its C.
 
     Attributes
     ----------
@@ -76,6 +79,7 @@ class ChainSolver(IterativeSolver):
         stop: StopRule,
         rng: np.random.Generator,
         observer: Observer | None = None,
+        mixtures: loops.Mixtures | None = None,
     ) -> None:
         super().__init__(oracle, C, stop, observer)
         examples = oracle.model
@@ -83,7 +87,9 @@ class ChainSolver(IterativeSolver):
         chains, shape, starts = examples.chains, examples.shape, examples.chains.starts
         self._examples = examples
         self._rng = rng
-        self._tokens = loops.Tokens(*flat_rows(examples.matrix))
+        values, indices, row_starts = flat_rows(examples.matrix)
+        columns = np.empty(0, np.int32) if indices is None else indices
+        self._tokens = loops.Tokens(values, columns, row_starts, indices is None)
         lengths = np.diff(starts)
         count = len(lengths)
         squares = np.concatenate([[0], np.cumsum(lengths * lengths)])
@@ -99,21 +105,11 @@ class ChainSolver(IterativeSolver):
             gram,
             chains.chunks.buffer(0, count),
         )
-        numbers = np.arange(count)
-        self._mixtures = loops.Mixtures(
-            counts=np.ones(count, np.int64),
-            slots=np.full(count, SLOTS),
-            first=SLOTS * numbers,
-            paths_at=SLOTS * starts[:-1],
-            products_at=SLOTS * SLOTS * numbers,
-            shares=np.zeros(SLOTS * count),
-            losses=np.zeros(SLOTS * count),
-            paths=np.zeros(SLOTS * len(chains.truth), np.int64),
-            products=np.zeros(SLOTS * SLOTS * count),
-        )
-        loops.begin_with_truth(self._sequences, self._mixtures)
-        self._used = {"shares": SLOTS * count, "paths": SLOTS * len(chains.truth)}
-        self._used["products"] = SLOTS * SLOTS * count
+        self._warm = mixtures is not None
+        self._mixtures = self._truths() if mixtures is None else mixtures
+        self._used = {
+            name: len(getattr(self._mixtures, name)) for name in ("shares", "paths", "products")
+        }
         self._gaps = np.zeros(count)
         self._w = np.zeros(shape.dimension)
         weights = shape.unpack(self._w)
@@ -127,6 +123,29 @@ class ChainSolver(IterativeSolver):
         self.point, self.trial = oracle.new_point(), oracle.new_point()
         self.passes = self.revisits = 0
 
+    def _truths(self) -> loops.Mixtures:
+        """The truth alone for every sequence, with room for a few labellings more."""
+        starts = self._sequences.starts
+        count = len(starts) - 1
+        numbers = np.arange(count)
+        mixtures = loops.Mixtures(
+            counts=np.ones(count, np.int64),
+            slots=np.full(count, SLOTS),
+            first=SLOTS * numbers,
+            paths_at=SLOTS * starts[:-1],
+            products_at=SLOTS * SLOTS * numbers,
+            shares=np.zeros(SLOTS * count),
+            losses=np.zeros(SLOTS * count),
+            paths=np.zeros(SLOTS * int(starts[-1]), np.int64),
+            products=np.zeros(SLOTS * SLOTS * count),
+        )
+        loops.begin_with_truth(self._sequences, mixtures)
+        return mixtures
+
+    def dual_point(self) -> Any:
+        """The mixtures of labellings, good for any C."""
+        return self._mixtures
+
     def active_cuts(self) -> tuple[Cut, ...]:
         return () if self._cut is None else (self._cut,)
 
@@ -139,6 +158,10 @@ class ChainSolver(IterativeSolver):
         status, due, dual = None, 1.0, 0.0  # D, about
         if self.stop.converged(self.best.primal, self.dual, self.C):  # the start is good enough
             status = self._end_iteration(self.best.primal, 0.0, 1)
+        elif self._warm:
+            known = self._plane()
+            self._w[...] = -self.C * known.a
+            dual = self._bound(known)
         while status is None:
             grown = self._explore()
             dual += grown
@@ -255,7 +278,8 @@ class ChainAutoSolver(AutoSolver):
 
     def _stages(self) -> Iterator[IterativeSolver]:
         if can_be_visited(self.oracle.model):
-            yield ChainSolver(self.oracle, self.C, self._stop(), self._rng, self._observe)
+            known: Any = self._dual_point
+            yield ChainSolver(self.oracle, self.C, self._stop(), self._rng, self._observe, known)
         yield BundleSolver(self.oracle, self.C, self._stop(), AdaptivePosition(), self._observe)
 
 
