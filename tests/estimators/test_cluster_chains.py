@@ -14,7 +14,7 @@ from cutplane.cluster.workers import ClusterError
 
 distributed = pytest.importorskip("distributed")
 
-SETTINGS = {"C": 1.0 / 32.0, "tol": 1e-3}
+SETTINGS = {"C": 1.0 / 32.0, "tol": 1e-3, "solver": "ocas"}
 
 
 def start(workers):
