@@ -66,7 +66,7 @@ KINDS = {
     "F1": (MeasureSVC, {"tol": 1e-4, "measure": "f1"}, X, y),
     "rank": (RankSVM, {"tol": 1e-5}, X, X[:, 1].round(1)),
     "ordinal": (OrdinalSVC, {"tol": 1e-4}, X, three),
-    "chain": (ChainTagger, {"tol": 1e-3, "C": 0.3}, sequences, tags),
+    "chain": (ChainTagger, {"tol": 1e-3, "C": 0.3, "solver": "ocas"}, sequences, tags),
     "structured": (
         StructuredSVM,
         {"problem": MulticlassProblem(), "tol": 1e-2},
