@@ -63,7 +63,7 @@ class ChainTagger(StructuredModel):
         have a weight, too, and inference takes n_classes times as long.
     boundaries : bool, default=False
         Whether the first and the last label of a sequence have weights of their own.
-    solver : {'auto', 'bcfw', 'ocas', 'cpa'}, default='auto'
+    solver : {'auto', 'bcfw', 'ocas', 'cpa'}, default='ocas'
         ``bcfw``: block-coordinate ascent in the dual, one sequence after the other (Lacoste-Julien
         et al. 2013), which needs a small part of the inference that cutting planes need. ``ocas``
         and ``cpa``: the optimised cutting plane algorithm and the plain one, which run inference
@@ -168,7 +168,7 @@ class ChainTagger(StructuredModel):
         loss: str = "hamming",
         order: int = 1,
         boundaries: bool = False,
-        solver: str = "auto",
+        solver: str = "ocas",
         tol: float = 1e-2,
         stopping: str = "relative",
         kernel: str | Callable[[Any, Any], Any] | None = None,

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..bundle import AdaptivePosition, BundleSolver, IterativeSolver, Observer, StopRule
+from ..bundle.solver import ROUNDING
 from ..data.blocks import Block
 from ..loops import chain_blocks as loops
 from ..oracles import Cut
@@ -167,11 +168,13 @@ class ChainSolver(IterativeSolver):
             dual += grown
             seen = float(self._gaps.sum())
             met = seen <= self.stop.enough(dual + seen, self.C)
-            if met or self.passes >= due or self._out_of_time():
+            # Where rounding is all that is left every pass is an iteration, and a few are the end.
+            least = ROUNDING * abs(dual)
+            if met or grown <= least or self.passes >= due or self._out_of_time():
                 status = self._certify()
                 due = GROWTH * self.passes
             more, read = grown, self._inference
-            while status is None and more * self._inference >= grown * read > 0.0:
+            while status is None and more > least and more * self._inference >= grown * read:
                 if self._out_of_time():
                     break
                 more, read = self._revisit()
