@@ -37,6 +37,11 @@ from .coordinate import flat_rows
 # Where the gap is not seen to be met there is a certificate when the passes have grown by this
 # factor: they then take a part of the time that shrinks, and a progress line moves all the same.
 GROWTH = 1.5
+# Passes without inference between two with it cost at most so many times what one of these does,
+# and there are at most so many passes where no limit is given: where features are on very unlike
+# scales every pass gains a little, for ever.
+REVISITS = 10
+MOST_PASSES = 1000
 # Labellings of a sequence that there is room for in the beginning; more are made where needed.
 SLOTS = 4
 # Numbers that products of tokens may take: half a gigabyte.
@@ -173,12 +178,15 @@ class ChainSolver(IterativeSolver):
             if met or grown <= least or self.passes >= due or self._out_of_time():
                 status = self._certify()
                 due = GROWTH * self.passes
-            more, read = grown, self._inference
+            more, read, left = grown, self._inference, REVISITS * self._inference
             while status is None and more > least and more * self._inference >= grown * read:
-                if self._out_of_time():
+                if left <= 0 or self._out_of_time():
                     break
                 more, read = self._revisit()
                 dual += more
+                left -= read
+            if status is None and self.stop.max_iter is None and self.passes >= MOST_PASSES:
+                status = Status.MAX_ITER
         return status
 
     def _out_of_time(self) -> bool:
