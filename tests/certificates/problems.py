@@ -751,7 +751,7 @@ def _draw_chain(rng: Generator) -> dict[str, Any]:
             "loss": str(rng.choice(["hamming", "zero_one"])),
             "order": int(rng.choice([1, 1, 2])),
             "boundaries": bool(rng.integers(2)),
-            "solver": str(rng.choice(["ocas", "cpa"])),
+            "solver": str(rng.choice(["auto", "auto", "ocas", "cpa"])),
             **_ending(rng),
             **_stopping(rng),
         },
