@@ -15,6 +15,9 @@ from problems import TABLE, Case
 ROUNDING = 16.0
 # What rounding does to the checks themselves, as a part of what it does in double precision.
 OWN_ROUNDING = float(np.finfo(LONG).eps) / DOUBLE_EPS
+# Kernel machines bound their rounding more sharply only where it is more than this part of the
+# gap at which they may stop.
+KERNEL_MACHINES, SHARP = ("SVC", "SVR", "OneClassSVM"), 0.5
 # Seconds past a time limit: what a loaded machine takes for one iteration.
 LATE = 2.0
 
@@ -74,6 +77,8 @@ def _of_problem(case: Case, objective: Objective, problem: dict[str, Any]) -> It
         yield Violation(check, f"the model's is {float(value):.12g}; {_text(problem)}")
     penalty = 0.0 if objective.biases == 0 else np.sum((point.b / objective.nearly_free) ** 2) / 2
     above = floor + border + penalty + ROUNDING * rounding + objective.detour(point)
+    if case.kind in KERNEL_MACHINES:
+        above += SHARP * _enough(case, objective, float(size))
     if primal > value + above:
         yield Violation("primal above", f"the model's is {float(value):.12g}; {_text(problem)}")
     if not exact:

@@ -184,13 +184,16 @@ class Objective:
                 bend = LONG(self.bend)
                 slope = np.minimum(losses, bend)
                 losses = slope * (losses - slope / 2)
+        terms = LONG(self.space.terms)
+        error = terms * LONG(DOUBLE_EPS) * largest
+        if self.loss == "squared":  # the square of an error matters where there is no loss
+            slope = slope + error
         cost, b = np.asarray(self.cost).astype(LONG), point.b.astype(LONG)
         risk = np.sum(cost * losses)
         length = self.space.square(point.w.astype(LONG)) / 2
         linear = LONG(0) if self.a is None else np.sum(self.a.astype(LONG) * b)
         penalty = np.sum((b / LONG(self.scaling)) ** 2) / 2
-        terms = LONG(self.space.terms)
-        rounding = terms * LONG(DOUBLE_EPS) * np.sum(cost * slope * largest)
+        rounding = np.sum(cost * slope * error)
         size = abs(length) + abs(linear) + penalty + risk
         size += terms * LONG(DOUBLE_EPS / FLOOR) * self.space.magnitude(point.w.astype(LONG))
         return length + linear + penalty + risk, size, rounding
