@@ -232,6 +232,16 @@ def test_partial_roc_area(max_fpr):
 # -- a false positive rate that holds -------------------------------------------------
 
 
+def test_a_model_without_weights_is_told_of():
+    """Classes that overlap: the highest negatives are above the positives for every w."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 2)), np.arange(400) % 2
+    with pytest.warns(UserWarning, match="all weights are zero"):
+        model = MeasureSVC("partial_roc_auc", max_fpr=0.05, C=100.0).fit(X, y)
+    assert not np.any(model.coef_)
+    assert model.risk_certificate_.primal == pytest.approx(1.0)  # of equal scores
+
+
 @pytest.mark.parametrize(("n", "max_fpr", "confidence"), [(59, 0.05, 0.95), (200, 0.1, 0.9)])
 def test_the_false_positive_rate_holds_as_often_as_said(n, max_fpr, confidence):
     stats = pytest.importorskip("scipy.stats")

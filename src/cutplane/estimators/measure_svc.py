@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from .._checks import check_choice, check_flag, check_number
 from ..losses import Hinge
-from ..result import Iteration
+from ..result import Iteration, Status
 from ..risks import (
     LossRisk,
     PairRisk,
@@ -31,7 +31,7 @@ from ..risks.contingency import TABLE_MEASURES, WITH_BETA
 from ._attributes import stored_classes
 from ._base import LinearModel
 from ._bounds import bounds_of
-from ._fit import Settings, divided, warn_of, with_callbacks
+from ._fit import Settings, divided, warn, warn_of, with_callbacks
 from ._form import ModelForm
 from ._problems import Matrix, RowProblem, WholeProblem
 from ._rows import encode_classes, open_rows, weigh_classes
@@ -264,6 +264,15 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         if scores is not None:
             self.intercept_ = np.array([-self._threshold(scores, labels, weights)])
         warn_of(settings, None, results)
+        if results[0].status is Status.CONVERGED and not np.any(self.coef_):
+            warn(
+                UserWarning(
+                    "all weights are zero: by the convex bound of "
+                    f"measure={self.measure!r} no model is better than equal scores for all "
+                    "rows, up to tol. Raise C; if that changes nothing, the classes overlap too "
+                    "much for this measure: use measure='roc_auc', a larger max_fpr or LinearSVC"
+                )
+            )
         return self
 
     def _check_common(self) -> Settings:
