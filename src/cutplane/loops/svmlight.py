@@ -53,11 +53,11 @@ _OK, _SLOW, _BAD = 0, 1, 2
 _NUL, _TAB, _LF, _CR, _BLANK, _HASH = 0, 9, 10, 13, 32, 35
 _PLUS, _MINUS, _POINT, _ZERO, _COLON, _E = 43, 45, 46, 48, 58, 101
 _QID_COLON, _COST = (np.uint32(int.from_bytes(name, "little")) for name in (b"qid:", b"cost"))
-_U0, _U1, _U3, _U7, _U8, _U9, _U10 = (np.uint64(k) for k in (0, 1, 3, 7, 8, 9, 10))
-_U16, _U32, _U56, _U63, _U64 = (np.uint64(k) for k in (16, 32, 56, 63, 64))
-_ONES, _NIBBLES, _ZEROS = (np.uint64(0x0101010101010101 * k) for k in (0x01, 0x0F, 0x30))
+_U0, _U1, _U3, _U8, _U9, _U10 = (np.uint64(k) for k in (0, 1, 3, 8, 9, 10))
+_U16, _U32, _U63, _U64 = (np.uint64(k) for k in (16, 32, 63, 64))
+_NIBBLES, _ZEROS = (np.uint64(0x0101010101010101 * k) for k in (0x0F, 0x30))
 _TO_SIGN, _SIGNS = (np.uint64(0x0101010101010101 * k) for k in (0x46, 0x80))
-_UNSURE, _LOW, _HIDDEN, _EXACT = (np.uint64(k) for k in (0x1FF, 0xFFFFFFFF, 1 << 52, 1 << 53))
+_UNSURE, _HIDDEN, _EXACT = (np.uint64(k) for k in (0x1FF, 1 << 52, 1 << 53))
 
 
 def _leading_bits(q):
@@ -256,9 +256,10 @@ def read_rows(
 ):
     """Read ``text[:end]`` up to its end or the first mistake, which ``state`` then names.
 
-    ``text[end]`` is a newline, and seven bytes behind it may be looked at. ``largest`` is the largest absolute value allowed. The target of a
-    number that is left to the caller is a place in ``values``, or −1 − 2·row for a label and
-    −2 − 2·row for a cost. ``disordered`` gets the rows whose indices do not increase.
+    ``text[end]`` is a newline, and seven bytes behind it may be looked at. ``largest`` is the
+    largest absolute value allowed. The target of a number that is left to the caller is a place in
+    ``values``, or −1 − 2·row for a label and −2 − 2·row for a cost. ``disordered`` gets the rows
+    whose indices do not increase.
     """
     lowest_allowed, limit = settings[SMALLEST], settings[LARGEST]
     kept, any_order = settings[KEPT], settings[ANY_ORDER]
@@ -307,9 +308,9 @@ def read_rows(
                 pos += 1
                 c = text[np.uint64(pos)]
             at = pos
+            eight = eight_bytes(text, np.uint64(pos))
             digit = np.uint64(c) - np.uint64(_ZERO)
             if digit <= _U9:
-                eight = eight_bytes(text, np.uint64(pos))
                 count = _count(eight)
                 index = np.int64(_value(eight, count))
                 pos += np.int64(count)
@@ -364,7 +365,7 @@ def read_rows(
                 in_comment = True
                 pos += 1
                 comment_start = pos
-            elif np.uint32(eight_bytes(text, np.uint64(pos))) == _QID_COLON:
+            elif np.uint32(eight) == _QID_COLON:
                 unsigned, stop = _whole(text, pos + 4, _LARGEST_QID)
                 bad = stop == pos + 4 or unsigned > _LARGEST_QID or not _ends(text[np.uint64(stop)])
                 if bad or has_qid:
@@ -373,7 +374,7 @@ def read_rows(
                 has_qid = 1
                 qid = np.int64(unsigned)
                 pos = stop
-            elif np.uint32(eight_bytes(text, np.uint64(pos))) == _COST and text[np.uint64(pos + 4)] == _COLON:
+            elif np.uint32(eight) == _COST and text[np.uint64(pos + 4)] == _COLON:
                 pos += 5
                 cost, stop, kind = _number(text, pos)
                 bad = kind == _BAD or not 0.0 <= cost < np.inf or not _ends(text[np.uint64(stop)])
