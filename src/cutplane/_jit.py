@@ -114,3 +114,46 @@ def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return types.void(array, types.uint64), generate
+
+
+@intrinsic
+def eight_bytes(typing_context, text, index):  # type: ignore[no-untyped-def]
+    """The bytes from text[index] on as one number, the first one lowest."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        where = _number(context, builder, signature, arguments)
+        return builder.load(builder.bitcast(where, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(text, types.uint64), generate
+
+
+@intrinsic
+def leading_zeros(typing_context, number):  # type: ignore[no-untyped-def]
+    """How many bits of a number, which is not 0, precede the first 1."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctlz(arguments[0], ir.IntType(1)(1))
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def trailing_zeros(typing_context, number):  # type: ignore[no-untyped-def]
+    """How many bits of a number follow the last 1; 64 for 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.IntType(1)(0))
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def high_product(typing_context, a, b):  # type: ignore[no-untyped-def]
+    """The upper 64 of the 128 bits of a·b."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = ir.IntType(128)
+        product = builder.mul(*(builder.zext(number, wide) for number in arguments))
+        return builder.trunc(builder.lshr(product, wide(64)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), generate

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import jit
+from .._jit import eight_bytes, high_product, jit, leading_zeros, trailing_zeros
 
 # -- what the caller sets and finds, by position -------------------------------
 
@@ -53,11 +53,11 @@ _OK, _SLOW, _BAD = 0, 1, 2
 _NUL, _TAB, _LF, _CR, _BLANK, _HASH = 0, 9, 10, 13, 32, 35
 _PLUS, _MINUS, _POINT, _ZERO, _COLON, _E = 43, 45, 46, 48, 58, 101
 _QID_COLON, _COST = (np.uint32(int.from_bytes(name, "little")) for name in (b"qid:", b"cost"))
-_U0, _U1, _U3, _U7, _U8, _U9, _U10 = (np.uint64(k) for k in (0, 1, 3, 7, 8, 9, 10))
-_U16, _U32, _U56, _U63, _U64 = (np.uint64(k) for k in (16, 32, 56, 63, 64))
-_ONES, _NIBBLES, _ZEROS = (np.uint64(0x0101010101010101 * k) for k in (0x01, 0x0F, 0x30))
+_U0, _U1, _U3, _U8, _U9, _U10 = (np.uint64(k) for k in (0, 1, 3, 8, 9, 10))
+_U16, _U32, _U63, _U64 = (np.uint64(k) for k in (16, 32, 63, 64))
+_NIBBLES, _ZEROS = (np.uint64(0x0101010101010101 * k) for k in (0x0F, 0x30))
 _TO_SIGN, _SIGNS = (np.uint64(0x0101010101010101 * k) for k in (0x46, 0x80))
-_UNSURE, _LOW, _HIDDEN, _EXACT = (np.uint64(k) for k in (0x1FF, 0xFFFFFFFF, 1 << 52, 1 << 53))
+_UNSURE, _HIDDEN, _EXACT = (np.uint64(k) for k in (0x1FF, 1 << 52, 1 << 53))
 
 
 def _leading_bits(q):
@@ -82,38 +82,26 @@ _POWERS = np.array([10**k for k in range(9)], np.uint64)
 
 
 @jit
-def _product(a, b):
-    """High and low 64 bits of a·b."""
-    a_low, a_high = a & _LOW, a >> _U32
-    b_low, b_high = b & _LOW, b >> _U32
-    low = a_low * b_low
-    middle = a_high * b_low + (low >> _U32)
-    other = a_low * b_high + (middle & _LOW)
-    return a_high * b_high + (middle >> _U32) + (other >> _U32), a * b
-
-
-@jit
 def _rounded(w, q):
     """The float64 nearest to w·10^q, w > 0; inf where that is beyond the largest one."""
     if q < LEAST_POWER:
         return 0.0
     if q > MOST_POWER:
         return np.inf
-    zeros = 0
-    while not w >> _U63:
-        w <<= _U1
-        zeros += 1
+    zeros = leading_zeros(w)
+    w <<= zeros
     place = np.uint64(2 * (q - LEAST_POWER))
-    high, low = _product(w, _FIVES[place])
+    five = _FIVES[place]
+    high, low = high_product(w, five), w * five
     if high & _UNSURE == _UNSURE:
-        carry, _ = _product(w, _FIVES[place + _U1])
+        carry = high_product(w, _FIVES[place + _U1])
         low += carry
         if carry > low:
             high += _U1
     top = high >> _U63
     shift = top + _U9
     mantissa = high >> shift  # 54 bits: one more than are kept
-    power = ((217706 * q) >> 16) + 63 + np.int64(top) - zeros + 1023
+    power = ((217706 * q) >> 16) + 63 + np.int64(top) - np.int64(zeros) + 1023
     if power <= 0:  # subnormal, or about to be
         if power < -62:
             return 0.0
@@ -149,8 +137,8 @@ def _significant(text, first, last):
 @jit
 def _count(eight):
     """How many of eight bytes are digits, before the first that is none."""
-    other = (((eight + _TO_SIGN) | (eight - _ZEROS)) & _SIGNS) >> _U7
-    return (((other & (~other + _U1)) - _U1) & _ONES) * _ONES >> _U56
+    other = ((eight + _TO_SIGN) | (eight - _ZEROS)) & _SIGNS
+    return trailing_zeros(other) >> _U3
 
 
 @jit
@@ -162,14 +150,14 @@ def _value(eight, count):
 
 
 @jit
-def _digits(words, pos, w):
+def _digits(text, pos, w):
     """``w`` with the digits from ``pos`` on appended, modulo 2⁶⁴, and the first byte behind."""
-    eight = words[np.uint64(pos)]
+    eight = eight_bytes(text, np.uint64(pos))
     count = _count(eight)
     while count == _U8:
         w = w * _POWERS[8] + _value(eight, count)
         pos += 8
-        eight = words[np.uint64(pos)]
+        eight = eight_bytes(text, np.uint64(pos))
         count = _count(eight)
     if count:
         w = w * _POWERS[count] + _value(eight, count)
@@ -177,20 +165,20 @@ def _digits(words, pos, w):
 
 
 @jit
-def _number(text, words, pos):
+def _number(text, pos):
     """Value, first byte behind, and whether that was a number."""
     c = text[np.uint64(pos)]
     negative = c == _MINUS
     if negative or c == _PLUS:
         pos += 1
     first = pos
-    w, pos = _digits(words, pos, _U0)
+    w, pos = _digits(text, pos, _U0)
     digits = pos - first
     q = 0
     if text[np.uint64(pos)] == _POINT:
         pos += 1
         q = pos
-        w, pos = _digits(words, pos, w)
+        w, pos = _digits(text, pos, w)
         q -= pos
         digits -= q
     if digits == 0:
@@ -254,7 +242,6 @@ def _note(slow, count, target, start, stop):
 @jit
 def read_rows(
     text,
-    words,
     end,
     settings,
     largest,
@@ -269,10 +256,10 @@ def read_rows(
 ):
     """Read ``text[:end]`` up to its end or the first mistake, which ``state`` then names.
 
-    ``text[end]`` is a newline. ``words[k]`` are the eight bytes from ``text[k]`` on as one number,
-    the first one lowest. ``largest`` is the largest absolute value allowed. The target of a
-    number that is left to the caller is a place in ``values``, or −1 − 2·row for a label and
-    −2 − 2·row for a cost. ``disordered`` gets the rows whose indices do not increase.
+    ``text[end]`` is a newline, and seven bytes behind it may be looked at. ``largest`` is the
+    largest absolute value allowed. The target of a number that is left to the caller is a place in
+    ``values``, or −1 − 2·row for a label and −2 − 2·row for a cost. ``disordered`` gets the rows
+    whose indices do not increase.
     """
     lowest_allowed, limit = settings[SMALLEST], settings[LARGEST]
     kept, any_order = settings[KEPT], settings[ANY_ORDER]
@@ -305,7 +292,7 @@ def read_rows(
                 in_comment = True
             else:
                 at = row_start = pos
-                label, pos, kind = _number(text, words, pos)
+                label, pos, kind = _number(text, pos)
                 if kind == _BAD or not _ends(text[np.uint64(pos)]) or np.isinf(label):
                     code = BAD_LABEL
                     break
@@ -321,9 +308,9 @@ def read_rows(
                 pos += 1
                 c = text[np.uint64(pos)]
             at = pos
+            eight = eight_bytes(text, np.uint64(pos))
             digit = np.uint64(c) - np.uint64(_ZERO)
             if digit <= _U9:
-                eight = words[np.uint64(pos)]
                 count = _count(eight)
                 index = np.int64(_value(eight, count))
                 pos += np.int64(count)
@@ -334,7 +321,7 @@ def read_rows(
                     code = BAD_TOKEN
                     break
                 pos += 1
-                value, stop, kind = _number(text, words, pos)
+                value, stop, kind = _number(text, pos)
                 if kind == _BAD or not _ends(text[np.uint64(stop)]) or abs(value) > largest:
                     code = BAD_VALUE
                     break
@@ -378,7 +365,7 @@ def read_rows(
                 in_comment = True
                 pos += 1
                 comment_start = pos
-            elif np.uint32(words[np.uint64(pos)]) == _QID_COLON:
+            elif np.uint32(eight) == _QID_COLON:
                 unsigned, stop = _whole(text, pos + 4, _LARGEST_QID)
                 bad = stop == pos + 4 or unsigned > _LARGEST_QID or not _ends(text[np.uint64(stop)])
                 if bad or has_qid:
@@ -387,9 +374,9 @@ def read_rows(
                 has_qid = 1
                 qid = np.int64(unsigned)
                 pos = stop
-            elif np.uint32(words[np.uint64(pos)]) == _COST and text[np.uint64(pos + 4)] == _COLON:
+            elif np.uint32(eight) == _COST and text[np.uint64(pos + 4)] == _COLON:
                 pos += 5
-                cost, stop, kind = _number(text, words, pos)
+                cost, stop, kind = _number(text, pos)
                 bad = kind == _BAD or not 0.0 <= cost < np.inf or not _ends(text[np.uint64(stop)])
                 if bad or has_cost:
                     code = SECOND_COST if has_cost else BAD_COST

@@ -76,7 +76,6 @@ class Piece:
         self.capacity = capacity
         self.buffer = bytearray(capacity + _SLACK)
         self.text = np.frombuffer(self.buffer, np.uint8)
-        self.words = np.ndarray(capacity + _SLACK - 7, np.uint64, self.buffer, 0, (1,))
         # Nothing is shorter than "1\n" or "1:1 ", and slow numbers have 20 digits.
         rows, numbers, slow = capacity // 2 + 2, capacity // 4 + 2, capacity // 20 + 2
         self.values = np.empty(numbers)
@@ -159,7 +158,7 @@ class Piece:
         state = (self.state, self._real_state)
         found = (self._reals, self._wholes, self.values, self.indices)
         left = (self._slow, self._disordered)
-        loops.read_rows(self.text, self.words, self.end, settings, largest, *state, *found, *left)
+        loops.read_rows(self.text, self.end, settings, largest, *state, *found, *left)
         self._convert(largest)
         if self.state[loops.DISORDERED]:
             self._sort()
