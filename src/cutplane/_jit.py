@@ -109,7 +109,7 @@ def _loader(cache: Any) -> Callable[[Any, Any], Any]:
     """
     parts = ("_load_overload", "_guard_against_spurious_io_errors")
     if not all(hasattr(cache, name) for name in parts):  # another numba than 0.60 to 0.68
-        return cache.load_overload  # type: ignore[no-any-return]
+        return cache.load_overload
 
     def load(signature: Any, context: Any) -> Any:
         rtsys.initialize(context)

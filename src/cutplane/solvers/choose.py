@@ -171,12 +171,14 @@ class AutoSolver(IterativeSolver):
         self._best = now
 
     def _observe(self, record: Iteration) -> bool:
-        """Count on from the stage before, with its bound."""
+        """Count on from the stage before, with its bound.
+
+        What its proof has added to the objective, a rounding, does not show in the trace.
+        """
         assert self._stage is not None
         self._take(self._stage)
-        record = replace(
-            record, number=len(self.trace) + 1, primal=self.best.primal, dual=self.dual
-        )
+        primal = min([self.best.primal, *(last.primal for last in self.trace[-1:])])
+        record = replace(record, number=len(self.trace) + 1, primal=primal, dual=self.dual)
         self.trace.append(record)
         return self.observer is not None and bool(self.observer(record))
 
