@@ -207,6 +207,35 @@ def test_engine_sections_on_generated_data(load, tmp_path: Path, capsys, monkeyp
     assert len(cases) == 24 and all(check["ok"] for c in cases for check in c["checks"])
 
 
+def test_engine_constants_are_fixed_without_a_data_set(load) -> None:
+    known = {
+        0.5: {"a": {"1": 0.8, "2": 0.5}, "b": {"1": 1.5}, "c": {"1": 0.9}},
+        2.0: {"a": {"1": 1.0, "2": 1.0}, "b": {"1": 0.5}, "c": {"1": 1.2}},
+    }
+    lost = load("engine.constants").left_out(known)
+    # Without a: double has √(0.5·1.2) on the others, half √(1.5·0.9) > 1. Without b: half.
+    assert lost == pytest.approx({"a": 1.0, "b": 1.5, "c": 1.2})
+    assert len(load("engine.constants").CONSTANTS) <= 8
+
+
+def test_engine_regrets_make_tables_and_a_figure(load, tmp_path: Path) -> None:
+    linear, tables = load("engine.linear"), load("engine.tables")
+    cases: list[dict] = []
+    for regret in (0.5, 0.1, 3.0):
+        peers = [{"solver": "peer", "seconds": 1.0 / regret}, {"solver": "slow", "seconds": None}]
+        case = {"what": f"case {regret}", "loss": "hinge", "bias": "free", "regret": regret}
+        case |= {"ours": {"2": {"median": 1.0}}, "relative_gap": 1e-3, "peers": peers}
+        cases.append({**case, "best_peer": None if regret == 0.1 else "peer"})
+    spread = linear.distribution([case["regret"] for case in cases])
+    cases.append({"what": "regret, hinge, free bias", **spread})
+    lines = tables.regrets(cases).splitlines()
+    assert "hinge, free bias" in lines[2] and "0.53" in lines[2] and "67 %" in lines[2]
+    worst = tables.worst(cases, 2).splitlines()[2:]
+    assert [line.split("|")[1].strip() for line in worst] == ["case 3.0", "case 0.5"]
+    content = {"suite": "engine", "section": "linear", "cases": cases}
+    assert all(file.is_file() for file in load("figures").draw(content, tmp_path))
+
+
 def test_engine_growth_is_measured_on_a_linear_rule(load) -> None:
     growth = load("engine.growth")
     X, y = growth.generate(500)

@@ -1,6 +1,7 @@
 """The figures of the engine benchmark; ``figures`` and ``readme`` call them.
 
 - a data set, or all of them: seconds until the objective is within 1e-3 of the best known.
+- ``linear`` and ``small``: how the regrets are spread, by loss and bias.
 - ``paths``: a path beside its dearest fit and beside all fits alone.
 - ``growth``: time against the number of rows, by threads.
 """
@@ -25,6 +26,8 @@ def draw(content: Case, folder: Path) -> list[Path]:
     cases, section = content["cases"], content["section"]
     if not cases:
         return []
+    if section in ("linear", "small"):
+        return save(regrets(cases), folder / f"regrets-{section}")
     if section == "paths":
         return save(_paths(cases), folder / "paths")
     if section == "growth":
@@ -32,6 +35,30 @@ def draw(content: Case, folder: Path) -> list[Path]:
     if "best_known" in cases[0]:  # the time to an objective
         return save(times(cases), folder / f"times-{section}")
     return []
+
+
+def regrets(cases: Sequence[Case]) -> Any:
+    """Which part of the problems has at most some regret: a line per loss and bias."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, 4.0), layout="constrained")
+    ax = figure.subplots()
+    kinds: dict[tuple[str, str], list[float]] = {}
+    for case in (c for c in cases if "regret" in c):
+        kinds.setdefault((case["loss"], case["bias"]), []).append(case["regret"])
+    colours = {loss: COLOURS[k] for k, loss in enumerate(dict.fromkeys(k[0] for k in kinds))}
+    for (loss, bias), found in kinds.items():
+        parts = [100.0 * (k + 1) / len(found) for k in range(len(found))]
+        label = f"{loss.replace('_', ' ')}, {'no' if bias == 'none' else bias} bias ({len(found)})"
+        dashes = "-" if bias == "free" else "--"
+        ax.step(sorted(found), parts, dashes, where="post", color=colours[loss], label=label)
+    ax.axvline(1.0, color=GREY, linewidth=0.8)
+    ax.set_xscale("log")
+    ax.set_xlabel("regret: our time until a certified 1e-3 / the best peer's until it is that good")
+    ax.set_ylabel("problems, %")
+    ax.grid(alpha=0.25)
+    ax.legend(frameon=False, fontsize=9)
+    return figure
 
 
 def times(cases: Sequence[Case]) -> Any:

@@ -174,6 +174,36 @@ def _at(case: Content, distance: str) -> str:
 
 def _linear(cases: list[Content]) -> str:
     fits = [case for case in cases if "regret" in case]
+    parts = [regrets(cases), worst(cases), _fits(fits)]
+    compared = [case for case in fits if "before" in case]
+    return "\n\n".join([*parts, _before(compared)] if compared else parts)
+
+
+def regrets(cases: list[Content]) -> str:
+    """How the regrets of sections ``linear`` or ``small`` are spread, by loss and bias."""
+    rows = [
+        [
+            case["what"].removeprefix("regret, "),
+            case["cases"],
+            f"{case['geometric_mean']:.2f}",
+            *(f"{case['quantiles'][q]:.2f}" for q in ("0.5", "0.75", "0.9", "0.95", "1.0")),
+            f"{100 * case['ahead']:.0f} %",
+        ]
+        for case in cases
+        if "quantiles" in case
+    ]
+    heads = ["regret", "cases", "geometric mean", "median", "75 %", "90 %", "95 %", "worst"]
+    return markdown([*heads, "ahead"], rows)
+
+
+def worst(cases: list[Content], count: int = 10) -> str:
+    """The problems of sections ``linear`` or ``small`` with the largest regrets."""
+    fits = [case for case in cases if "regret" in case]
+    fits.sort(key=lambda case: -case["regret"])
+    return _fits(fits[:count], f"the {min(count, len(fits))} largest regrets")
+
+
+def _fits(fits: list[Content], title: str = "fit with default settings") -> str:
     rows = [
         [
             case["what"],
@@ -187,23 +217,8 @@ def _linear(cases: list[Content]) -> str:
         ]
         for case in fits
     ]
-    columns = ["fit with default settings", "2 threads, s", "1 thread, s", "certified gap"]
-    columns += ["best peer", "its time, s", "regret"]
-    spreads = [
-        [
-            case["what"].removeprefix("regret, "),
-            case["cases"],
-            f"{case['geometric_mean']:.2f}",
-            *(f"{case['quantiles'][q]:.2f}" for q in ("0.5", "0.75", "0.9", "0.95", "1.0")),
-            f"{100 * case['ahead']:.0f} %",
-        ]
-        for case in cases
-        if "quantiles" in case
-    ]
-    heads = ["regret", "cases", "geometric mean", "median", "75 %", "90 %", "95 %", "worst"]
-    parts = [markdown([*heads, "ahead"], spreads), markdown(columns, rows)]
-    compared = [case for case in fits if "before" in case]
-    return "\n\n".join([*parts, _before(compared)] if compared else parts)
+    columns = [title, "2 threads, s", "1 thread, s", "certified gap"]
+    return markdown([*columns, "best peer", "its time, s", "regret"], rows)
 
 
 def _before(cases: list[Content]) -> str:
@@ -239,12 +254,13 @@ def _constants(cases: list[Content]) -> str:
             f"{case['value']:g}",
             *(f"{case[k]['mean']:.2f} ({case[k]['worst']:.1f})" for k in ("0.5", "2.0")),
             case["2.0"]["where"],
+            f"{max(case['left_out'].values()):.2f}",
         ]
         for case in cases
         if "value" in case
     ]
     columns = ["constant", "value", "time at half (worst)", "at double (worst)", "worst at double"]
-    return markdown(columns, rows)
+    return markdown([*columns, "fixed without a data set: its time at most"], rows)
 
 
 TABLES = {

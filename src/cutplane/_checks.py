@@ -82,10 +82,12 @@ def check_n_jobs(n_jobs: Any) -> int | None:
 
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
     """Sample weights: finite, not negative, not all zero."""
-    from sklearn.utils.validation import _check_sample_weight
+    from sklearn.utils.validation import _check_sample_weight, _num_samples
 
     if sample_weight is None:
         sample_weight = getattr(X, "own_weights", None)
+    if sample_weight is None:
+        return np.ones(_num_samples(X))
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if np.any(weights < 0):
         row = int(np.argmax(weights < 0))

@@ -373,9 +373,9 @@ def dual_step(self, u, z, h):
     return self.dual_step(u, z, h)
 
 
-def smoothed_slope(loss, shift, z, h):
-    """The slope of the smoothed loss at z; of ℓ itself if that is smooth."""
-    return loss.dual_step(shift, z, h) if loss.curvature is None else loss.slope(z)
+def smoothed_slope(self, u, z, h):
+    """The slope of the smoothed loss at z, whose shift is u; of ℓ itself if that is smooth."""
+    return self.dual_step(u, z, h) if self.curvature is None else self.slope(z)
 
 
 def smoothed_bend(loss, shift, z, h, u):
@@ -452,10 +452,10 @@ def _dual_step(self, u, z, h):
 
 
 @overload(smoothed_slope)
-def _smoothed_slope(loss, shift, z, h):
-    if loss.instance_class.curvature is None:
-        return lambda loss, shift, z, h: dual_step(loss, shift, z, h)
-    return lambda loss, shift, z, h: slope(loss, z)
+def _smoothed_slope(self, u, z, h):
+    if self.instance_class.curvature is None:
+        return self.instance_class.dual_step
+    return lambda self, u, z, h: slope(self, z)
 
 
 @overload(smoothed_bend)

@@ -22,6 +22,7 @@ from cutplane.solvers import (
     NewtonSolver,
     SmallNewtonSolver,
     choose,
+    constants,
 )
 
 BIASES = {"none": {}, "constant": {"constant": 2.0}, "free": {"free_bias": True}}
@@ -30,17 +31,11 @@ SMALL, DESCENT, NEWTON, PLANES = SmallNewtonSolver, CoordinateSolver, NewtonSolv
 # What makes small data go through these stages, the first ones giving up.
 STAGES = {
     (SMALL,): {},
-    (NEWTON,): {"SMALL": 0, "FEW_PASSES": math.inf},
-    (DESCENT,): {"SMALL": 0, "FEW_PASSES": 0.0, "STEPS": math.inf},
-    (DESCENT, NEWTON): {"SMALL": 0, "FEW_PASSES": 0.0, "BELIEVED": 0.0, "STEPS": 1e-9},
-    (DESCENT, NEWTON, PLANES): {
-        "SMALL": 0,
-        "FEW_PASSES": 0.0,
-        "BELIEVED": 0.0,
-        "STEPS": 1e-9,
-        "PATIENCE": 1,
-    },
-    (PLANES,): {"SMALL": 0, "STEPS": math.inf, "on_disk": True},
+    (NEWTON,): {"cost": 1.0, "cheap": True},
+    (DESCENT,): {"cost": math.inf, "cheap": False},
+    (DESCENT, NEWTON): {"cost": 1e-9, "cheap": False},
+    (DESCENT, NEWTON, PLANES): {"cost": 1e-9, "cheap": False, "tired": True},
+    (PLANES,): {"cost": math.inf, "cheap": False, "on_disk": True},
 }
 NAMES = ["-".join(stage.__name__.removesuffix("Solver") for stage in stages) for stages in STAGES]
 every_way = pytest.mark.parametrize("stages", STAGES, ids=NAMES)
@@ -60,14 +55,14 @@ def go(monkeypatch):
     """Let the run go through certain stages."""
 
     def patch(stages, oracle):
-        constants = dict(STAGES[stages])
-        if constants.pop("PATIENCE", None):
+        wanted = STAGES[stages]
+        if wanted.get("tired"):
             monkeypatch.setattr(choose, "NewtonSolver", Tired)
-        if constants.pop("on_disk", False):
-            oracle = on_disk(oracle)
-        for name, value in constants.items():
-            monkeypatch.setattr(choose, name, value)
-        return oracle
+        if "cost" in wanted:
+            monkeypatch.setattr(choose, "SMALL", 0)
+            monkeypatch.setattr(choose, "newton_cost", lambda oracle: wanted["cost"])
+            monkeypatch.setattr(choose, "_is_cheap", lambda oracle, cost: wanted["cheap"])
+        return on_disk(oracle) if wanted.get("on_disk") else oracle
 
     return patch
 
@@ -200,12 +195,13 @@ def test_cutting_planes_for_other_risks(all_cases, make_problem):
 def test_the_cost_of_newtons_method():
     """In passes of descent: its own passes, the matrix, and its factor."""
     few = choose.newton_cost(oracle_of(table_like(20_000, 5)))
-    assert 1.5 * choose.STEPS <= few <= choose.FEW_PASSES
-    assert choose.newton_cost(oracle_of(text_like(), loss="logistic")) <= choose.FEW_PASSES
+    assert 1.5 * constants.STEPS <= few <= 4.0 * constants.STEPS
     rows = [choose.newton_cost(oracle_of(table_like(n, 200))) for n in (500, 5000, 20_000)]
     assert rows[0] > rows[1] > rows[2]  # a factor is shared by more numbers
     assert choose.newton_cost(oracle_of(text_like())) == math.inf  # a matrix of 3.2 GB
-    assert choose.FEW_PASSES < choose.newton_cost(oracle_of(text_like(2000, 5000))) < math.inf
+    wide = choose.newton_cost(oracle_of(text_like(2000, 5000)))
+    assert 4.0 * constants.STEPS < wide < math.inf
+    assert first_stage(oracle_of(text_like(), loss="logistic")) is NEWTON
 
 
 # -- how runs end ---------------------------------------------------------------------

@@ -15,7 +15,7 @@ from cutplane.losses import LOSSES
 from cutplane.oracles import RowOracle
 from cutplane.result import Status
 from cutplane.risks import LossRisk, Targets
-from cutplane.solvers import coordinate
+from cutplane.solvers import constants, coordinate
 from cutplane.solvers.coordinate import CoordinateSolver
 
 BIASES = {"none": {}, "constant": {"constant": 2.0}, "free": {"free_bias": True}}
@@ -184,7 +184,7 @@ def test_conjugate_gradients_help_on_hard_margins(monkeypatch):
     X = rng.normal(size=(100, 300)) + 3.0 * rng.normal(size=300)
     y = np.where(rng.random(100) < 0.5, 1.0, -1.0)
     _, with_steps = solve(make_oracle(X, y), 1e7, relative=1e-6)
-    monkeypatch.setattr(coordinate, "FIRST_WAIT", 10**9)
+    monkeypatch.setattr(constants, "FIRST_WAIT", 10**9)
     _, without = solve(make_oracle(X, y), 1e7, relative=1e-6)
     assert with_steps.passes < 0.5 * without.passes
 

@@ -13,7 +13,7 @@ from cutplane.losses import LOSSES
 from cutplane.oracles import RowOracle
 from cutplane.result import Status
 from cutplane.risks import LossRisk, Targets
-from cutplane.solvers import NewtonSolver, SmallNewtonSolver, curvature
+from cutplane.solvers import NewtonSolver, SmallNewtonSolver, constants, curvature
 from cutplane.solvers import newton as module
 
 BIASES = {"none": {}, "constant": {"constant": 2.0}, "free": {"free_bias": True}}
@@ -135,7 +135,7 @@ def test_hard_margin():
 @pytest.mark.parametrize("bias", BIASES)
 def test_directions_solve_the_equation(monkeypatch, bias, layout):
     """A factor and conjugate gradients, against a dense solution."""
-    monkeypatch.setattr(curvature, "RESIDUAL", 1e-12)
+    monkeypatch.setattr(constants, "LITTLE", 1e-12)
     X, y, weights = problem()
     oracle = make_oracle(LAYOUTS[layout](X), y, weights, "logistic", bias)
     rng = np.random.default_rng(5)
@@ -148,7 +148,7 @@ def test_directions_solve_the_equation(monkeypatch, bias, layout):
     gradient = rng.normal(size=len(matrix))
     found = np.linalg.solve(matrix, -gradient)
     factor = curvature.Factor(oracle, kinks=False)
-    gradients = curvature.ConjugateGradients(oracle, lambda: False)
+    gradients = curvature.ConjugateGradients(oracle, lambda: False, 10**6)
     for directions in (factor, gradients):
         directions.prepare(bends)
         np.testing.assert_allclose(directions.solve(gradient), found, rtol=1e-5, atol=1e-7)
@@ -169,11 +169,28 @@ def test_conjugate_gradients_instead_of_a_factor(monkeypatch, optimum, bias, C):
     assert results[0].w.tobytes() == results[1].w.tobytes()
 
 
+def test_a_factor_comes_in_place_of_dear_conjugate_gradients(monkeypatch, optimum):
+    made = []
+
+    class Noting(curvature.Factor):
+        def prepare(self, bends, sample=False):
+            made.append(self)
+            return super().prepare(bends, sample)
+
+    monkeypatch.setattr(curvature, "Factor", Noting)
+    monkeypatch.setattr(curvature, "factor_cost", lambda oracle: 4.0 * oracle.matrix.n_stored + 2.0)
+    X, y, weights = problem(loss="logistic")
+    result = run(NewtonSolver, make_oracle(X, y, weights, "logistic", "free"), 1e4, relative=1e-6)
+    assert 1 <= len(made) < result.n_iter
+    expected = optimum(X, y, weights, "logistic", "free", 1e4)
+    assert result.certificate.primal == pytest.approx(expected, rel=2e-6)
+
+
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_threads_do_not_show(monkeypatch, loss, layout):
     monkeypatch.setattr(curvature, "PART_WORK", 0.1)  # several parts
-    monkeypatch.setattr(curvature, "SAMPLE", 0.5)
+    monkeypatch.setattr(constants, "SAMPLE", 0.5)
     X, y, weights = problem(rows=40_000, loss=loss)
     ways = []
     for threads in (1, 2):

@@ -26,7 +26,6 @@ from .dataset import Dataset
 from .rows import Rows, first_not_finite, joined_column
 from .sparse import check_sparse
 from .sums import part_edges
-from .svmlight import load_svmlight
 from .tables import TABLE_SUFFIXES, Columns, table_chunks
 
 # -- blocks of what is here or on disk ---------------------------------------------
@@ -162,6 +161,8 @@ class RowFiles:
             ) from error
         kind = TABLE_SUFFIXES.get(path.suffix.lower())
         if kind is None:
+            from .svmlight import load_svmlight
+
             X, y, qid, cost = load_svmlight(
                 path,
                 n_features=self.n_features,

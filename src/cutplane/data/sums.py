@@ -283,6 +283,9 @@ class BlockSum:
         blocks = slice(group.start, group.stop)
         begins, merges = self.plan.begins[blocks], self.plan.merges[blocks]
         width = sums.shape[1]
+        if len(partials) == 1 and begins[0] and not merges[0]:  # a block that is a sum by itself
+            sums[top] = partials[0, :width]
+            return top + 1
 
         def columns(k: int) -> int:
             last = min((k + 1) * SUM_COLUMNS, width)

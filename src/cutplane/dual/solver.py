@@ -57,6 +57,7 @@ from .verify import (
     Definiteness,
     Verified,
     balanced,
+    best_bias,
     definiteness,
     looks_indefinite,
     rounding,
@@ -275,7 +276,7 @@ class DualSolver:
             enough = settings.enough(gap - state.value, self._mass)
             if told and not state.absent and self._part * enough < gap <= NEAR * enough:
                 box = active.lower, active.upper
-                best = loops.best_bias(g, *box, self._problem.total)
+                best = best_bias(g, *box, self._problem.total)
                 gap = min(gap, loops.gap_at(g, beta, *box, best))
             primal = gap - state.value
             reached = settings.reached(violation, gap, primal, self._mass, self._part)

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
-from sklearn.isotonic import IsotonicRegression
 
 from .._checks import check_choice
 
@@ -174,6 +173,8 @@ def _sigmoid(scores: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.nda
 
 def _isotonic(scores: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The knots of isotonic regression: scores above probabilities."""
+    from sklearn.isotonic import IsotonicRegression
+
     fitted = IsotonicRegression(y_min=0.0, y_max=1.0).fit(scores, own.astype(np.float64), weights)
     knots = np.stack([fitted.X_thresholds_, fitted.y_thresholds_])
     return np.ascontiguousarray(knots, dtype=np.float64)

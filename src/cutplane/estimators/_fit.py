@@ -43,7 +43,6 @@ from sklearn.utils import check_random_state
 from .. import _interrupts
 from .._checks import check_choice, check_flag, check_integer, check_n_jobs, check_number
 from ..bundle import Observer, StopRule
-from ..cluster.executor import cluster_of
 from ..exec import Executor
 from ..oracles import Cut, Point
 from ..reporting.line import Line
@@ -190,6 +189,8 @@ def check_executor(model: Any) -> None:
             f"executor must be None or a cluster, got {model.executor!r}; for threads give "
             f"n_jobs={model.executor!r}"
         )
+    from ..cluster.executor import cluster_of
+
     cluster_of(model.executor)
     if model.solver not in IN_PASSES:
         raise ValueError(

@@ -8,34 +8,35 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..bundle import AdaptivePosition, BundleSolver, CutPosition, IterativeSolver
-from ..bundle.bounded import BoundedBundleSolver
-from ..cluster.rows import RemoteMatrix
-from ..data import BlockedMatrix
+from .. import bundle, solvers
+from ..bundle import IterativeSolver
 from ..oracles import Cut, LinearOracle, RowOracle, WholeSurface
-from ..oracles.structured import JointModel, StructuredOracle
 from ..result import SolveResult
 from ..risks import Risk, Targets, WholeRisk
-from ..solvers import AutoSolver, ChainAutoSolver, ChainSolver, CoordinateSolver, can_be_visited
-from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
 from ._bounds import Bounds
 from ._fit import Memory, Problem, Ready, Run
 from ._form import NearlyFreeBias, sparse_point
 from .checkpoint import WRONG
 
-STOCHASTIC: dict[str, Schedule] = {"sgd": SGD(), "pegasos": Pegasos()}
-SOLVERS = ("auto", "ocas", "cpa", "dcd", *STOCHASTIC)
+if TYPE_CHECKING:
+    from ..bundle import BundleSolver, CutPosition
+    from ..cluster.rows import RemoteMatrix
+    from ..data import BlockedMatrix
+    from ..oracles.structured import JointModel
 
-Matrix = BlockedMatrix | RemoteMatrix
+    Matrix = BlockedMatrix | RemoteMatrix
+
+STOCHASTIC = ("sgd", "pegasos")
+SOLVERS = ("auto", "ocas", "cpa", "dcd", *STOCHASTIC)
 
 
 def cut_position(solver: str) -> CutPosition | None:
     """Where a solver takes the next cut: ``cpa`` at the reduced problem's solution."""
-    return None if solver == "cpa" else AdaptivePosition()
+    return None if solver == "cpa" else bundle.AdaptivePosition()
 
 
 def bundle_solver(
@@ -44,7 +45,9 @@ def bundle_solver(
     """Cutting planes for a linear model, perhaps with bounds on w."""
     position = cut_position(run.settings.solver)
     if bounds is None:
-        return BundleSolver(oracle, C, run.stop, position, run.observe)
+        return bundle.BundleSolver(oracle, C, run.stop, position, run.observe)
+    from ..bundle.bounded import BoundedBundleSolver
+
     box = bounds.box(oracle.dimension, oracle.constant != 0.0)
     return BoundedBundleSolver(oracle, C, run.stop, position, *box, run.observe)
 
@@ -53,7 +56,7 @@ def ready(solver: IterativeSolver, run: Run, cuts: tuple[Cut, ...] = (), crew: A
     """A solver of cutting planes, connected with the checkpoint, and its start."""
     solver.watched = run.watched
     if run.file is not None:
-        assert isinstance(solver, BundleSolver)
+        assert isinstance(solver, bundle.BundleSolver)
         solver.recorder = run.file.record
         if crew is not None:
             solver.due = run.file.due
@@ -151,12 +154,15 @@ class RowProblem(Problem):
         if name == "auto" and run.file is None and self.crew is None:
             # Reproducible without a seed: nobody who names no solver expects chance in it.
             seeded = run.settings.random_state is not None
-            rng = run.rng() if seeded else np.random.default_rng(0)
-            return AutoSolver(oracle, C, stop, rng, run.observe, dual_point)
+            rng = run.rng() if seeded else None
+            return solvers.AutoSolver(oracle, C, stop, rng, run.observe, dual_point)
         if name == "dcd":
-            return CoordinateSolver(oracle, C, stop, run.rng(), run.observe, dual_point)
+            return solvers.CoordinateSolver(oracle, C, stop, run.rng(), run.observe, dual_point)
         if name in STOCHASTIC:
-            return StochasticSolver(oracle, C, stop, STOCHASTIC[name], run.rng(), run.observe)
+            from ..stochastic import SGD, Pegasos, StochasticSolver
+
+            schedule = SGD() if name == "sgd" else Pegasos()
+            return StochasticSolver(oracle, C, stop, schedule, run.rng(), run.observe)
         return bundle_solver(oracle, C, run)
 
     def _keeps_points(self, run: Run) -> bool:
@@ -275,15 +281,17 @@ class JointProblem(Problem):
         return digest
 
     def solver(self, run: Run) -> Ready:
+        from ..oracles.structured import StructuredOracle
+
         oracle = StructuredOracle(self.model, run.executor)
         name, C = run.settings.solver, run.C * self.total
-        if name in ("auto", "bcfw") and run.file is None and can_be_visited(self.model):
-            solver = ChainAutoSolver if name == "auto" else ChainSolver
+        if name in ("auto", "bcfw") and run.file is None and solvers.can_be_visited(self.model):
+            solver = solvers.ChainAutoSolver if name == "auto" else solvers.ChainSolver
             rng = np.random.default_rng(0)  # nobody expects chance in the model
             memory = run.memory
             known = memory is not None and memory.digest == run.digest
             mixtures = memory.dual_point if memory is not None and known else None
             return ready(solver(oracle, C, run.stop, rng, run.observe, mixtures), run)
         position = cut_position(name)
-        made = BundleSolver(oracle, C, run.stop, position, run.observe, oracle.cheap_cut)
+        made = bundle.BundleSolver(oracle, C, run.stop, position, run.observe, oracle.cheap_cut)
         return ready(made, run, crew=self.crew)

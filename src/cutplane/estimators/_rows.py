@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_array, column_or_1d
@@ -19,16 +19,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from .._checks import check_weights, class_factors
-from ..cluster.executor import workers_of
-from ..cluster.orders import Each
-from ..cluster.partitions import CollectionRows, checked_workers
-from ..cluster.rows import HoldRows, RemoteMatrix
 from ..data import BlockedMatrix, as_blocks
 from ..data.dataset import Dataset
 from ..data.partitions import FolderShare, MemoryShare, RowFiles, travelling
 from ..data.sparse import check_sparse
 from ..data.sums import SumPlan, part_edges, share_parts
 from ..exec import make_executor
+
+if TYPE_CHECKING:
+    from ..cluster.partitions import CollectionRows
+    from ..cluster.rows import RemoteMatrix
 
 FLOATS = (np.float64, np.float32)
 # They visit rows in random order.
@@ -67,7 +67,7 @@ class TrainingRows:
     def blocks(self, outputs: int = 1) -> Iterator[BlockedMatrix | RemoteMatrix]:
         """The rows in blocks, here or on the workers, for models with so many scores per row."""
         X = self.X
-        if isinstance(X, CollectionRows):
+        if hasattr(X, "held"):  # on a cluster
             with X.held(outputs) as held:
                 yield held
             return
@@ -80,6 +80,11 @@ class TrainingRows:
         if executor is None:
             yield matrix
             return
+        from ..cluster.executor import workers_of
+        from ..cluster.orders import Each
+        from ..cluster.partitions import checked_workers
+        from ..cluster.rows import HoldRows, RemoteMatrix
+
         with workers_of(executor) as crew:
             workers = checked_workers(crew)
             edges = part_edges(len(matrix.blocks), len(matrix))
@@ -186,6 +191,8 @@ def _collection_rows(model: Any, X: Any, y: Any) -> tuple[CollectionRows, np.nda
             f"X is a {type(X).__module__}.{type(X).__name__}: pass executor=Client(…) to train on "
             "a cluster, or bring it here first"
         )
+    from ..cluster.partitions import CollectionRows
+
     rows = CollectionRows(executor, X)
     try:
         labels = rows.labels(y)

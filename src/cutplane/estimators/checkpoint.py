@@ -22,15 +22,11 @@ from typing import Any
 import numpy as np
 
 from .._checks import check_flag, check_number, plain
-from ..dual.problem import DualCertificate, DualIteration
 from ..result import Certificate, Iteration, SolveResult, Status
-from ..store import container
-from ..store.values import Decoder, Encoder, Registry
 
 logger = logging.getLogger("cutplane")
 
 KIND = "checkpoint"
-RECORDS = Registry({kind.__name__: kind for kind in (DualCertificate, DualIteration)})
 # Parameters that may be others when a fit resumes: they say when it ends, not what it computes.
 FREE = (
     *("tol", "stopping", "max_iter", "time_limit", "n_jobs", "executor", "verbose", "callback"),
@@ -108,6 +104,14 @@ def check_checkpoint(value: Any) -> Checkpoint | None:
     return value
 
 
+def _records() -> Any:
+    """The kinds of records in a file besides those that all files may have."""
+    from ..dual.problem import DualCertificate, DualIteration
+    from ..store.values import Registry
+
+    return Registry({kind.__name__: kind for kind in (DualCertificate, DualIteration)})
+
+
 @dataclass(frozen=True)
 class Solved:
     """A problem that is done: its result, and the digest of the problem."""
@@ -176,12 +180,15 @@ class CheckpointFile:
     # -- going on -------------------------------------------------------------
 
     def _open(self) -> None:
+        from ..store import container
+        from ..store.values import Decoder
+
         name = str(self._path)
         file = container.read(self._path)
         if file.header.kind != KIND:
             raise ValueError(f"{name} is not a checkpoint but a model file of {file.header.kind}")
         try:
-            content = Decoder(file.arrays, RECORDS).decode(file.header.content)
+            content = Decoder(file.arrays, _records()).decode(file.header.content)
             facts = (content["estimator"], content["parameters"], content["course"])
             data, state, digest = content["data"], content["state"], content["problem"]
             solved = [Solved(*pair) for pair in content["solved"]]
@@ -254,6 +261,8 @@ class CheckpointFile:
 
     def damaged(self, error: Exception) -> ValueError:
         """The error for a state that a solver cannot go on from."""
+        from ..store import container
+
         return container.damaged(str(self._path), f"its state does not fit together ({error})")
 
     # -- writing --------------------------------------------------------------
@@ -283,7 +292,10 @@ class CheckpointFile:
         """Write the file. A failure during a fit is logged, and the fit goes on."""
         if self._closed:
             return
-        encoder = Encoder(RECORDS)
+        from ..store import container
+        from ..store.values import Encoder
+
+        encoder = Encoder(_records())
         content = encoder.encode(
             {
                 "estimator": self._estimator,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -14,13 +14,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .. import risks
 from .._checks import check_choice, check_flag, check_number
-from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..exec import SerialExecutor
 from ..losses import CLASSIFICATION, LOSSES
 from ..result import Iteration
-from ..risks import CrammerSingerRisk, LossRisk, MultinomialRisk, Risk, Targets
+from ..risks import LossRisk, Risk, Targets
 from ._attributes import check_linear, stored_classes
 from ._base import OUTPUTS_TOGETHER, LinearModel, dense
 from ._bounds import bounds_of
@@ -32,15 +32,15 @@ from ._problems import SOLVERS, RowProblem
 from ._rows import encode_classes, open_rows, weigh_classes
 from .checkpoint import Checkpoint
 
+if TYPE_CHECKING:
+    from ..cluster.rows import RemoteMatrix
+
 # Losses of the solvers that do not take all.
 STOCHASTIC = tuple(name for name in CLASSIFICATION if LOSSES[name].reach is not None)
 LOSSES_OF = {"sgd": STOCHASTIC, "pegasos": STOCHASTIC}
 MULTI_CLASS = ("ovr", "crammer_singer", "multinomial")
-# The loss of a joint problem, and its risk.
-JOINT = {
-    "crammer_singer": ("hinge", CrammerSingerRisk),
-    "multinomial": ("logistic", MultinomialRisk),
-}
+# The loss of a joint problem.
+JOINT = {"crammer_singer": "hinge", "multinomial": "logistic"}
 
 
 def _gives_probabilities(model: Any) -> bool:
@@ -378,7 +378,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         """How many problems there are, and where their bias is."""
         joint = self._joint()
         self._check_loss()
-        wanted = JOINT[self.multi_class][0] if joint else self.loss
+        wanted = JOINT[self.multi_class] if joint else self.loss
         if joint and (self.loss != wanted or self.solver not in ("auto", "ocas", "cpa")):
             raise ValueError(
                 f"multi_class={self.multi_class!r} takes loss={wanted!r} and solver='auto', 'ocas' "
@@ -431,7 +431,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
         def make(k: int) -> RowProblem:
             if form.outputs is not None:
-                risk = JOINT[self.multi_class][1](form.outputs)
+                several = self.multi_class == "multinomial"
+                kind = risks.MultinomialRisk if several else risks.CrammerSingerRisk
+                risk = kind(form.outputs)
                 numbers = encoded.astype(np.int64)
                 return self._problem("all classes", matrix, form, numbers, weights, risk)
             positive = k if form.problems > 1 else 1

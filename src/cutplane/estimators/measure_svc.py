@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from numbers import Integral
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -33,9 +33,12 @@ from ._base import LinearModel
 from ._bounds import bounds_of
 from ._fit import Settings, divided, warn, warn_of, with_callbacks
 from ._form import ModelForm
-from ._problems import Matrix, RowProblem, WholeProblem
+from ._problems import RowProblem, WholeProblem
 from ._rows import encode_classes, open_rows, weigh_classes
 from .checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from ._problems import Matrix
 
 MEASURES = (
     "roc_auc",

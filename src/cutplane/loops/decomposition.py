@@ -260,40 +260,6 @@ def gap_at(g, beta, lower, upper, bias):
 
 
 @jit
-def best_bias(g, lower, upper, total):
-    """The b that minimises the primal: a weighted quantile of −g, the middle if it is an interval.
-
-    The primal's slope in b is total − Σ upper at the left end and grows by
-    upper_i − lower_i as b passes −g_i. Variables that cannot move do not count.
-    """
-    count = 0
-    slope = total
-    mass = 0.0
-    points = np.empty(g.shape[0])
-    jumps = np.empty(g.shape[0])
-    for t in range(g.shape[0]):
-        if upper[t] > lower[t]:
-            points[count] = -g[t]
-            jumps[count] = upper[t] - lower[t]
-            slope -= upper[t]
-            mass += jumps[count]
-            count += 1
-    if count == 0:
-        return 0.0
-    order = np.argsort(points[:count], kind="mergesort")
-    tiny = 1e-10 * mass
-    for k in range(count):
-        slope += jumps[order[k]]
-        if slope >= -tiny:
-            break
-    else:
-        return points[order[0]]
-    if slope <= tiny and k + 1 < count:
-        return 0.5 * (points[order[k]] + points[order[k + 1]])
-    return points[order[k]]
-
-
-@jit
 def assess(g, beta, lower, upper):
     """Where a point stands: its violation, a bias that suits it, and the gap with this bias.
 

@@ -96,7 +96,7 @@ def _orthogonalise(basis, size, width, coef):
     return left
 
 
-@jit
+@jit(inline=True)
 def _append(points, lengths, width, dependent, basis, factor, support, size, j):
     """Extend the factor by point j; returns False if it depends on the support.
 
@@ -149,7 +149,7 @@ def _solve_upper(factor, size, x):
             x[c] -= factor[r, c] * x[r]
 
 
-@jit
+@jit(inline=True)
 def _hull(points, offsets, C, width, basis, factor, support, size, target, coef):
     """Minimise over the affine hull of the support: v after the basis, weights to ``target``.
 
@@ -176,7 +176,7 @@ def _hull(points, offsets, C, width, basis, factor, support, size, target, coef)
     return rest
 
 
-@jit
+@jit(inline=True)
 def _slide(offsets, beta, factor, support, size, j, target):
     """Move weight along the flat direction that the dependent point j gives.
 
@@ -233,7 +233,7 @@ def _take(
     return size + 1, False
 
 
-@jit
+@jit(inline=True)
 def _refactor(
     points, lengths, offsets, width, dependent, beta, basis, factor, support, extra, target
 ):
@@ -269,7 +269,7 @@ def _refactor(
         extra = _NOBODY
 
 
-@jit
+@jit(inline=True)
 def _step(beta, support, size, target, rest):
     """Move to the target weights, or as far as all stay positive; returns who becomes zero."""
     length = 1.0

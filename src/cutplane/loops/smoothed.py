@@ -218,8 +218,8 @@ def _solve(matrix, x):
 
 
 @jit(reassociate=True)
-def _search(loss, width, scores, ways, bias, labels, weights, shift, first, mixed, squared):
-    """The step at which the derivative along the ways is a tenth of what it is at 0, or 1."""
+def _search(loss, width, scores, ways, bias, labels, weights, shift, first, mixed, squared, little):
+    """The step at which the derivative along the ways is little of what it is at 0, or 1."""
     low = 0.0
     high = 1.0
     at_low = first
@@ -231,7 +231,7 @@ def _search(loss, width, scores, ways, bias, labels, weights, shift, first, mixe
             z = argument(loss, scores[i] + step * ways[i] + bias, labels[i])
             u = smoothed_slope(loss, shift[i], z, width)
             here += weights[i] * u * direction(loss, labels[i]) * ways[i]
-        if abs(here) <= 0.1 * abs(first) or (turn == 0 and here < 0.0):
+        if abs(here) <= little * abs(first) or (turn == 0 and here < 0.0):
             break
         if here < 0.0:
             low = step
@@ -278,8 +278,8 @@ def small_space(rows, features, free):
 
 @jit(reassociate=True)
 def small_newton(
-    loss, x, labels, weights, free, relative, absolute, narrower, most, state, w, scores, shift,
-    best_w, best_coef, history, space,
+    loss, x, labels, weights, free, relative, absolute, narrower, little, most, state, w, scores,
+    shift, best_w, best_coef, history, space,
 ):  # fmt: skip
     """Newton's method on dense rows; see ``solvers.newton`` for the method.
 
@@ -374,7 +374,7 @@ def small_newton(
         for i in range(n):
             ways[i] += bias_way
         step = _search(
-            loss, width, scores, ways, bias, labels, weights, shift, first, mixed, squared
+            loss, width, scores, ways, bias, labels, weights, shift, first, mixed, squared, little
         )  # fmt: skip
         for j in range(d):
             w[j] += step * way[j]

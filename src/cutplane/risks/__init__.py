@@ -1,12 +1,29 @@
 """Risks: functions of scores. They never see the data or the weights of the model."""
 
+from typing import TYPE_CHECKING
+
+from .._lazy import importing
 from .base import LossRisk, Risk, Scores, Targets, WholeRisk
-from .measures import TableRisk, TopRisk, best_threshold
-from .multiclass import CrammerSingerRisk, MultinomialRisk
-from .pairs import PairRisk
-from .partial_area import PartialAreaRisk
-from .rankings import RankingRisk
-from .thresholds import fit_thresholds, least_rows_for_fpr, threshold_for_fpr
+
+if TYPE_CHECKING:
+    from .measures import TableRisk, TopRisk, best_threshold
+    from .multiclass import CrammerSingerRisk, MultinomialRisk
+    from .pairs import PairRisk
+    from .partial_area import PartialAreaRisk
+    from .rankings import RankingRisk
+    from .thresholds import fit_thresholds, least_rows_for_fpr, threshold_for_fpr
+
+__getattr__ = importing(
+    __name__,
+    {
+        "measures": "TableRisk TopRisk best_threshold",
+        "multiclass": "CrammerSingerRisk MultinomialRisk",
+        "pairs": "PairRisk",
+        "partial_area": "PartialAreaRisk",
+        "rankings": "RankingRisk",
+        "thresholds": "fit_thresholds least_rows_for_fpr threshold_for_fpr",
+    },
+)
 
 __all__ = [
     "CrammerSingerRisk",

@@ -7,25 +7,25 @@ which takes 2N. Newton's method takes about
 
     STEPS·(3N + direction),   half as many steps for a smooth loss:
 
-in a step three passes, for scores, a line and a cut, and a direction, which takes the least of
+in a step three passes, for scores, a line and a cut, and a direction, which takes
 
-    ½·sample·L² + d³/3,    sample = SAMPLE·max(d, rows/L) rows, or all if that is less,
-    2·GRADIENTS·N          for the logistic loss:
+    ½·sample·L² + d³/3,    sample = SAMPLE·max(d, rows/L) rows, or all if that is less:
 
-the sum of the matrix over a sample of rows and its factor, or conjugate gradients. A product of
-dense matrices counts an eighth, because it runs that much faster. For losses with exponentials a
-row has EXPONENTIALS numbers more. ``newton_cost`` is the quotient of both: what Newton's method
-costs in passes of descent.
+the sum of the matrix over a sample of rows and its factor. A product of dense matrices counts an
+eighth, because it runs that much faster. ``newton_cost`` is the quotient of both: what Newton's
+method costs in passes of descent.
 
 - Small data: Newton's method in one compiled call.
-- Newton's method at once where it costs no more than FEW_PASSES.
+- Newton's method at once where it is cheap: where it costs no more than 4·STEPS passes, four for a
+  step on a loss with kinks; and for the logistic loss, whose directions can do without the factor,
+  and whose steps of descent are dear.
 - Otherwise descent. A gap that was P, the objective, and is now G after the work W will have come
   down to the tolerance after about W·log(1/tol)/log(P/G). If what is left of that is more than
   Newton's method costs, that begins, cold: a start from descent does not speed it up. The first
-  passes tell little, so that this is believed only after a part of what Newton's method costs.
-- Cutting planes where the risk is no sum of losses of a score, on disk unless Newton's method costs
-  no more than FEW_PASSES, and as the last resort where rounding has stopped Newton's method or
-  descent has used up its passes.
+  passes tell little, so that this is believed only after LITTLE of what Newton's method costs.
+- Cutting planes where the risk is no sum of losses of a score, on disk unless Newton's method is
+  cheap, and as the last resort where rounding has stopped Newton's method or descent has used up
+  its passes.
 
 All have the same certificate, so that a run keeps its best point and its bound when it changes
 from one to the other.
@@ -38,25 +38,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..bundle import AdaptivePosition, Best, BundleSolver, IterativeSolver, Observer, StopRule
+from ..bundle import Best, IterativeSolver, Observer, StopRule
 from ..oracles import Cut, Oracle, Point, RowOracle
 from ..result import Iteration, Status
+from . import constants
 from .coordinate import CoordinateSolver
-from .curvature import direction_cost
+from .curvature import factor_cost, needs_no_factor
 from .newton import NewtonSolver
 from .small import SmallNewtonSolver
 
 # Stored numbers of small data, and products in a step there: some milliseconds.
 SMALL, SMALL_STEP = 1 << 17, 1 << 25
-# Newton's steps that are expected if the loss has kinks.
-STEPS = 15
-# What the exponentials and logarithms of a row take, in products: a property of the machine.
-EXPONENTIALS = 32
-# Passes of descent that Newton's method is always worth: about 1.5·STEPS for its own three per step
-# and a little more for matrix and factor.
-FEW_PASSES = 55.0
-# The part of Newton's cost that descent may take before its pace is believed.
-BELIEVED = 0.125
 
 
 class AutoSolver(IterativeSolver):
@@ -66,8 +58,8 @@ class AutoSolver(IterativeSolver):
     ----------
     oracle, C, stop, observer
         As for every solver.
-    rng : numpy.random.Generator
-        Draws the order of the rows.
+    rng : numpy.random.Generator, optional
+        Draws the order of the rows; by default one that draws the same in every run.
     dual_point : ndarray, optional
         Where descent or Newton's method starts, as for ``CoordinateSolver``.
     """
@@ -77,16 +69,17 @@ class AutoSolver(IterativeSolver):
         oracle: Oracle,
         C: float,
         stop: StopRule,
-        rng: np.random.Generator,
+        rng: np.random.Generator | None = None,
         observer: Observer | None = None,
         dual_point: np.ndarray | None = None,
     ) -> None:
         super().__init__(oracle, C, stop, observer)
-        self._rng = rng
+        self._given_rng = rng
         self._dual_point = dual_point
         self._stage: IterativeSolver | None = None
         self._before: Best | None = None  # of the stages before
         self._gave_up = False
+        self._is_last = False
         self._newton_cost = math.inf
 
     def active_cuts(self) -> tuple[Cut, ...]:
@@ -114,7 +107,7 @@ class AutoSolver(IterativeSolver):
             status = self._run_stage(stage, start, cuts)
             own_limit = status is Status.MAX_ITER and self.stop.max_iter is None
             gave_up = self._gave_up or own_limit or status is Status.NUMERICALLY_LIMITED
-            if not gave_up or isinstance(stage, BundleSolver):
+            if not gave_up or self._is_last:
                 return status
             if (limit := self._limit()) is not None:
                 return limit
@@ -128,15 +121,23 @@ class AutoSolver(IterativeSolver):
         if _is_sum_of_losses(oracle):
             in_memory = oracle.matrix.whole is not None
             cost = self._newton_cost = newton_cost(oracle)
+            cheap = _is_cheap(oracle, cost)
             if _is_small(oracle):
                 yield SmallNewtonSolver(oracle, C, self._stop(), self._observe, warm)
-            if in_memory and cost > FEW_PASSES:
+            if in_memory and not cheap:
                 observe = self._observe_descent
                 yield CoordinateSolver(oracle, C, self._stop(), self._rng, observe, warm)
                 warm = None
-            if cost <= FEW_PASSES or (in_memory and cost < math.inf):
+            if cheap or (in_memory and cost < math.inf):
                 yield NewtonSolver(oracle, C, self._stop(), self._observe, warm)
+        from ..bundle import AdaptivePosition, BundleSolver  # few runs need them
+
+        self._is_last = True
         yield BundleSolver(oracle, C, self._stop(), AdaptivePosition(), self._observe)
+
+    @property
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(0) if self._given_rng is None else self._given_rng
 
     def _stop(self) -> StopRule:
         left = None if self.stop.max_iter is None else self.stop.max_iter - len(self.trace)
@@ -170,12 +171,14 @@ class AutoSolver(IterativeSolver):
         self._best = now
 
     def _observe(self, record: Iteration) -> bool:
-        """Count on from the stage before, with its bound."""
+        """Count on from the stage before, with its bound.
+
+        What its proof has added to the objective, a rounding, does not show in the trace.
+        """
         assert self._stage is not None
         self._take(self._stage)
-        record = replace(
-            record, number=len(self.trace) + 1, primal=self.best.primal, dual=self.dual
-        )
+        primal = min([self.best.primal, *(last.primal for last in self.trace[-1:])])
+        record = replace(record, number=len(self.trace) + 1, primal=primal, dual=self.dual)
         self.trace.append(record)
         return self.observer is not None and bool(self.observer(record))
 
@@ -186,7 +189,7 @@ class AutoSolver(IterativeSolver):
         assert isinstance(self._stage, CoordinateSolver)
         now, work = self.trace[-1], self._stage.passes
         enough = self.stop.enough(now.primal, self.C)
-        if now.gap <= enough or work < BELIEVED * self._newton_cost:
+        if now.gap <= enough or work < constants.LITTLE * self._newton_cost:
             return False
         orders = math.log(now.primal / enough) if enough > 0.0 else math.inf
         closed = math.log(now.primal / now.gap)
@@ -210,9 +213,13 @@ def _is_small(oracle: RowOracle) -> bool:
     return rows * features <= SMALL and (rows + features) * (features + 1) ** 2 <= SMALL_STEP
 
 
+def _is_cheap(oracle: RowOracle, cost: float) -> bool:
+    """Whether Newton's method has its turn before all others."""
+    return cost <= 4.0 * constants.STEPS or needs_no_factor(oracle)
+
+
 def newton_cost(oracle: RowOracle) -> float:
     """What Newton's method is expected to take, in passes of descent over all rows."""
-    matrix, loss = oracle.matrix, oracle.risk.loss
-    numbers = max(1.0, matrix.n_stored + EXPONENTIALS * loss.transcendental * len(matrix))
-    steps = STEPS if loss.curvature is None else 0.5 * STEPS
-    return steps * (3.0 * numbers + direction_cost(oracle)) / (2.0 * numbers)
+    numbers = max(1.0, oracle.matrix.n_stored)
+    steps = constants.STEPS if oracle.risk.loss.curvature is None else 0.5 * constants.STEPS
+    return steps * (3.0 * numbers + factor_cost(oracle)) / (2.0 * numbers)

@@ -43,23 +43,10 @@ from ..loops import dual_rows as loops
 from ..losses import direction
 from ..oracles import Cut, Point, RowOracle
 from ..result import Status
+from . import constants
 
-# In brackets: work with half and with double the number, as a mean over 17 problems of nine data
-# sets at a relative gap of 1e-3, and for the worst of them.
-# s² of a free bias in units of the rows' mean |x|² (0.99, 1.14; 1.3, 1.7). It is at least 4/C for
-# targets of about 1, or small C hold the bias.
-BIAS_SQUARE = 0.3
-# Work from the start until a certificate, in units of that until the one before it (1.125: 1.01,
-# 1.5: 1.05; 1.2, 1.6); and the least work before each in passes, of which a certificate takes about
-# one (1.14, 1.02; 1.7, 1.3). The first one is made as soon as a pass gains less than the gap asked
-# for.
-GROWTH, LEAST, MOST = 1.25, 2.0, 100.0
-# Passes before conjugate gradients are tried the first time (1.05, 1.07; 1.3, 1.9); without them
-# hard margins take 3.6 times the work.
-FIRST_WAIT = 32
-# A small part (1.03, 1.05; 1.2, 1.6): a certificate is due, too, once δ is this part of what it was
-# for all rows at the last one; and clipping may cost this part of what conjugate gradients gain.
-LITTLE = 0.1
+# Work of a certificate, in passes; between two of them there is at least as much.
+CERTIFICATE = 1.0
 # Passes at most where no limit is given.
 MOST_PASSES = 5000.0
 
@@ -111,7 +98,7 @@ class CoordinateSolver(IterativeSolver):
         square = oracle.constant**2
         if oracle.free_bias:
             unit = oracle.risk.dual_unit(targets, True)
-            square = max(BIAS_SQUARE * float(np.mean(self._squares)), 4.0 * unit / C)
+            square = max(constants.BIAS_SQUARE * float(np.mean(self._squares)), 4.0 * unit / C)
         self._bias = np.array([square, 0.0, 0.0])  # s², τ, b
         self._w = np.zeros(matrix.shape[1])
         self._u = np.zeros(len(matrix))
@@ -121,7 +108,7 @@ class CoordinateSolver(IterativeSolver):
         self._last_reach = 0.0  # the same of all rows at the last certificate
         self._row_work = matrix.n_stored / max(1, len(matrix)) + 1.0  # numbers read per row, about
         self._work = 0.0
-        self._wait = FIRST_WAIT
+        self._wait = constants.FIRST_WAIT
         self._known = np.zeros(len(matrix)), Cut(np.zeros(oracle.dimension), 0.0)
         self.point, self.trial, self._scaled = (oracle.new_point() for _ in range(3))
         self._origin = oracle.new_point()
@@ -158,7 +145,7 @@ class CoordinateSolver(IterativeSolver):
         if self._warm:
             _, offset = self.oracle.surface.dual_plane(self._coef())
             dual = self.C * offset / self.oracle.targets.total - 0.5 * _dot(self._w, self._w)
-        due, first = self.passes + LEAST, True
+        due, first = self.passes + CERTIFICATE, True
         while status is None:
             before = self._work
             count, gain = self._pass()
@@ -169,11 +156,10 @@ class CoordinateSolver(IterativeSolver):
                 self._wait = max(2, self._wait // 2) if better else 2 * self._wait
                 since = 0
             enough = first and gain <= self.stop.enough(dual, self.C)
-            settled = count == 0 or self._reach <= LITTLE * self._last_reach
+            settled = count == 0 or self._reach <= constants.LITTLE * self._last_reach
             if self.passes >= due or enough or settled or self._out_of_time():
                 status = self._certify()
-                between = min(max((GROWTH - 1.0) * self.passes, LEAST), MOST)
-                due, first = self.passes + between, False
+                due, first = constants.GROWTH * self.passes + CERTIFICATE, False
         return status
 
     def _pass(self) -> tuple[int, float]:
@@ -260,7 +246,7 @@ class CoordinateSolver(IterativeSolver):
                 break
             k = size / bend
             new = x + k * direction
-            if _dot(gradient, clipped(new)) < (1.0 - LITTLE) * _dot(gradient, new):
+            if _dot(gradient, clipped(new)) < (1.0 - constants.LITTLE) * _dot(gradient, new):
                 break
             x, residual = new, residual - k * change
             gains.append(0.5 * k * size)
@@ -334,7 +320,7 @@ class CoordinateSolver(IterativeSolver):
             self._descend(scaled, trial, _dot(trial.w, trial.w))
             step = self._descend(self.point, scaled, _dot(scaled.w, scaled.w))
             step = self._keep_if_better(self.point, step)
-            self._work += 2.0 * self._row_work * len(self._u)
+            self._work += CERTIFICATE * 2.0 * self._row_work * len(self._u)
         status = self._end_iteration(self._objective(trial), step, 1)
         if status is None and self.stop.max_iter is None and self.passes >= MOST_PASSES:
             status = Status.MAX_ITER

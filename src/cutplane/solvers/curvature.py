@@ -4,8 +4,9 @@ The constant feature or the free bias is the last entry of d; a free bias has no
 
 A ``Factor`` has the Cholesky factor of the matrix. Where features are many that is too dear, and
 the logistic loss has its directions from ``ConjugateGradients``, which need products with the rows
-only. Losses with a ``conjugate_curvature`` do not need them: descent takes conjugate gradients on
-the rows that matter, which are fewer.
+only: until a direction has taken as much work as a factor does, which comes in their place then.
+Losses with a ``conjugate_curvature`` do not need them: descent takes conjugate gradients on the
+rows that matter, which are fewer.
 """
 
 from __future__ import annotations
@@ -21,19 +22,14 @@ from ..exec import SerialExecutor
 from ..loops import smoothed as loops
 from ..oracles import RowOracle
 from ..oracles.linear import RowProducts
+from . import constants
 
-# The matrix is a sum over all rows with a bend, or over a sample of so many rows per feature, or of
-# rows that take so many products per stored number of the data if that is more.
-SAMPLE = 8
 # Times that the matrix is brought up to date before it is computed anew.
 MOST_UPDATES = 30
 # Bytes of the matrix at most.
 MATRIX_BYTES = 1 << 29
 # A dense product of matrices, or a factor, runs so many times as fast as a loop over rows.
 DENSE_SPEED = 8.0
-# Conjugate gradients that a direction is expected to take, and the part of the gradient's size at
-# which its residual is small enough.
-GRADIENTS, RESIDUAL = 5, 0.1
 # Numbers gathered, or products of a compiled call, at a time.
 PIECE_NUMBERS, PIECE_WORK = 1 << 18, 1 << 26
 # Parts of the matrix that threads compute, and products in each of them per number of its own.
@@ -65,17 +61,11 @@ def factor_cost(oracle: RowOracle) -> float:
     if 8 * size * size > MATRIX_BYTES:
         return math.inf
     faster = 1.0 if isinstance(matrix.blocks[0], CSRBlock) else DENSE_SPEED
-    sample = min(rows, SAMPLE * max(size, rows / max(1.0, length)))
+    sample = min(rows, constants.SAMPLE * max(size, rows / max(1.0, length)))
     return 0.5 * sample * length**2 / faster + size**3 / 3.0 / DENSE_SPEED
 
 
-def direction_cost(oracle: RowOracle) -> float:
-    """Products that a direction is expected to take in the cheaper way."""
-    gradients = 2.0 * GRADIENTS * oracle.matrix.n_stored
-    return min(factor_cost(oracle), gradients if _without_factor(oracle) else math.inf)
-
-
-def _without_factor(oracle: RowOracle) -> bool:
+def needs_no_factor(oracle: RowOracle) -> bool:
     """Whether conjugate gradients may give the directions; on disk they would read too often."""
     loss, in_memory = oracle.risk.loss, oracle.matrix.whole is not None
     return in_memory and loss.curvature is not None and loss.conjugate_curvature is None
@@ -84,9 +74,10 @@ def _without_factor(oracle: RowOracle) -> bool:
 def make_directions(
     oracle: RowOracle, out_of_time: Callable[[], bool]
 ) -> Factor | ConjugateGradients:
-    """The cheaper way to directions."""
-    if direction_cost(oracle) < factor_cost(oracle):
-        return ConjugateGradients(oracle, out_of_time)
+    """The way to directions to begin with."""
+    most = int(min(factor_cost(oracle) / (2.0 * oracle.matrix.n_stored + 1.0), 2.0**31))
+    if needs_no_factor(oracle) and most >= 1:
+        return ConjugateGradients(oracle, out_of_time, most)
     return Factor(oracle, kinks=oracle.risk.loss.curvature is None)
 
 
@@ -98,19 +89,28 @@ class ConjugateGradients:
     oracle : RowOracle
     out_of_time : callable
         Asked after every product; a direction that is not done is still one of descent.
+    most : int
+        Iterations that take as much work as a factor. A direction takes no more, and the next one
+        comes from a factor then.
     """
 
-    def __init__(self, oracle: RowOracle, out_of_time: Callable[[], bool]) -> None:
+    def __init__(self, oracle: RowOracle, out_of_time: Callable[[], bool], most: int) -> None:
         self._oracle = oracle
         self._out_of_time = out_of_time
+        self._most, self._dear = most, False
         self._features = oracle.dimension
         self._ways = np.empty(len(oracle.matrix))
         self._products = RowProducts(
             oracle.matrix, (oracle.dimension,), oracle.constant, oracle.executor, updates=False
         )
 
-    def prepare(self, bends: np.ndarray, sample: bool = False) -> None:
-        """Take the bends and find the diagonal; there is no sample of rows here."""
+    def prepare(self, bends: np.ndarray, sample: bool = False) -> Factor | ConjugateGradients:
+        """Take the bends and find the diagonal; there is no sample of rows here.
+
+        Returns what gives the direction: this, or a factor if that is the cheaper way.
+        """
+        if self._dear:
+            return Factor(self._oracle, kinks=False).prepare(bends, sample)
         self._bends = bends
         matrix, features = self._oracle.matrix, self._oracle.matrix.shape[1]
 
@@ -133,15 +133,19 @@ class ConjugateGradients:
             last = [1.0 + self._oracle.constant**2 * total]
         found = 1.0 + sum(matrix.run(sums, self._oracle.executor))
         self._diagonal = np.append(found, last)
+        return self
 
     def solve(self, gradient: np.ndarray) -> np.ndarray:
         """The direction for a gradient."""
         x, residual = np.zeros_like(gradient), -gradient
         direction = residual / self._diagonal
         size = _dot(residual, direction)
-        enough = RESIDUAL**2 * size
-        for _ in range(len(gradient)):
+        enough = constants.LITTLE**2 * size
+        for count in range(len(gradient)):
             if size <= enough or self._out_of_time():
+                break
+            if count == self._most:
+                self._dear = True
                 break
             change = self._times(direction)
             bend = _dot(direction, change)
@@ -187,13 +191,13 @@ class Factor:
         self._constant = 1.0 if oracle.free_bias else oracle.constant
         self._size = matrix.shape[1] + (self._constant != 0.0)
         self._length = row_length(oracle)
-        self._enough = SAMPLE * max(self._size, len(matrix) / max(1.0, self._length))
+        self._enough = constants.SAMPLE * max(self._size, len(matrix) / max(1.0, self._length))
         self._rng = np.random.default_rng(0)
         self._ranks: np.ndarray = np.empty(0, np.float32)
         self._kept: tuple[np.ndarray, np.ndarray] | None = None  # the last matrix and its bends
         self._updates = 0
 
-    def prepare(self, bends: np.ndarray, sample: bool = False) -> None:
+    def prepare(self, bends: np.ndarray, sample: bool = False) -> Factor:
         """Factorise the matrix; with ``sample`` a sample may stand for many rows."""
         matrix = self._matrix(bends, sample)
         self._diagonal = np.einsum("ii->i", matrix).copy()
@@ -207,6 +211,7 @@ class Factor:
         self._factor, self._failed = scipy.linalg.lapack.dpotrf(
             matrix.T, lower=0, overwrite_a=1, clean=0
         )
+        return self
 
     def solve(self, gradient: np.ndarray) -> np.ndarray:
         """The direction for a gradient; zeros if there is none."""

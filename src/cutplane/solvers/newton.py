@@ -37,18 +37,12 @@ from ..losses import direction
 from ..oracles import Cut, RowOracle
 from ..oracles.search import newton
 from ..result import Status
+from . import constants
 from .curvature import Factor, make_directions
 from .interior import InteriorPoint
 
-# The first width, in units of the risk's: at w = 0 all rows move with z, and the first step is one
-# of least squares.
-WIDTH = 4.0
-# How much smaller the width becomes at a time.
-NARROWER = 0.6
 # Steps on the smoothed loss before interior point steps; these may then take twice as many.
-PATIENCE = 60
-# The derivative along a direction, relative to that at its start, at which a step is good.
-STEP_SLOPE = 0.1
+PATIENCE = 4 * constants.STEPS
 
 
 class NewtonSolver(IterativeSolver):
@@ -77,7 +71,7 @@ class NewtonSolver(IterativeSolver):
         super().__init__(oracle, C, stop, observer)
         rows = len(oracle.targets.labels)
         self._loss = oracle.risk.loss
-        self._width = WIDTH * oracle.risk.dual_unit(oracle.targets, oracle.free_bias)
+        self._width = constants.WIDTH * oracle.risk.dual_unit(oracle.targets, oracle.free_bias)
         self._shift = np.zeros(rows)
         self._coef = np.zeros(rows)
         self._warm = dual_point is not None
@@ -118,7 +112,7 @@ class NewtonSolver(IterativeSolver):
                     self._narrow()
                     self._certify(self._settle())
                 with self.watch.phase("newton"):
-                    directions.prepare(self._bends, sample=True)
+                    directions = directions.prepare(self._bends, sample=True)
                     way = directions.solve(self._full_gradient())
                 step, fall = self._step(way)
                 objective = self._settle()
@@ -208,7 +202,7 @@ class NewtonSolver(IterativeSolver):
     def _narrow(self) -> None:
         """Shift by the present dual point and smooth less."""
         self._shift_to_coef()
-        self._width *= NARROWER
+        self._width *= constants.NARROWER
 
     def _shift_to_coef(self) -> None:
         targets = self.oracle.targets
@@ -320,7 +314,7 @@ class NewtonSolver(IterativeSolver):
         at_low, at_high = first, 0.0
         for turn in range(12):
             here = slope(step)
-            if abs(here) <= STEP_SLOPE * -first or (turn == 0 and here < 0.0):
+            if abs(here) <= constants.LITTLE * -first or (turn == 0 and here < 0.0):
                 return step
             if here < 0.0:
                 low, at_low = step, here

@@ -14,9 +14,9 @@ from ..data.blocks import Block, ColumnMajorBlock, CSRBlock
 from ..exec import SerialExecutor
 from ..loops import smoothed as loops
 from ..losses import direction
-from ..oracles import Cut, RowOracle
+from ..oracles import Cut, Point, Proof, RowOracle
 from ..result import Status
-from .newton import NARROWER, WIDTH
+from . import constants
 
 # Products in a compiled call, about a fifth of a second: then the clock is looked at.
 CALL_WORK = 1 << 28
@@ -112,7 +112,8 @@ class SmallNewtonSolver(IterativeSolver):
         work = (rows + features) * (features + 1) ** 2
         most = min(self.stop.max_iter or MOST_STEPS, MOST_STEPS, max(1, CALL_WORK // work))
         self._history = np.zeros((most, 4))
-        width = WIDTH * self.oracle.risk.dual_unit(self.oracle.targets, self.oracle.free_bias)
+        unit = self.oracle.risk.dual_unit(self.oracle.targets, self.oracle.free_bias)
+        width = constants.WIDTH * unit
         self._state = np.array([width, 0.0, np.inf, 0.0, 0.0, 0.0])
         w, best_w = np.zeros(features), np.zeros(features)
         scores, shift, coef = np.zeros(rows), np.zeros(rows), np.zeros(rows)
@@ -132,7 +133,8 @@ class SmallNewtonSolver(IterativeSolver):
                 self.oracle.free_bias,
                 self.stop.relative,
                 max(self.stop.absolute, self.stop.epsilon * self.C),
-                NARROWER,
+                constants.NARROWER,
+                constants.LITTLE,
                 most,
                 self._state,
                 *self._points,
@@ -160,6 +162,12 @@ class SmallNewtonSolver(IterativeSolver):
         """The point of the calls, or the first one."""
         own = Best(self._points[3], float(self._state[3]), primal)
         return own if primal < self._first.primal else self._first
+
+    def _proof(self, best: Best, into: Point, tolerance: float) -> Proof:
+        """With the bias that it has, which is as good as the best one once the gap is small."""
+        w = best.w.reshape(-1)
+        risk = (best.primal - 0.5 * float(w @ w)) / self.C
+        return self.oracle.prove(best.w, into, tolerance, (best.bias, risk))
 
     def _support(self) -> None:
         """Prove the bound of the dual point of the last call."""
