@@ -346,8 +346,8 @@ def explore(tokens, sequences, mixtures, weights, order, gaps):
 def revisit(tokens, sequences, mixtures, weights, order):
     """Visit the sequences in ``order``, with the labellings that are known.
 
-    Returns by how much the dual has grown, and how many numbers of the tokens' rows were read for
-    the scores: each as often as its token has labels in them.
+    Returns by how much the dual has grown, and what the scores have cost: for each token, and each
+    label that it has in them, the numbers of its row and one more.
     """
     labels = weights.emissions.shape[1]
     amounts = np.empty(labels)
@@ -381,7 +381,7 @@ def revisit(tokens, sequences, mixtures, weights, order):
                         feature = p - begin if tokens.dense else tokens.indices[p]
                         total += tokens.values[p] * weights.emissions[feature, k]
                     score[k] = total
-                    read += end - begin
+                    read += 1 + end - begin
                 u[m] += score[k]
                 if t > 0:
                     u[m] += weights.transitions[paths[m, t - 1], k]

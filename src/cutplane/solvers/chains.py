@@ -38,8 +38,8 @@ from .coordinate import flat_rows
 # factor: they then take a part of the time that shrinks, and a progress line moves all the same.
 GROWTH = 1.5
 # Passes without inference between two with it cost at most so many times what one of these does,
-# and there are at most so many passes where no limit is given: where features are on very unlike
-# scales every pass gains a little, for ever.
+# and there are at most so many passes: where features are on very unlike scales every pass gains a
+# little, for ever.
 REVISITS = 10
 MOST_PASSES = 1000
 # Labellings of a sequence that there is room for in the beginning; more are made where needed.
@@ -185,7 +185,7 @@ class ChainSolver(IterativeSolver):
                 more, read = self._revisit()
                 dual += more
                 left -= read
-            if status is None and self.stop.max_iter is None and self.passes >= MOST_PASSES:
+            if status is None and self.passes >= MOST_PASSES:
                 status = Status.MAX_ITER
         return status
 
@@ -208,7 +208,7 @@ class ChainSolver(IterativeSolver):
         return total
 
     def _revisit(self) -> tuple[float, int]:
-        """Visit all sequences with what is known: by how much D has grown, and numbers read."""
+        """Visit all sequences with what is known: by how much D has grown, and the cost."""
         order = self._rng.permutation(np.flatnonzero(self._mixtures.counts > 1))
         self.revisits += 1
         with self.watch.phase("revisits"):
