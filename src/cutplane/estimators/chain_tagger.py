@@ -64,13 +64,13 @@ class ChainTagger(StructuredModel):
         have a weight, too, and inference takes n_classes times as long.
     boundaries : bool, default=False
         Whether the first and the last label of a sequence have weights of their own.
-    solver : {'auto', 'bcfw', 'ocas', 'cpa'}, default='ocas'
+    solver : {'auto', 'bcfw', 'ocas', 'cpa'}, default='auto'
         ``bcfw``: block-coordinate ascent in the dual, one sequence after the other (Lacoste-Julien
         et al. 2013), which needs a small part of the inference that cutting planes need. ``ocas``
         and ``cpa``: the optimised cutting plane algorithm and the plain one, which run inference
-        in threads or on a cluster. ``auto``: ``bcfw`` for chains of first order without a
-        kernel in this process, else ``ocas``, as with a checkpoint. The constant-time method
-        always takes the plain one.
+        in threads or on a cluster. ``auto``: ``bcfw``, and ``ocas`` where that does not reach the
+        tolerance in a thousand passes; with a kernel, a checkpoint, a cluster or of second order
+        ``ocas`` at once. The constant-time method always takes the plain one.
     tol : float, default=1e-2
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
@@ -187,7 +187,7 @@ class ChainTagger(StructuredModel):
         loss: str = "hamming",
         order: int = 1,
         boundaries: bool = False,
-        solver: str = "ocas",
+        solver: str = "auto",
         tol: float = 1e-2,
         stopping: str = "relative",
         kernel: str | Callable[[Any, Any], Any] | None = None,
