@@ -128,7 +128,7 @@ class Judged:
     @cached_property
     def tag_chunks(self) -> dict[str, Any] | None:
         """What the measures of chunks get, if all tags stand for chunks."""
-        if self.task is not Task.SEQUENCES or self.labels is None or self.truth.dtype.kind != "U":
+        if self.task is not Task.SEQUENCES or self.labels is None or self.qid is None:
             return None
         tags = {str(tag) for tag in np.unique(np.concatenate([self.truth, self.labels]))}
         letters = {tag.partition("-")[0] for tag in tags}

@@ -20,7 +20,7 @@ from ..oracles import Cut, LinearOracle, RowOracle, WholeSurface
 from ..oracles.structured import JointModel, StructuredOracle
 from ..result import SolveResult
 from ..risks import Risk, Targets, WholeRisk
-from ..solvers import AutoSolver, ChainAutoSolver, ChainSolver, CoordinateSolver, can_be_visited
+from ..solvers import AutoSolver, BlockAutoSolver, BlockSolver, CoordinateSolver, can_be_visited
 from ..stochastic import SGD, Pegasos, Schedule, StochasticSolver
 from ._bounds import Bounds
 from ._fit import Memory, Problem, Ready, Run
@@ -278,12 +278,12 @@ class JointProblem(Problem):
         oracle = StructuredOracle(self.model, run.executor)
         name, C = run.settings.solver, run.C * self.total
         if name in ("auto", "bcfw") and run.file is None and can_be_visited(self.model):
-            solver = ChainAutoSolver if name == "auto" else ChainSolver
+            solver = BlockAutoSolver if name == "auto" else BlockSolver
             rng = np.random.default_rng(0)  # nobody expects chance in the model
             memory = run.memory
             known = memory is not None and memory.digest == run.digest
-            mixtures = memory.dual_point if memory is not None and known else None
-            return ready(solver(oracle, C, run.stop, rng, run.observe, mixtures), run)
+            kept = memory.dual_point if memory is not None and known else None
+            return ready(solver(oracle, C, run.stop, rng, run.observe, kept), run)
         position = cut_position(name)
         made = BundleSolver(oracle, C, run.stop, position, run.observe, oracle.cheap_cut)
         return ready(made, run, crew=self.crew)

@@ -301,12 +301,8 @@ class ChainTagger(StructuredModel):
             Template(self.template)
         if check_integer("order", self.order, at_least=1) > 2:
             raise ValueError(f"order must be 1 or 2, got {self.order!r}")
-        elsewhere = self.kernel is not None or self.executor is not None
-        if self.solver == "bcfw" and (self.order != 1 or elsewhere):
-            raise ValueError(
-                "solver='bcfw' is for chains of first order without a kernel, in this process; "
-                "take solver='ocas' with order=2, a kernel or a cluster"
-            )
+        if self.solver == "bcfw" and self.order != 1:
+            raise ValueError("solver='bcfw' is for chains of first order; take 'ocas' with order=2")
         return settings
 
     def _check_attributes(self) -> None:

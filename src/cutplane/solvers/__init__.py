@@ -1,6 +1,6 @@
-"""Solvers for sums of losses in memory: coordinate descent and Newton's method, and for chains."""
+"""Solvers in memory: coordinate descent and Newton's method for rows, ascent for structures."""
 
-from .chains import ChainAutoSolver, ChainSolver, can_be_visited
+from .blocks import BlockAutoSolver, BlockSolver, can_be_visited
 from .choose import AutoSolver
 from .coordinate import CoordinateSolver
 from .newton import NewtonSolver
@@ -8,8 +8,8 @@ from .small import SmallNewtonSolver
 
 __all__ = [
     "AutoSolver",
-    "ChainAutoSolver",
-    "ChainSolver",
+    "BlockAutoSolver",
+    "BlockSolver",
     "CoordinateSolver",
     "NewtonSolver",
     "SmallNewtonSolver",

@@ -64,9 +64,9 @@ def read_sentences(path: Any) -> Sentences:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        row = content.count(b"\n", 0, error.start) + 1
         column = error.start - content.rfind(b"\n", 0, error.start)
-        raise ValueError(f"{name}:{line}:{column}: this is not UTF-8 text; convert it") from None
+        raise ValueError(f"{name}:{row}:{column}: this is not UTF-8 text; convert it") from None
     lines = text.replace("\r\n", "\n").split("\n")
     tokens: list[list[list[str]]] = []
     numbers: list[list[int]] = []

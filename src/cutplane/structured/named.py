@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -105,7 +105,7 @@ def named_tokens(X: Any, template: Template | None = None) -> NamedTokens:
                 f"sequence {s} of X must be a list of tokens, got {type(sequence).__name__}"
             )
         if template is not None:
-            sequence = template.apply(sequence, lambda t, s=s: f"token {t} of sequence {s} of X")
+            sequence = template.apply(sequence, s)
         for t, token in enumerate(sequence):
             if isinstance(token, Mapping):
                 for name, value in token.items():
@@ -196,12 +196,15 @@ class Template:
             raise ValueError(f"{name} has no line that makes a feature, such as U00:%x[0,0]")
         self.columns = 1 + max((column for _, at in self._lines for _, column in at), default=0)
 
-    def apply(self, sequence: Sequence[Any], where: Callable[[int], str]) -> Iterator[list[str]]:
-        """Names of the features of each token; ``where(t)`` says which one, for messages."""
+    def apply(self, sequence: Sequence[Any], number: int) -> Iterator[list[str]]:
+        """Names of the features of each token; the number of the sequence is for messages."""
         for t, token in enumerate(sequence):
             if not _is_list(token) or len(token) < self.columns:
                 has = f"{len(token)} columns" if _is_list(token) else f"no columns: {token!r:.40}"
-                raise ValueError(f"{where(t)} has {has}, but the template needs {self.columns}")
+                raise ValueError(
+                    f"token {t} of sequence {number} of X has {has}, but the template needs "
+                    f"{self.columns}"
+                )
         columns = {at: _moved(sequence, *at) for _, found in self._lines for at in found}
         names = [
             list(map(form.format, *(columns[at] for at in found)))
