@@ -62,8 +62,35 @@ def _chunking(cases: list[Content]) -> str:
     return markdown([*columns, "tokens/s predicted"], rows)
 
 
+def _peers(cases: list[Content]) -> str:
+    rows = [
+        [
+            case["data"],
+            f"{case['C']:g}" if "C" in case else "",
+            PEER_NAMES.get(case["solver"], case["solver"])
+            + (f", tol {case['tol']:g}" if "tol" in case else f", {case['iterations']} iterations"),
+            seconds_text(case["seconds"]),
+            case["passes"],
+            f"{100 * case['quality']:.2f}",
+            f"{case['relative_gap']:.2g}" if "relative_gap" in case else "",
+        ]
+        for case in cases
+    ]
+    return markdown(["data", "C", "solver", "s", "passes", "F1 or letters right, %", "gap"], rows)
+
+
+PEER_NAMES = {
+    "auto": "ascent (auto)",
+    "ocas": "cutting planes",
+    "lbfgs": "CRFsuite, L-BFGS",
+    "ap": "CRFsuite, averaged perceptron",
+    "pa": "CRFsuite, passive-aggressive",
+}
+
+
 TABLES: Tables = {
     "letters": ("OCR letters", _letters),
     "words": ("The first 500 words", _words),
     "chunking": ("CoNLL-2000 chunking", _chunking),
+    "peers": ("Against cutting planes and CRFsuite", _peers),
 }

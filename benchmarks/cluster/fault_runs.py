@@ -242,7 +242,9 @@ def structured_problem() -> Iterator[Problem]:
         first = int(np.argmax(noisy @ hidden[0]))
         last = max({0, 1, 2} - {first}, key=lambda k: float(noisy[k] @ hidden[1]))
         Y.append((first, 3 - first - last, last))
-    estimators = {"n-slack": StructuredSVM(Ordering(), C=300.0 / 70.0, tol=1e-5, cache_size=2)}
+    estimators = {
+        "n-slack": StructuredSVM(Ordering(), 300.0 / 70.0, solver="cpa", tol=1e-5, cache_size=2)
+    }
     sent, examples.SENT_NUMBERS = examples.SENT_NUMBERS, 0
     try:
         yield Problem(lambda: [X, Y], estimators, "HoldChunks", "InferPass", "CutFromKept")

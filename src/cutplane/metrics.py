@@ -1,4 +1,4 @@
-"""Measures of rankings and of retrieval, and scorers for model selection.
+"""Measures of rankings, of retrieval and of chunks of tags, and scorers for model selection.
 
 Rows of one query are compared with each other, rows of different queries never;
 without ``qid`` all rows are one query. With gain g_i of row i and its position
@@ -13,6 +13,9 @@ comparable; it is swapped if f_i < f_j and tied if f_i = f_j:
 
 Equal scores give no order. Every measure here is then the mean over all orders
 of the tied rows, so that it depends on the scores, not on the order of the rows.
+
+A chunk is a run of tokens with a type, such as the name of a person, written as a tag per token:
+B-PER I-PER O. It is right if its first token, its last token and its type are.
 """
 
 from __future__ import annotations
@@ -27,6 +30,10 @@ from numpy.typing import ArrayLike
 from ._checks import check_choice, query_codes
 
 __all__ = [
+    "chunk_f1",
+    "chunk_precision",
+    "chunk_recall",
+    "chunks",
     "ndcg_score",
     "ndcg_scorer",
     "prbep",
@@ -302,6 +309,193 @@ def prbep(y_true: ArrayLike, y_score: ArrayLike) -> float:
     positive, scores = _check_classes(y_true, y_score)
     count = _count_positive(positive)
     return _expected_hits(positive, scores, count) / count
+
+
+# -- chunks of tags -----------------------------------------------------------
+
+# First letters of tags. O is a token outside of every chunk.
+SCHEMES = {"IOB2": "BIO", "IOB1": "BIO", "BIOES": "BIOES"}
+Scheme = Literal["IOB2", "IOB1", "BIOES"]
+
+
+def chunks(tags: Any, *, scheme: Scheme = "IOB2") -> list[tuple[str, int, int]]:
+    """The chunks that the tags of one sequence stand for.
+
+    A chunk begins at a tag B or S, after a tag E, S or O, and wherever the type changes; it ends at
+    E or S, and before the next one. This is how conlleval reads tags, also those that the scheme
+    does not foresee, such as I after O in IOB2.
+
+    Parameters
+    ----------
+    tags : sequence of str
+        ``O``, or a letter, a hyphen and a type, such as ``B-NP``; a letter alone has the type ''.
+    scheme : {'IOB2', 'IOB1', 'BIOES'}, default='IOB2'
+        IOB2: every chunk begins with B. IOB1: with I, and with B only after a chunk of the same
+        type. BIOES: the last token is E, a single one S.
+
+    Returns
+    -------
+    chunks : list of (str, int, int)
+        Type, first token, and the token after the last.
+
+    Examples
+    --------
+    >>> from cutplane.metrics import chunks
+    >>> chunks(["B-PER", "I-PER", "O", "B-LOC"])
+    [('PER', 0, 2), ('LOC', 3, 4)]
+    """
+    check_choice("scheme", scheme, tuple(SCHEMES))
+    found: list[tuple[str, int, int]] = []
+    begin, before, kind = -1, "O", ""
+    for t, tag in enumerate([*tags, "O"]):
+        letter, hyphen, here = str(tag).partition("-")
+        if letter not in SCHEMES[scheme] or len(letter) != 1 or (letter == "O" and hyphen):
+            raise ValueError(
+                f"token {t} has the tag {str(tag)!r:.40}, which is not of the scheme {scheme}: "
+                f"tags are O, {', '.join(f'{k}-TYPE' for k in SCHEMES[scheme] if k != 'O')}"
+            )
+        starts = letter in "BS" or before in "ESO" or here != kind
+        if begin >= 0 and (letter == "O" or starts):
+            found.append((kind, begin, t))
+            begin = -1
+        if letter != "O" and starts:
+            begin = t
+        before, kind = letter, here
+    return found
+
+
+def chunk_precision(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    scheme: Scheme = "IOB2",
+    lengths: ArrayLike | None = None,
+    by_type: bool = False,
+) -> float | dict[str, float]:
+    """The part of the predicted chunks that are right; 0 if there are none.
+
+    Parameters
+    ----------
+    y_true, y_pred, scheme, lengths, by_type
+        As for :func:`chunk_f1`.
+
+    Returns
+    -------
+    precision : float, or dict of float by type
+    """
+    return _of_chunks(
+        lambda right, true, guessed: right / max(1, guessed),
+        *(y_true, y_pred, scheme, lengths, by_type),
+    )
+
+
+def chunk_recall(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    scheme: Scheme = "IOB2",
+    lengths: ArrayLike | None = None,
+    by_type: bool = False,
+) -> float | dict[str, float]:
+    """The part of the true chunks that are predicted; 0 if there are none.
+
+    Parameters
+    ----------
+    y_true, y_pred, scheme, lengths, by_type
+        As for :func:`chunk_f1`.
+
+    Returns
+    -------
+    recall : float, or dict of float by type
+    """
+    return _of_chunks(
+        lambda right, true, guessed: right / max(1, true),
+        *(y_true, y_pred, scheme, lengths, by_type),
+    )
+
+
+def chunk_f1(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    scheme: Scheme = "IOB2",
+    lengths: ArrayLike | None = None,
+    by_type: bool = False,
+) -> float | dict[str, float]:
+    """F1 of chunks, the harmonic mean of their precision and recall; 0 if there are none.
+
+    The value of conlleval, the program of the CoNLL shared tasks, for named entities and chunking.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of tags; with ``lengths`` the tags of all tokens
+        What :meth:`ChainTagger.predict` gives.
+    scheme : {'IOB2', 'IOB1', 'BIOES'}, default='IOB2'
+        Of the tags, see :func:`chunks`.
+    lengths : array-like of int, optional
+        Lengths of the sequences.
+    by_type : bool, default=False
+        Whether to give the value of each type of chunk instead of all together.
+
+    Returns
+    -------
+    f1 : float, or dict of float by type
+
+    Examples
+    --------
+    >>> from cutplane.metrics import chunk_f1
+    >>> true = [["B-PER", "I-PER", "O", "B-LOC"]]
+    >>> chunk_f1(true, [["B-PER", "I-PER", "O", "B-ORG"]])
+    0.5
+    >>> chunk_f1(true, [["B-PER", "I-PER", "O", "B-ORG"]], by_type=True)
+    {'LOC': 0.0, 'ORG': 0.0, 'PER': 1.0}
+    """
+    return _of_chunks(
+        lambda right, true, guessed: 2.0 * right / max(1, true + guessed),
+        *(y_true, y_pred, scheme, lengths, by_type),
+    )
+
+
+def _of_chunks(
+    measure: Callable[[int, int, int], float],
+    y_true: Any,
+    y_pred: Any,
+    scheme: Scheme,
+    lengths: ArrayLike | None,
+    by_type: bool,
+) -> float | dict[str, float]:
+    """A measure of the numbers of chunks that are right, true and predicted."""
+    sides = []
+    for name, tags in (("y_true", y_true), ("y_pred", y_pred)):
+        if lengths is not None:
+            ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
+            if len(tags) != (ends[-1] if len(ends) else 0):
+                raise ValueError(f"{name} has {len(tags)} tags, but lengths sum to {ends[-1]}")
+            tags = np.split(np.asarray(tags), ends[:-1])
+        elif any(isinstance(sequence, str) for sequence in tags):
+            raise ValueError(f"{name} is one list of tags: give a list per sequence, or lengths")
+        sides.append(list(tags))
+    true, guessed = sides
+    if len(true) != len(guessed):
+        raise ValueError(f"y_true has {len(true)} sequences, y_pred {len(guessed)}")
+    counts: dict[str, list[int]] = {}
+    for s, both in enumerate(zip(true, guessed, strict=True)):
+        if len(both[0]) != len(both[1]):
+            raise ValueError(
+                f"sequence {s} has {len(both[0])} tags in y_true, {len(both[1])} in y_pred"
+            )
+        try:
+            own, other = (set(chunks(tags, scheme=scheme)) for tags in both)
+        except ValueError as error:
+            raise ValueError(f"sequence {s}: {error}") from None
+        for which, some in enumerate((own & other, own, other)):
+            for kind, _, _ in some:
+                counts.setdefault(kind, [0, 0, 0])[which] += 1
+    if by_type:
+        return {kind: measure(*counts[kind]) for kind in sorted(counts)}
+    return (
+        measure(*(sum(column) for column in zip(*counts.values(), strict=True))) if counts else 0.0
+    )
 
 
 # -- scorers ------------------------------------------------------------------

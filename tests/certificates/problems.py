@@ -865,7 +865,7 @@ def _draw_structured(rng: Generator) -> dict[str, Any]:
         "parameters": {
             "C": _cost(rng),
             "rescaling": str(rng.choice(["margin", "slack"])),
-            "solver": str(rng.choice(["ocas", "cpa"])),
+            "solver": str(rng.choice(["auto", "auto", "ocas", "cpa"])),
             **_ending(rng),
             **_stopping(rng),
         },

@@ -69,7 +69,7 @@ KINDS = {
     "chain": (ChainTagger, {"tol": 1e-3, "C": 0.3, "solver": "ocas"}, sequences, tags),
     "structured": (
         StructuredSVM,
-        {"problem": MulticlassProblem(), "tol": 1e-2},
+        {"problem": MulticlassProblem(), "solver": "cpa", "tol": 1e-2},
         X[:40],
         three[:40],
     ),

@@ -14,7 +14,7 @@ from cutplane.structured import MulticlassProblem, Score
 
 distributed = pytest.importorskip("distributed")
 
-SETTINGS = {"C": 300.0 / 70.0, "tol": 1e-5, "cache_size": 2}
+SETTINGS = {"C": 300.0 / 70.0, "solver": "cpa", "tol": 1e-5, "cache_size": 2}
 
 
 class Matching:
@@ -155,7 +155,7 @@ def test_without_cache_with_ocas_and_with_batches(client, data, monkeypatch):
 def test_fewer_examples_than_workers(client, data):
     X, Y = data[0][:1], data[1][:1]
     model = StructuredSVM(Matching(), executor=client).fit(X, Y)
-    same(model, StructuredSVM(Matching()).fit(X, Y))
+    same(model, StructuredSVM(Matching(), solver="cpa").fit(X, Y))
 
 
 # -- losses and checkpoints ---------------------------------------------------

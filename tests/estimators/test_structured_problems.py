@@ -167,12 +167,13 @@ class Raising(Fine):
         return super().most_violated(x, y, score)
 
 
-@pytest.mark.parametrize("jobs", [None, 2])
-def test_an_exception_comes_with_the_example(data, jobs):
+@pytest.mark.parametrize(("solver", "jobs"), [("auto", None), ("cpa", None), ("cpa", 2)])
+def test_an_exception_comes_with_the_example(data, solver, jobs):
     X, Y = list(data[0]), list(data[1])
     X[7] = np.array([77.0, 0.0])
     with pytest.raises(ZeroDivisionError, match="trouble") as caught:
-        StructuredSVM(Raising(lambda: ZeroDivisionError("trouble")), n_jobs=jobs).fit(X, Y)
+        problem = Raising(lambda: ZeroDivisionError("trouble"))
+        StructuredSVM(problem, solver=solver, n_jobs=jobs).fit(X, Y)
     assert caught.value.__notes__ == ["raised by most_violated for example 7"]
 
 
@@ -180,7 +181,8 @@ def test_an_exception_that_cannot_be_pickled(data):
     X, Y = list(data[0]), list(data[1])
     X[7] = np.array([77.0, 0.0])
     with pytest.raises(RuntimeError, match="TroubleError: this and that") as caught:
-        StructuredSVM(Raising(lambda: TroubleError("this", "that")), n_jobs=2).fit(X, Y)
+        problem = Raising(lambda: TroubleError("this", "that"))
+        StructuredSVM(problem, solver="cpa", n_jobs=2).fit(X, Y)
     assert caught.value.__notes__ == ["raised by most_violated for example 7"]
 
 
@@ -202,7 +204,7 @@ class Forgetful(Fine):
 
 
 @pytest.mark.parametrize("problem", [Lazy(), Forgetful()], ids=["lazy", "forgetful"])
-@pytest.mark.parametrize("solver", ["cpa", "ocas"])
+@pytest.mark.parametrize("solver", ["cpa", "ocas", "bcfw"])
 @pytest.mark.parametrize("cache_size", [0, 5])
 def test_missed_maxima_withhold_the_certificate(data, problem, solver, cache_size):
     with pytest.warns(UserWarning, match="not exact.*withheld"):

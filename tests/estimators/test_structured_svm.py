@@ -25,7 +25,7 @@ from structured_reference import Enumerated
 # -- labels ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", ["cpa", "ocas"])
+@pytest.mark.parametrize("solver", ["cpa", "ocas", "bcfw", "auto"])
 @pytest.mark.parametrize("cache_size", [0, 5])
 @pytest.mark.parametrize("C", [0.01, 1.0])
 def test_multiclass_is_crammer_singer(iris, solver, cache_size, C):
@@ -56,7 +56,7 @@ COST = np.array([[0.0, 1.0, 4.0], [2.0, 0.0, 0.5], [1.0, 3.0, 0.0]])
 
 
 @pytest.mark.parametrize("rescaling", ["margin", "slack"])
-@pytest.mark.parametrize("solver", ["cpa", "ocas"])
+@pytest.mark.parametrize("solver", ["cpa", "ocas", "bcfw", "auto"])
 @pytest.mark.parametrize("C", [1.0, 50.0])
 def test_costs_against_the_enumerated_problem(rescaling, solver, C):
     rng = np.random.default_rng(0)
@@ -135,7 +135,7 @@ def permutations(x):
 
 
 @pytest.mark.parametrize("problem", [Matching(), SparseMatching()], ids=["dense", "sparse"])
-@pytest.mark.parametrize("solver", ["cpa", "ocas"])
+@pytest.mark.parametrize("solver", ["cpa", "ocas", "bcfw", "auto"])
 @pytest.mark.parametrize("cache_size", [0, 4])
 @pytest.mark.parametrize("C", [1.0, 100.0])
 def test_matchings_against_the_enumerated_problem(matchings, problem, solver, cache_size, C):
@@ -154,7 +154,7 @@ def test_matchings_against_the_enumerated_problem(matchings, problem, solver, ca
 def test_the_cache_spares_inference(matchings):
     X, Y = matchings
     iterations = [
-        StructuredSVM(Matching(), 12.0, cache_size=size, tol=1e-6).fit(X, Y).n_iter_
+        StructuredSVM(Matching(), 12.0, solver="cpa", cache_size=size, tol=1e-6).fit(X, Y).n_iter_
         for size in (0, 5)
     ]
     assert iterations[1] < iterations[0]
@@ -170,7 +170,7 @@ class SlackMatching(Matching):
         return max(permutations(x), key=violation)
 
 
-@pytest.mark.parametrize("solver", ["cpa", "ocas"])
+@pytest.mark.parametrize("solver", ["cpa", "ocas", "bcfw", "auto"])
 def test_slack_rescaling_against_the_enumerated_problem(matchings, solver):
     X, Y = matchings
     problem = SlackMatching()

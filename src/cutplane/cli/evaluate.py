@@ -26,7 +26,6 @@ from .parser import JSON, VERBOSE, Argument, add_arguments, finite_number, rows_
 from .predict import (
     FORMS,
     THREADS,
-    Alignment,
     Answers,
     applied,
     check_form,
@@ -39,7 +38,8 @@ from .train import check_numbers, read_rows
 DESCRIPTION = """\
 Measure a model on the rows of DATA, which must have labels: accuracy, precision, recall,
 F1 and ROC area for classes; NDCG and swapped pairs for rankings; the mean error for
-grades and numbers; right tokens and right sequences for tags. With --predictions
+grades and numbers; right tokens and right sequences for tags, and precision, recall and
+F1 of the chunks that tags such as B-NP, I-NP and O stand for. With --predictions
 instead of MODEL, measure what another program has predicted.
 """
 
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     if args.model is not None:
         model, kind = load_for(args)
         name = kind.name
-        parts = parts_of(args.data, args, kind, Alignment(model).names)
+        parts = parts_of(args.data, args, kind, model)
         table, answers, left_out = applied(model, kind, parts)
         judged = judge_model(model, kind.task, table, answers, args.k, args.max_fpr)
         if args.report is not None and kind.task is Task.LABELS:
@@ -268,6 +268,11 @@ def _facts(judged: Judged) -> dict[str, str]:
     if "f1_by_class" in others:
         facts["F1 by class"] = ", ".join(
             f"{label} {format_measure('f1', f1)}" for label, f1 in others["f1_by_class"].items()
+        )
+    if "chunk_f1_by_type" in others:
+        facts["F1 by type"] = ", ".join(
+            f"{kind or 'chunk'} {format_measure('chunk_f1', f1)}"
+            for kind, f1 in others["chunk_f1_by_type"].items()
         )
     if "rows_of_unknown_classes" in others:
         facts["unknown"] = f"{others['rows_of_unknown_classes']:,} rows of classes not trained on"

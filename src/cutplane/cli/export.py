@@ -87,12 +87,12 @@ class Weights:
 
     def __init__(self, model: Any) -> None:
         name = type(model).__name__
-        if not hasattr(model, "coef_") or not hasattr(model, "intercept_"):
+        chain = hasattr(model, "transitions_")
+        if not hasattr(model, "coef_") or not (chain or hasattr(model, "intercept_")):
             raise CommandError(f"csv and json are for linear scores, and a {name} is none")
         coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_
         self.estimator = name
         self.coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
-        self.intercept = np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64))
         names = getattr(model, "feature_names_in_", None)
         self.features = (
             [str(k + 1) for k in range(self.coef.shape[1])]
@@ -103,6 +103,25 @@ class Weights:
             label_text(label) for label in getattr(model, "classes_", np.array([])).tolist()
         ]
         self.outputs = self._outputs(model)
+        # What is added to the scores besides: the bias, or weights of labels in a row.
+        self.others: dict[str, np.ndarray] = {}
+        self.chain: dict[str, np.ndarray] = {}
+        if not chain:
+            self.others["(bias)"] = np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64))
+            return
+        self.chain = {
+            key: getattr(model, f"{key}_")
+            for key in ("transitions", "begin", "finish", "second_transitions")
+            if hasattr(model, f"{key}_")
+        }
+        names = self.classes
+        self.others |= {f"(after {k})": model.transitions_[i] for i, k in enumerate(names)}
+        if model.boundaries:
+            self.others |= {"(first)": model.begin_, "(last)": model.finish_}
+        if "second_transitions" in self.chain:
+            for i, first in enumerate(names):
+                for j, second in enumerate(names):
+                    self.others[f"(after {first}, {second})"] = model.second_transitions_[i, j]
 
     def _outputs(self, model: Any) -> list[str]:
         rows = len(self.coef)
@@ -113,13 +132,14 @@ class Weights:
         return ["weight"] if rows == 1 else [str(k + 1) for k in range(rows)]
 
     def csv(self) -> str:
-        """CSV text: a line per feature, and one for the bias."""
+        """CSV text: a line per feature, and one for the bias or each label before."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["feature", *self.outputs])
         for name, values in zip(self.features, self.coef.T.tolist(), strict=True):
             writer.writerow([name, *map(repr, values)])
-        writer.writerow(["(bias)", *map(repr, self.intercept.tolist())])
+        for name, values in self.others.items():
+            writer.writerow([name, *map(repr, values.tolist())])
         return file.getvalue()
 
     def json(self) -> str:
@@ -130,6 +150,9 @@ class Weights:
             "outputs": self.outputs,
             "features": self.features,
             "coef": self.coef.tolist(),
-            "intercept": self.intercept.tolist(),
         }
+        if self.chain:
+            content |= {name: values.tolist() for name, values in self.chain.items()}
+        else:
+            content["intercept"] = self.others["(bias)"].tolist()
         return json.dumps(content) + "\n"

@@ -149,7 +149,7 @@ def _text(value: Any) -> str:
         more = ["..."] if len(value) > MOST_VALUES else []
         texts = [f"[{_text(v)}]" if nested else _text(v) for v in value[:MOST_VALUES]]
         return ", ".join(texts + more)
-    return f"{value:.8g}" if isinstance(value, float) else str(value)
+    return f"{value:.8g}" if isinstance(value, float) else " ".join(str(value).split())
 
 
 # -- data ---------------------------------------------------------------------

@@ -639,7 +639,7 @@ def _classify(args: argparse.Namespace) -> int:
     labels = program.task is Task.SEQUENCES or args.command == "liblinear-predict"
     labels = labels and kind.task is not Task.VALUES
     form = "labels" if labels else "scores"
-    table, answers, _ = applied(model, kind, parts_of(args.data, args, kind, None))
+    table, answers, _ = applied(model, kind, parts_of(args.data, args, kind, model))
     chosen = answers.get(form)
     if chosen is None:
         raise UsageError(f"{args.model} holds a {type(model).__name__}, which has no {form}")

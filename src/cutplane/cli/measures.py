@@ -125,6 +125,24 @@ class Judged:
         rows = max(1, round(self.k * self.positive.sum())) if factor else int(self.k)
         return min(rows, len(self.truth))
 
+    @cached_property
+    def tag_chunks(self) -> dict[str, Any] | None:
+        """What the measures of chunks get, if all tags stand for chunks."""
+        if self.task is not Task.SEQUENCES or self.labels is None or self.qid is None:
+            return None
+        tags = {str(tag) for tag in np.unique(np.concatenate([self.truth, self.labels]))}
+        letters = {tag.partition("-")[0] for tag in tags}
+        if not letters <= set("BIOES") or not any("-" in tag for tag in tags):
+            return None
+        _, sequence = np.unique(self.qid, return_inverse=True)
+        order = np.argsort(sequence, kind="stable")
+        return {
+            "y_true": self.truth[order],
+            "y_pred": self.labels[order],
+            "lengths": np.bincount(sequence),
+            "scheme": "BIOES" if letters & set("ES") else "IOB2",
+        }
+
     @property
     def queries(self) -> np.ndarray:
         """The query of each row; all rows are one if nothing else is known."""
@@ -160,6 +178,8 @@ class Judged:
             found["queries"] = len(np.unique(self.queries))
         if self.task is Task.SEQUENCES and self.qid is not None:
             found["sequences"] = len(np.unique(self.qid))
+        if self.tag_chunks is not None:
+            found["chunk_f1_by_type"] = _of_chunks("chunk_f1", by_type=True)(self.tag_chunks)
         return found
 
 
@@ -331,6 +351,17 @@ def _of_labels(name: str, **options: Any) -> Callable[..., Any]:
     return compute
 
 
+def _of_chunks(name: str, **options: Any) -> Callable[..., Any]:
+    """A measure of the chunks that tags stand for."""
+
+    def compute(tags: dict[str, Any]) -> Any:
+        from .. import metrics
+
+        return getattr(metrics, name)(**tags, **options)
+
+    return compute
+
+
 def _sequences_right(truth: np.ndarray, labels: np.ndarray, qid: np.ndarray) -> Any:
     _, sequence = np.unique(qid, return_inverse=True)
     return np.mean(np.bincount(sequence, labels != truth) == 0.0)
@@ -387,6 +418,10 @@ MEASURES = {
     "somers_d": Measure("Somers' D", RANKING, ORDER, _somers_d, per_cent=False),
     "token_accuracy": Measure("tokens", SEQUENCES, LABELS, _same),
     "sequence_accuracy": Measure("sequences", SEQUENCES, (*LABELS, "qid"), _sequences_right),
+    "chunk_precision": Measure("precision", SEQUENCES, ("tag_chunks",),
+                               _of_chunks("chunk_precision")),
+    "chunk_recall": Measure("recall", SEQUENCES, ("tag_chunks",), _of_chunks("chunk_recall")),
+    "chunk_f1": Measure("F1", SEQUENCES, ("tag_chunks",), _of_chunks("chunk_f1")),
 }  # fmt: skip
 
 

@@ -33,6 +33,7 @@ from .parser import (
     scale_or_number,
     seed_number,
     share,
+    template_file,
     threads,
 )
 
@@ -128,6 +129,18 @@ PARAMETERS = (
         "Rows that precision_at_k and recall_at_k look at: an integer is a number of rows, a "
         "number with a point is multiplied by the number of positive rows.",
         rows_or_share, metavar="K", unset="0.5 for precision, 2.0 for recall",
+    ),
+    Parameter(
+        "template", MODEL,
+        "DATA is a file in columns, a token a line and an empty line after a sentence, with the "
+        "tag in the last column (CoNLL). FILE says which columns of which neighbours make "
+        "features, in lines such as U01:%x[-1,0] or U02:%x[0,0]/%x[0,1], as for CRF++: %x[ROW,"
+        "COLUMN], rows from the token, columns from 0. The model keeps it.",
+        template_file, metavar="FILE", unset="DATA has numbers of features",
+    ),
+    Parameter(
+        "min_count", MODEL,
+        "With --template: how often a feature must occur in DATA to have a weight.", count,
     ),
     Parameter(
         "loss", MODEL,
@@ -351,7 +364,7 @@ PARAMETERS = (
         "solver", HOW,
         "bcfw goes through the sequences one by one, with far fewer calls of inference. ocas is "
         "the optimised cutting plane algorithm, cpa the plain one. auto is bcfw for chains of "
-        "first order without a kernel, else ocas.",
+        "first order without a kernel, then ocas where it does not end.",
         choices=("auto", "bcfw", "ocas", "cpa"), of=("ChainTagger",),
     ),
     Parameter(

@@ -218,6 +218,21 @@ def _bound(text: str) -> float:
     return value
 
 
+def template_file(name: str) -> str:
+    """The text of a file with a template for features, checked."""
+    from ..structured.named import Template
+
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+        Template(text, name)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise argparse.ArgumentTypeError(f"cannot read {name}: {reason}") from None
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
 def or_none(convert: Convert) -> Convert:
     """As ``convert``, and the word 'none' for None."""
     return lambda text: None if text.lower() == "none" else convert(text)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .conll import read_tagged, write_tagged
 from .errors import CommandError, ExitCode, UsageError
 from .inputs import (
     Table,
@@ -42,9 +43,10 @@ PROBABILITIES = "probabilities"
 DESCRIPTION = """\
 Apply a model to the rows of DATA and write one line per row. It is a score, with eight
 digits, for two classes, rankings, numbers and novelties; it is a label for more classes,
-grades and tags. Columns that have names (tables, .cut) are matched with those of the
-model. Columns without names are taken in order; features that the model has not seen
-are left out, and a message counts them.
+grades and tags. With a model that has a template (CoNLL) the lines of DATA are written
+again, with the tag as one more column. Columns that have names (tables, .cut) are matched
+with those of the model. Columns without names are taken in order; features that the model
+has not seen are left out, and a message counts them.
 """
 
 EPILOG = """\
@@ -55,6 +57,7 @@ examples:
   cutplane predict --output probabilities test.svm model out.txt
   cutplane predict houses.csv model             a table: .csv, .parquet, .arrow
   cutplane predict --label price houses.csv model out.txt
+  cutplane predict test.txt tagger tagged.txt   CoNLL columns, with --template trained
   zcat test.svm.gz | cutplane predict - model | head
 """
 
@@ -95,9 +98,12 @@ def run(args: argparse.Namespace) -> int:
             f"{args.model} holds a {type(model).__name__} without probabilities; train it with "
             "--calibrate sigmoid, or with --loss logistic"
         )
+    if getattr(model, "template", None) is not None:
+        write_tagged(args.data, model, args.out, tags_only=args.output is not None)
+        return ExitCode.OK
     alignment = Alignment(model)
     with output_file(args.out) as file:
-        for table in parts_of(args.data, args, kind, alignment.names):
+        for table in parts_of(args.data, args, kind, model):
             rows = alignment.apply(table)
             if probable:
                 values: np.ndarray | None = probabilities(model, rows)
@@ -215,10 +221,11 @@ def probabilities(model: Any, table: Table) -> np.ndarray:
         return model.predict_proba(table.X)
 
 
-def parts_of(
-    name: str, args: argparse.Namespace, kind: Kind, features: Sequence[str] | None
-) -> Iterable[Table]:
-    """A file in the parts in which a model, with such names of features, can be applied to it."""
+def parts_of(name: str, args: argparse.Namespace, kind: Kind, model: Any) -> Iterable[Table]:
+    """A file in the parts in which a model can be applied to it."""
+    features = Alignment(model).names
+    if getattr(model, "template", None) is not None:
+        return [read_tagged(name, model.template, features=features)]
     if kind.task is Task.LABELS and format_of(name) == "svmlight":
         return [read_labels(name, args)]
     parts = read_chunks(name, args, features)

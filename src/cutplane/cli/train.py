@@ -68,6 +68,7 @@ examples:
   cutplane train --regression --quantile 0.1,0.5,0.9 train.svm model
   cutplane train --multilabel train.svm model         several labels per row: 1,5,7 1:0.3
   cutplane train --chain train.svm model              tags of tokens, sentences by qid:
+  cutplane train --chain --template words.template train.txt model   CoNLL columns
   cutplane train --time-limit 600 --checkpoint state train.svm model
   cutplane train --checkpoint state --resume train.svm model
   cutplane train --scheduler tcp://host:8786 train.cut model
@@ -349,6 +350,11 @@ def _fit(model: Any, task: Task, table: Table) -> None:
 
 def read_rows(name: str, args: argparse.Namespace, task: Task) -> Table:
     """Read all of a file with the labels of a task; a data set stays on disk."""
+    template = getattr(args, "parameter_template", None)
+    if template is not None:
+        from .conll import read_tagged
+
+        return read_tagged(name, template, getattr(args, "parameter_min_count", 1))
     return read_labels(name, args) if task is Task.LABELS else read_table(name, args)
 
 
@@ -486,8 +492,8 @@ def plain_parameters(model: Any) -> dict[str, Any]:
 
 
 def shortened(value: Any) -> str:
-    """A value as text: of the bounds of many features the beginning."""
-    text = str(value)
+    """A value as text in one line: of a template or the bounds of many features the beginning."""
+    text = " ".join(str(value).split())
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
 
 

@@ -193,7 +193,7 @@ def _oracle(
         population = PartsPopulation(matrix, model, executor)
         return ConstantOracle(population, executor, rng, size=size)
     exact = {"auto": matrix.values is not None, "exact": True}.get(settings.method, False)
-    centred = settings.common.solver == "ocas"
+    centred = settings.common.solver != "cpa"
     return SurfaceOracle(
         WithUnits(matrix, model.units),
         surface,
@@ -235,7 +235,7 @@ def _sampling(
     return Sampling(
         exact=exact,
         constant=constant,
-        centred=settings.common.solver == "ocas",
+        centred=settings.common.solver != "cpa",
         size=settings.sample_size,
         radius=reach.radius,
         C=settings.common.C * model.count,

@@ -286,12 +286,12 @@ class JointProblem(Problem):
         oracle = StructuredOracle(self.model, run.executor)
         name, C = run.settings.solver, run.C * self.total
         if name in ("auto", "bcfw") and run.file is None and solvers.can_be_visited(self.model):
-            solver = solvers.ChainAutoSolver if name == "auto" else solvers.ChainSolver
+            solver = solvers.BlockAutoSolver if name == "auto" else solvers.BlockSolver
             rng = np.random.default_rng(0)  # nobody expects chance in the model
             memory = run.memory
             known = memory is not None and memory.digest == run.digest
-            mixtures = memory.dual_point if memory is not None and known else None
-            return ready(solver(oracle, C, run.stop, rng, run.observe, mixtures), run)
+            kept = memory.dual_point if memory is not None and known else None
+            return ready(solver(oracle, C, run.stop, rng, run.observe, kept), run)
         position = cut_position(name)
         made = bundle.BundleSolver(oracle, C, run.stop, position, run.observe, oracle.cheap_cut)
         return ready(made, run, crew=self.crew)

@@ -65,6 +65,7 @@ class StructuredModel(Estimator):
 
     _solvers: ClassVar[tuple[str, ...]] = ("cpa", "ocas")
 
+    solver: str
     kernel: Any
     method: str
     sample_size: int | None
@@ -89,6 +90,11 @@ class StructuredModel(Estimator):
             if value is not None:
                 check_integer(name, value, at_least=1)
         check_integer("passes", self.passes, at_least=1)
+        if self.solver == "bcfw" and (self.kernel is not None or self.executor is not None):
+            raise ValueError(
+                "solver='bcfw' is for models without a kernel, in this process; take solver='ocas' "
+                "with a kernel or a cluster"
+            )
         if self.kernel is None:
             if self.method == CONSTANT:
                 raise ValueError(

@@ -21,6 +21,7 @@ from ..exec import make_executor
 from ..result import Iteration
 from ..structured import chain
 from ..structured.kernel_chain import KernelChains
+from ..structured.named import NamedTokens, Template, has_names, named_tokens
 from ..structured.sequences import split, stack_labels, stack_rows, starts_of
 from ._attributes import check_basis, check_stored, stored_classes, stored_features
 from ._fit import Settings, warn_of, with_callbacks
@@ -63,13 +64,13 @@ class ChainTagger(StructuredModel):
         have a weight, too, and inference takes n_classes times as long.
     boundaries : bool, default=False
         Whether the first and the last label of a sequence have weights of their own.
-    solver : {'auto', 'bcfw', 'ocas', 'cpa'}, default='ocas'
+    solver : {'auto', 'bcfw', 'ocas', 'cpa'}, default='auto'
         ``bcfw``: block-coordinate ascent in the dual, one sequence after the other (Lacoste-Julien
         et al. 2013), which needs a small part of the inference that cutting planes need. ``ocas``
         and ``cpa``: the optimised cutting plane algorithm and the plain one, which run inference
-        in threads or on a cluster. ``auto``: ``bcfw`` for chains of first order without a
-        kernel in this process, else ``ocas``, as with a checkpoint. The constant-time method
-        always takes the plain one.
+        in threads or on a cluster. ``auto``: ``bcfw``, and ``ocas`` where that does not reach the
+        tolerance in a thousand passes; with a kernel, a checkpoint, a cluster or of second order
+        ``ocas`` at once. The constant-time method always takes the plain one.
     tol : float, default=1e-2
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
@@ -101,6 +102,12 @@ class ChainTagger(StructuredModel):
         all of them.
     random_state : int, RandomState or None, default=None
         Of the samples.
+    min_count : int, default=1
+        Where features have names: how often a name must occur in training to be a feature.
+    template : str or None, default=None
+        Lines of a template of CRF++, such as ``U01:%x[-1,0]``, that make names of features from
+        the columns of tokens. A token is then a list of columns, such as word and part of
+        speech; see :func:`cutplane.structured.read_conll`.
     max_iter, time_limit, n_jobs, verbose, callback
         As for :class:`LinearSVC`.
     warm_start
@@ -137,6 +144,8 @@ class ChainTagger(StructuredModel):
     begin_, finish_ : ndarray, shape (n_classes,)
         Scores of the first and the last label; 0 without ``boundaries``.
     n_features_in_, n_iter_ : int
+    feature_names_in_ : ndarray of str, shape (n_features,)
+        If features have names: those of the columns of ``coef_``, sorted.
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above. ``kind`` is 'estimated'
         if cuts were sampled, and 'withheld' if the kernel is not positive semidefinite.
@@ -147,6 +156,7 @@ class ChainTagger(StructuredModel):
     --------
     StructuredSVM : For output spaces of your own.
     cutplane.structured.sequences_from : Sequences from rows with a qid.
+    cutplane.metrics.chunk_f1 : Precision and recall of entities in one number.
 
     Examples
     --------
@@ -157,6 +167,15 @@ class ChainTagger(StructuredModel):
     >>> tagger = ChainTagger(C=10).fit(X, y)
     >>> [labels.tolist() for labels in tagger.predict([np.eye(3)[[0, 1]]])]
     [['the', 'cat']]
+
+    Features may have names, as for CRFsuite; those that training has not seen are left out:
+
+    >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "the"}, {"word": "dog"}]]
+    >>> tagger = ChainTagger(C=10).fit(X, [["det", "noun"], ["det", "noun"]])
+    >>> tagger.feature_names_in_.tolist()
+    ['word:cat', 'word:dog', 'word:the']
+    >>> [labels.tolist() for labels in tagger.predict([[{"word": "the"}, {"word": "owl"}]])]
+    [['det', 'noun']]
     """
 
     _solvers = ("auto", "bcfw", "ocas", "cpa")
@@ -168,7 +187,7 @@ class ChainTagger(StructuredModel):
         loss: str = "hamming",
         order: int = 1,
         boundaries: bool = False,
-        solver: str = "ocas",
+        solver: str = "auto",
         tol: float = 1e-2,
         stopping: str = "relative",
         kernel: str | Callable[[Any, Any], Any] | None = None,
@@ -180,6 +199,8 @@ class ChainTagger(StructuredModel):
         passes: int = 4,
         max_basis: int | None = None,
         random_state: Any = None,
+        min_count: int = 1,
+        template: str | None = None,
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
@@ -205,6 +226,8 @@ class ChainTagger(StructuredModel):
         self.passes = passes
         self.max_basis = max_basis
         self.random_state = random_state
+        self.min_count = min_count
+        self.template = template
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
@@ -222,7 +245,10 @@ class ChainTagger(StructuredModel):
         ----------
         X : list of array-like or sparse matrix, shape (length, n_features) each
             A matrix per sequence, with a row per token; or one matrix of all tokens, with
-            ``lengths``. Sequences may be empty.
+            ``lengths``. Sequences may be empty. Or, as for CRFsuite, a list of tokens per sequence:
+            dictionaries {name: value} or lists of names, of value 1. A value that is text is a
+            part of the name, as ``word:the``; lists and dictionaries as values give a feature
+            per entry. With ``template`` tokens are lists of columns.
         y : list of sequences of labels, or array of the labels of all tokens
             Numbers or names.
         lengths : array-like of int, optional
@@ -233,7 +259,7 @@ class ChainTagger(StructuredModel):
         self
         """
         settings = self._check_common()
-        rows, starts = self._tokens(X, lengths, None)
+        rows, starts, names = self._tokens_to_fit(X, lengths)
         if rows.shape[0] == 0:
             raise ValueError("X has no tokens to train on: every sequence is empty")
         labels = stack_labels(y, starts)
@@ -243,9 +269,13 @@ class ChainTagger(StructuredModel):
         )
         same = np.array_equal(getattr(self, "classes_", classes), classes)
         same = same and getattr(self, "_shape", shape) == shape and self.kernel is None
+        same = same and (names is None or names == list(getattr(self, "feature_names_in_", names)))
         for name in OF_KERNELS if same else (*OF_KERNELS, *OF_LINEAR):
             self.__dict__.pop(name, None)  # another model's are no start
         self.n_features_in_ = rows.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
         self.classes_ = classes
         self._shape = shape
         if self.kernel is None:
@@ -264,14 +294,15 @@ class ChainTagger(StructuredModel):
         settings = super()._check_common()
         check_choice("loss", self.loss, chain.LOSSES)
         check_flag("boundaries", self.boundaries)
+        check_integer("min_count", self.min_count, at_least=1)
+        if self.template is not None:
+            if not isinstance(self.template, str):
+                raise ValueError(f"template must be text or None, got {self.template!r:.60}")
+            Template(self.template)
         if check_integer("order", self.order, at_least=1) > 2:
             raise ValueError(f"order must be 1 or 2, got {self.order!r}")
-        elsewhere = self.kernel is not None or self.executor is not None
-        if self.solver == "bcfw" and (self.order != 1 or elsewhere):
-            raise ValueError(
-                "solver='bcfw' is for chains of first order without a kernel, in this process; "
-                "take solver='ocas' with order=2, a kernel or a cluster"
-            )
+        if self.solver == "bcfw" and self.order != 1:
+            raise ValueError("solver='bcfw' is for chains of first order; take 'ocas' with order=2")
         return settings
 
     def _check_attributes(self) -> None:
@@ -303,7 +334,7 @@ class ChainTagger(StructuredModel):
         labels : list of ndarray, one per sequence; with ``lengths`` one array for all tokens
         """
         check_is_fitted(self)
-        rows, starts = self._tokens(X, lengths, self.n_features_in_)
+        rows, starts = self._tokens(X, lengths)
         labels = self.classes_[self._decoded(rows, starts)]
         return labels if lengths is not None else split(labels, starts)
 
@@ -320,7 +351,7 @@ class ChainTagger(StructuredModel):
         scores : list of ndarray, shape (length, n_classes); with ``lengths`` one array
         """
         check_is_fitted(self)
-        rows, starts = self._tokens(X, lengths, self.n_features_in_)
+        rows, starts = self._tokens(X, lengths)
         scores = self._emissions(rows)
         return scores if lengths is not None else split(scores, starts)
 
@@ -338,7 +369,7 @@ class ChainTagger(StructuredModel):
         score : float
         """
         check_is_fitted(self)
-        rows, starts = self._tokens(X, lengths, self.n_features_in_)
+        rows, starts = self._tokens(X, lengths)
         truth = stack_labels(y, starts)
         if len(truth) == 0:
             raise ValueError("X has no tokens to score: every sequence is empty")
@@ -346,8 +377,43 @@ class ChainTagger(StructuredModel):
 
     # -- parts ----------------------------------------------------------------
 
-    def _tokens(self, X: Any, lengths: Any, width: int | None) -> tuple[Any, np.ndarray]:
-        """All tokens in one checked matrix, and where sequences begin."""
+    def _tokens_to_fit(self, X: Any, lengths: Any) -> tuple[Any, np.ndarray, list[str] | None]:
+        """All tokens in one checked matrix, where sequences begin, and names of the features."""
+        if not has_names(X, lengths is not None):
+            return *self._numbers(X, lengths, None), None
+        tokens, starts = self._named(X, lengths)
+        names = tokens.vocabulary(int(self.min_count))
+        if starts[-1] and not names:
+            raise ValueError(
+                f"X has no feature that occurs min_count={self.min_count} times"
+                if tokens.names
+                else "X has no features: every token is empty"
+            )
+        return tokens.rows(names), starts, names
+
+    def _tokens(self, X: Any, lengths: Any) -> tuple[Any, np.ndarray]:
+        """All tokens in one checked matrix with the model's features, and where sequences begin."""
+        if not has_names(X, lengths is not None):
+            return self._numbers(X, lengths, self.n_features_in_)
+        tokens, starts = self._named(X, lengths)
+        if not hasattr(self, "feature_names_in_"):
+            raise ValueError(
+                f"X has features with names, but {type(self).__name__} was fitted with matrices "
+                f"of {self.n_features_in_} features; give it such matrices"
+            )
+        return tokens.rows(self.feature_names_in_), starts
+
+    def _named(self, X: Any, lengths: Any) -> tuple[NamedTokens, np.ndarray]:
+        """Names and values of the features of all tokens, and where sequences begin."""
+        if lengths is not None:
+            X = split(X, starts_of(lengths, len(X)))
+        template = None if self.template is None else Template(self.template)
+        tokens = named_tokens(X, template)
+        counts = np.array([len(sequence) for sequence in X], dtype=np.int64)
+        return tokens, starts_of(counts, len(tokens.starts) - 1)
+
+    def _numbers(self, X: Any, lengths: Any, width: int | None) -> tuple[Any, np.ndarray]:
+        """The same from rows of numbers."""
         if lengths is not None:
             rows = self._checked(X, width)
             return rows, starts_of(lengths, rows.shape[0])
@@ -421,6 +487,8 @@ class ChainTagger(StructuredModel):
             "n_features_in_": self.n_features_in_,
             "_shape": self._shape,
         }
+        if hasattr(self, "feature_names_in_"):
+            attributes["feature_names_in_"] = self.feature_names_in_
         if self._shape.order == 2:
             attributes["second_transitions_"] = weights.second.transpose(1, 0, 2).copy()
         return attributes

@@ -67,10 +67,14 @@ class StructuredSVM(StructuredModel):
     rescaling : {'margin', 'slack'}, default='margin'
         ``slack``: Δ(y_i, z)·(1 + <w, …>) instead of the sum; the problem must have
         ``most_violated_slack``.
-    solver : {'cpa', 'ocas'}, default='cpa'
-        The plain cutting plane algorithm, with one pass of inference per iteration, or the
-        optimised one, with fewer iterations of several passes: better at large C. The
-        constant-time method always takes the plain one.
+    solver : {'auto', 'bcfw', 'cpa', 'ocas'}, default='auto'
+        ``bcfw``: block-coordinate ascent in the dual, some examples at a time (Lacoste-Julien et
+        al. 2013), which needs a part of the inference that cutting planes need and keeps the
+        outputs it has found. ``cpa``: the plain cutting plane algorithm, with one pass of
+        inference per iteration; ``ocas``: the optimised one, with fewer iterations of several
+        passes. ``auto``: ``bcfw``, and ``cpa`` where that does not reach the tolerance in a
+        thousand passes; with a kernel, a checkpoint or a cluster ``cpa`` at once. The
+        constant-time method always takes ``cpa``.
     tol : float, default=1e-2
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
@@ -168,6 +172,7 @@ class StructuredSVM(StructuredModel):
     [np.str_('up')]
     """
 
+    _solvers = ("auto", "bcfw", "cpa", "ocas")
     _since: ClassVar = {"part_shape_": "problems got scores instead of weights"}
 
     def __init__(
@@ -176,7 +181,7 @@ class StructuredSVM(StructuredModel):
         C: float = 1.0,
         *,
         rescaling: str = "margin",
-        solver: str = "cpa",
+        solver: str = "auto",
         tol: float = 1e-2,
         stopping: str = "relative",
         cache_size: int = 5,
@@ -243,6 +248,8 @@ class StructuredSVM(StructuredModel):
                 " is then the sum over their parts of coefficients times kernel values"
             )
         settings = self._check_common()
+        if self.solver == "auto" and (self.kernel, self.checkpoint, self.executor) != (None,) * 3:
+            settings = dataclasses.replace(settings, solver="cpa")
         check_choice("rescaling", self.rescaling, tuple(RESCALINGS))
         check_integer("cache_size", self.cache_size, at_least=0)
         inputs, outputs = _examples("X", X), _examples("y", y)

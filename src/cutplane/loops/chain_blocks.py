@@ -195,18 +195,12 @@ def add_path(sequences, mixtures, s, path, loss):
 
 
 @jit
-def raise_dual(tokens, sequences, mixtures, weights, s, u, changes, amounts):
-    """Move shares of a sequence, and w with them; returns by how much the dual has grown.
+def move_shares(u, shares, products, cost):
+    """Move shares between the outputs of an example; returns by how much the dual has grown.
 
-    ``u`` holds u_a of its labellings; ``changes`` and ``amounts`` are room.
+    ``u`` holds u_a of its outputs, and follows; ``products`` holds <Ψ(a), Ψ(b)>.
     """
-    count = mixtures.counts[s]
-    slots = mixtures.slots[s]
-    shares = mixtures.shares[mixtures.first[s] : mixtures.first[s] + slots]
-    at = mixtures.products_at[s]
-    products = mixtures.products[at : at + slots * slots].reshape((slots, slots))
-    cost = sequences.cost
-    changes[:count] = shares[:count]
+    count = u.shape[0]
     grown = 0.0
     enough = -1.0
     for _ in range(MOVES * count):
@@ -233,8 +227,24 @@ def raise_dual(tokens, sequences, mixtures, weights, s, u, changes, amounts):
         grown += cost * step * (uneven - 0.5 * step * bend)
         for m in range(count):
             u[m] -= cost * step * (products[m, high] - products[m, low])
+    return grown
+
+
+@jit
+def raise_dual(tokens, sequences, mixtures, weights, s, u, changes, amounts):
+    """Move shares of a sequence, and w with them; returns by how much the dual has grown.
+
+    ``u`` holds u_a of its labellings; ``changes`` and ``amounts`` are room.
+    """
+    count = mixtures.counts[s]
+    slots = mixtures.slots[s]
+    shares = mixtures.shares[mixtures.first[s] : mixtures.first[s] + count]
+    at = mixtures.products_at[s]
+    products = mixtures.products[at : at + slots * slots].reshape((slots, slots))
+    changes[:count] = shares
+    grown = move_shares(u[:count], shares, products, sequences.cost)
     for m in range(count):
-        changes[m] = cost * (changes[m] - shares[m])
+        changes[m] = sequences.cost * (changes[m] - shares[m])
     if grown > 0.0:
         move_weights(tokens, sequences, mixtures, weights, s, changes, amounts)
     return grown
@@ -346,8 +356,8 @@ def explore(tokens, sequences, mixtures, weights, order, gaps):
 def revisit(tokens, sequences, mixtures, weights, order):
     """Visit the sequences in ``order``, with the labellings that are known.
 
-    Returns by how much the dual has grown, and how many numbers of the tokens' rows were read for
-    the scores: each as often as its token has labels in them.
+    Returns by how much the dual has grown, and how many numbers were read one by one for it: for
+    each token those of its row for every label that it has, and one for every labelling.
     """
     labels = weights.emissions.shape[1]
     amounts = np.empty(labels)
@@ -372,6 +382,7 @@ def revisit(tokens, sequences, mixtures, weights, order):
         for t in range(length):
             begin = tokens.starts[a + t]
             end = tokens.starts[a + t + 1]
+            read += count
             for m in range(count):
                 k = paths[m, t]
                 if scored_at[k] != a + t:

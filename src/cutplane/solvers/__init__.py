@@ -1,11 +1,11 @@
-"""Solvers for sums of losses in memory: coordinate descent and Newton's method, and for chains."""
+"""Solvers in memory: coordinate descent and Newton's method for rows, ascent for structures."""
 
 from typing import TYPE_CHECKING
 
 from .._lazy import importing
 
 if TYPE_CHECKING:
-    from .chains import ChainAutoSolver, ChainSolver, can_be_visited
+    from .blocks import BlockAutoSolver, BlockSolver, can_be_visited
     from .choose import AutoSolver
     from .coordinate import CoordinateSolver
     from .newton import NewtonSolver
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __getattr__ = importing(
     __name__,
     {
-        "chains": "ChainAutoSolver ChainSolver can_be_visited",
+        "blocks": "BlockAutoSolver BlockSolver can_be_visited",
         "choose": "AutoSolver",
         "coordinate": "CoordinateSolver",
         "newton": "NewtonSolver",
@@ -24,8 +24,8 @@ __getattr__ = importing(
 
 __all__ = [
     "AutoSolver",
-    "ChainAutoSolver",
-    "ChainSolver",
+    "BlockAutoSolver",
+    "BlockSolver",
     "CoordinateSolver",
     "NewtonSolver",
     "SmallNewtonSolver",

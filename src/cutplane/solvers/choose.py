@@ -105,7 +105,8 @@ class AutoSolver(IterativeSolver):
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
         for stage in self._stages():
             status = self._run_stage(stage, start, cuts)
-            own_limit = status is Status.MAX_ITER and self.stop.max_iter is None
+            most = math.inf if self.stop.max_iter is None else self.stop.max_iter
+            own_limit = status is Status.MAX_ITER and len(self.trace) < most
             gave_up = self._gave_up or own_limit or status is Status.NUMERICALLY_LIMITED
             if not gave_up or self._is_last:
                 return status

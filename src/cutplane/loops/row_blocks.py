@@ -1,0 +1,124 @@
+"""Outputs that are kept of an example, as rows, and the step of its part of the dual point.
+
+Output m has the row r_m = Ψ(x, z_m) − Ψ(x, y), the loss Δ_m and the share α_m; the truth is the
+first one, with an empty row and no loss. w = −c·Σ α_m·r_m, summed over all examples.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._jit import jit
+from .chain_blocks import move_shares
+
+
+class Kept(NamedTuple):
+    """The outputs of an example: rows in compressed form, losses, shares, products of rows."""
+
+    starts: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    losses: np.ndarray
+    shares: np.ndarray
+    products: np.ndarray
+
+    @classmethod
+    def truth(cls) -> Kept:
+        """The truth alone."""
+        nothing = np.zeros(1)
+        indices = np.zeros(0, np.int64)
+        return cls(
+            np.zeros(2, np.int64), indices, np.zeros(0), nothing, np.ones(1), np.zeros((1, 1))
+        )
+
+    def with_output(
+        self, indices: np.ndarray, values: np.ndarray, loss: float, work: np.ndarray
+    ) -> Kept:
+        """With one more output, unless it is known; outputs without a share are left out.
+
+        ``work`` are zeros, as many as w has.
+        """
+        if is_known(self.starts, self.indices, self.values, self.losses, indices, values, loss):
+            return self
+        keep = self.shares > 0.0
+        keep[0] = True
+        lengths = np.diff(self.starts)
+        numbers = np.repeat(keep, lengths)
+        own, own_values = self.indices[numbers], self.values[numbers]
+        starts = np.concatenate([[0], np.cumsum(lengths[keep]), [len(own) + len(values)]])
+        count = int(np.count_nonzero(keep)) + 1
+        products = np.zeros((count, count))
+        products[:-1, :-1] = self.products[np.ix_(keep, keep)]
+        own, own_values = np.concatenate([own, indices]), np.concatenate([own_values, values])
+        work[indices] = values
+        row_products(starts, own, own_values, work, products[-1])
+        work[indices] = 0.0
+        products[:, -1] = products[-1]
+        losses, shares = np.append(self.losses[keep], loss), np.append(self.shares[keep], 0.0)
+        return Kept(starts, own, own_values, losses, shares, products)
+
+    def visit(self, cost: float, w: np.ndarray) -> tuple[float, float]:
+        """Move shares, and w with them: growth of the dual, and the gap before."""
+        return visit(*self, cost, w)
+
+    def add_to(self, weight: float, a: np.ndarray) -> float:
+        """a += weight·Σ α_m·r_m; returns Σ α_m·Δ_m. Shares that rounding made too large shrink."""
+        others = float(self.shares[1:].sum())
+        self.shares[1:] /= max(1.0, others)
+        self.shares[0] = max(0.0, 1.0 - others)
+        add_rows(self.starts, self.indices, self.values, weight * self.shares, a)
+        return float(np.einsum("i,i->", self.shares, self.losses))
+
+
+@jit
+def is_known(starts, indices, values, losses, row, row_values, loss):
+    """Whether there is this output already."""
+    for m in range(losses.shape[0]):
+        begin = starts[m]
+        same = losses[m] == loss and starts[m + 1] - begin == row.shape[0]
+        if same:
+            for p in range(row.shape[0]):
+                same &= indices[begin + p] == row[p] and values[begin + p] == row_values[p]
+        if same:
+            return True
+    return False
+
+
+@jit
+def row_products(starts, indices, values, w, out):
+    """out = <r_m, w>."""
+    for m in range(starts.shape[0] - 1):
+        total = 0.0
+        for p in range(starts[m], starts[m + 1]):
+            total += values[p] * w[indices[p]]
+        out[m] = total
+
+
+@jit
+def add_rows(starts, indices, values, factors, a):
+    """a += Σ factors_m·r_m."""
+    for m in range(starts.shape[0] - 1):
+        if factors[m] != 0.0:
+            for p in range(starts[m], starts[m + 1]):
+                a[indices[p]] += factors[m] * values[p]
+
+
+@jit
+def visit(starts, indices, values, losses, shares, products, cost, w):
+    """Raise the dual over the shares of an example, and bring w up to date."""
+    u = np.empty(losses.shape[0])
+    row_products(starts, indices, values, w, u)
+    mean = 0.0
+    for m in range(u.shape[0]):
+        u[m] += losses[m]
+        mean += shares[m] * u[m]
+    gap = max(0.0, cost * (np.max(u) - mean))
+    changes = shares.copy()
+    grown = move_shares(u, shares, products, cost)
+    if grown > 0.0:
+        for m in range(u.shape[0]):
+            changes[m] = cost * (changes[m] - shares[m])
+        add_rows(starts, indices, values, changes, w)
+    return grown, gap
