@@ -11,13 +11,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numba
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils, event, types
 from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
@@ -117,6 +118,66 @@ def _loader(cache: Any) -> Callable[[Any, Any], Any]:
             return cache._load_overload(signature, context)
 
     return load
+
+
+# -- what is compiled, not found in the cache ----------------------------------
+
+
+class Compilations(event.Listener):
+    """Counts the loops of this package that are compiled, and the seconds that it takes.
+
+    A loop that calls others is compiled together with them and counts once. numba compiles one
+    loop at a time, whatever the number of threads.
+
+    Parameters
+    ----------
+    begin : callable, optional
+        Called whenever a compilation begins.
+
+    Attributes
+    ----------
+    loops : int
+    seconds : float
+    """
+
+    def __init__(self, begin: Callable[[], None] | None = None) -> None:
+        self.loops = 0
+        self.seconds = 0.0
+        self._begin = begin
+        self._inside: list[bool] = []  # whether ours, of the compilations that are under way
+        self._started = 0.0
+
+    def on_start(self, event: Any) -> None:
+        """Take note of a compilation that begins."""
+        module = event.data["dispatcher"].py_func.__module__
+        ours = module.partition(".")[0] == __name__.partition(".")[0]
+        if ours and not any(self._inside):
+            self._started = time.perf_counter()
+            if self._begin is not None:
+                self._begin()
+        self._inside.append(ours)
+
+    def on_end(self, event: Any) -> None:
+        """Take note of a compilation that has ended."""
+        if self._inside.pop() and not any(self._inside):
+            self.loops += 1
+            self.seconds += time.perf_counter() - self._started
+
+
+def when_compiling(begin: Callable[[], None]) -> None:
+    """Call ``begin`` whenever a loop is compiled, until the process ends."""
+    event.register("numba:compile", Compilations(begin))
+
+
+@contextlib.contextmanager
+def compilations() -> Iterator[Compilations]:
+    """Count what is compiled while the block runs."""
+    counts = Compilations()
+    with event.install_listener("numba:compile", counts):
+        yield counts
+
+
+# -- instructions that numba does not have -------------------------------------
 
 
 def _number(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -17,14 +17,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .. import __version__, _interrupts
-from . import completion, convert, demo, evaluate, export, info, known, path, predict, train
+from . import completion, convert, demo, evaluate, export, info, known, path, predict, train, warmup
 from .errors import ExitCode, UsageError
 from .outputs import silence, standard_streams
 from .parser import Parser, dashes
 
 __all__ = ["main"]
 
-COMMANDS = (train, predict, evaluate, path, info, convert, export, demo, completion, known)
+COMMANDS = (
+    *(train, predict, evaluate, path, info, convert, export, demo, warmup, completion, known),
+)
 
 logger = logging.getLogger("cutplane")
 

@@ -1,60 +1,63 @@
-"""``cutplane demo``: a certified SVM on real data, with nothing to download.
+"""``cutplane demo``: three things to see, with nothing to download, and a page that shows them.
 
-Is this handwritten digit an 8? cutplane and scikit-learn's LinearSVC minimise
-the same objective,
+1. Certificates. cutplane and scikit-learn's LinearSVC minimise the same objective,
 
-    F(w, b) = 1/2 |w|^2 + 1/2 b^2 + C * sum_i max(0, 1 - y_i(<w, x_i> + b)),
+       F(w, b) = 1/2 |w|^2 + 1/2 b^2 + C * sum_i max(0, 1 - y_i(<w, x_i> + b)),
 
-scikit-learn's own, in which the intercept b counts like a weight; cutplane gets
-it with ``intercept_scaling=1``. Its lower bound then tells how far *both* are
-from the optimum.
+   scikit-learn's own, in which the intercept b counts like a weight; cutplane gets it with
+   ``intercept_scaling=1``. Its lower bound tells how far *both* are from the optimum.
+2. Measures. On rows of which few are positive, models that are trained for F1 and for the ROC area
+   are compared with the hinge loss, on rows that were held out.
+3. Out of core. The first model again, from rows on disk.
+
+Compiling is not part of the times of the fits; the demo tells what it took, in a line of its own.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import tempfile
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import __version__
-from ..reporting.line import format_percent
-from ..reporting.plots import convergence_figure
+from ..reporting.line import format_percent, format_seconds
 from ..reporting.text import print_table, waiting
-from ..result import SolveResult
+from .errors import ExitCode
 from .outputs import output_file, output_folder, report_stream
-from .parser import VERBOSE, Argument, add_arguments, positive_number, seed_number
-from .train import results_of, tell_ending
+from .parser import VERBOSE, Argument, add_arguments, seed_number
 
+C = 1.0
 TOL = 1e-3
-GREYS = 16.0  # pixels count from 0 to 16; the models get them from 0 to 1
+# Rows and columns of the first problem: large enough that nobody waits for nothing.
+ROWS, COLUMNS = 10_000, 30
+# Of the second one, and the share of the rows that are positive.
+RARE_ROWS, RARE_COLUMNS, SHARE = 12_000, 40, 0.03
 
 DESCRIPTION = """\
-Train a linear SVM on the handwritten digits that come with scikit-learn (is this digit
-an 8?), compare it with scikit-learn's own, and write the model, its certificate and a
-plot of the convergence to a folder. This needs no network and takes seconds.
+Train models on generated rows: beside scikit-learn's LinearSVC, with a certificate that
+judges both; for F1 and for the ROC area, beside the hinge loss; and from rows on disk.
+Write a page that shows it all. This needs no network and takes seconds.
 """
 
 EPILOG = """\
 examples:
   cutplane demo
-  cutplane demo --C 100                 a harder problem
   cutplane demo --output results --seed 7
 """
 
 
 ARGUMENTS = (
-    Argument("--output DIR", "Folder for the files, made if missing. (default: ./cutplane-demo)",
+    Argument("--output DIR", "Folder for the page, made if missing. (default: ./cutplane-demo)",
              Path, Path("cutplane-demo")),
-    Argument("--C C", "Weight of the errors against the size of the weights. (default: 1)",
-             positive_number, 1.0),
-    Argument("--seed N", "Chooses the images that are held out for testing. (default: 0)",
+    Argument("--seed N", "Chooses the rows that are held out for testing. (default: 0)",
              seed_number, 0),
 )  # fmt: skip
 
@@ -63,7 +66,7 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "demo",
-        help="train on data that come with scikit-learn, and look at the certificate",
+        help="see it work on generated rows, beside scikit-learn",
         description=DESCRIPTION,
         epilog=EPILOG,
     )
@@ -73,106 +76,122 @@ def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo; returns the exit code."""
-    report = report_stream()  # the files are the product
+    report = report_stream()  # the page is the product
+    folder = output_folder(args.output)
     with redirect_stdout(report):
-        return report.code(_run(args, output_folder(args.output)))
+        _run(args, folder)
+    return report.code(ExitCode.OK)
 
 
-def _run(args: argparse.Namespace, folder: Path) -> int:
+def _run(args: argparse.Namespace, folder: Path) -> None:
+    from ..reporting.compiling import tell_of_compiling
+
+    print(f"cutplane {__version__}: large-margin learning with a certificate of optimality")
+    began = time.perf_counter()
     with waiting("loading scikit-learn and numba"):
-        data = _load(args.seed)
-    print(
-        f"cutplane {__version__}: a linear SVM with a certificate of optimality\n\n"
-        f"Data      handwritten digits (scikit-learn): is it an 8? {len(data.train)} images to\n"
-        f"          train on, {len(data.test)} held out, {data.train.shape[1]} pixels each\n"
-        f"Objective 1/2 |w|^2 + 1/2 b^2 + C * (sum of hinge losses), C = {args.C:g}\n"
-        "          as scikit-learn's LinearSVC has it, with the intercept b among the weights",
-        flush=True,
-    )
-    with waiting("compiling, which takes a while the first time"):
-        started = time.perf_counter()
-        _fit(_our_model(C=1.0, verbose=0), data.few(), C=1.0)
-        seconds = time.perf_counter() - started
-    print(
-        f"Compiling {seconds:.1f} s, on a tiny problem beforehand; not part of the times below",
-        flush=True,
-    )
-    ours = _fit(_our_model(args.C, verbose=1), data, args.C)
-    theirs = _fit(_their_model(args.C, args.seed), data, args.C)
-    (result,) = results_of(ours.model)
-    certificate = result.certificate
-    _print_comparison(ours, theirs, certificate.dual)
-    majority = np.mean(data.test_labels == "another")
-    print(f"Calling every image 'another' is right for {100 * majority:.1f} % of those held out.")
+        tell_of_compiling(silently=True)  # told below, with its time
+        units, rare = units_rows(args.seed), rare_rows(args.seed)
+    parts: list[Part] = [certificates(units)]
+    _print(parts[-1])
+    parts.append(measures(rare))
+    _print(parts[-1])
+    parts.append(on_disk(units, parts[0].fits[0]))
+    _print(parts[-1])
+    fits = [fit for part in parts for fit in part.fits]
+    told = compiling_told(sum(fit.loops for fit in fits), sum(fit.compiling for fit in fits))
     with waiting("drawing"):
-        _write(folder, ours.model, result, args)
-    _print_files(folder)
-    kept = "the files hold its best model"
-    return tell_ending("demo", result.status, certificate.relative_gap, asked=TOL, kept=kept)
+        page = demo_page(parts, told)
+        target = folder / "demo.html"
+        with output_file(target) as file:
+            file.write(page.encode("utf-8"))
+    print(
+        f"{told} Everything took {format_seconds(time.perf_counter() - began)}.\n\n"
+        f"All of this as a page with figures: {target}\n"
+        f"To open it: python -m webbrowser {target.resolve().as_uri()}\n"
+        "To go on:   cutplane train --help, or the examples of the documentation"
+    )
 
 
-# -- data and models ----------------------------------------------------------
+def compiling_told(loops: int, seconds: float) -> str:
+    """What compiling took, in words."""
+    if not loops:
+        return "Nothing had to be compiled."
+    return (
+        f"Compiling {loops} loops took {format_seconds(seconds)}, this time only: they are kept "
+        "on disk."
+    )
+
+
+# -- data and fits ------------------------------------------------------------
 
 
 class Data(NamedTuple):
-    """Images as rows of pixels, labels 'eight' and 'another', in two parts."""
+    """Rows in two parts, with labels -1 and 1."""
 
     train: np.ndarray
     test: np.ndarray
     train_labels: np.ndarray
     test_labels: np.ndarray
 
-    def few(self) -> Data:
-        """Ten training images of each class: enough to have all that is needed compiled."""
-        rows = np.concatenate(
-            [np.flatnonzero(self.train_labels == name)[:10] for name in ("eight", "another")]
-        )
-        return self._replace(train=self.train[rows], train_labels=self.train_labels[rows])
+
+def units_rows(seed: int) -> Data:
+    """Two classes, and columns that have units of their own, as those of tables do."""
+    from sklearn.datasets import make_classification
+
+    X, y = make_classification(
+        ROWS, COLUMNS, n_informative=COLUMNS // 2, n_redundant=COLUMNS // 4, class_sep=0.8,
+        flip_y=0.05, random_state=0,
+    )  # fmt: skip
+    units = 10.0 ** np.random.default_rng(0).uniform(-1.0, 1.0, COLUMNS)
+    return _split(units * X, y, 0.2, seed)
 
 
-class Fit(NamedTuple):
-    """A fitted model and how it went."""
+def rare_rows(seed: int) -> Data:
+    """Few positive rows among many."""
+    from sklearn.datasets import make_classification
 
-    model: Any
-    seconds: float
-    warning: str
-    objective: float
-    accuracy: float
+    X, y = make_classification(
+        RARE_ROWS, RARE_COLUMNS, n_informative=8, n_clusters_per_class=1, weights=[1.0 - SHARE],
+        class_sep=0.6, random_state=1,
+    )  # fmt: skip
+    return _split(X, y, 2 / 3, seed)
 
 
-def _load(seed: int) -> Data:
-    from sklearn.datasets import load_digits
+def _split(X: np.ndarray, y: np.ndarray, held_out: float, seed: int) -> Data:
     from sklearn.model_selection import train_test_split
 
-    digits = load_digits()
-    labels = np.where(digits.target == 8, "eight", "another")
-    parts = train_test_split(
-        digits.data / GREYS, labels, test_size=0.3, stratify=labels, random_state=seed
-    )
+    labels = np.where(y == 1, 1, -1)
+    parts = train_test_split(X, labels, test_size=held_out, stratify=y, random_state=seed)
     return Data(*parts)
 
 
-def _our_model(C: float, verbose: int) -> Any:
-    from .. import LinearSVC
+@dataclass
+class Fit:
+    """A fitted model and how it went; seconds are without compiling."""
 
-    return LinearSVC(C=C, loss="hinge", tol=TOL, intercept_scaling=1.0, verbose=verbose)
+    name: str
+    model: Any
+    seconds: float
+    warning: str
+    loops: int
+    compiling: float
 
 
-def _their_model(C: float, seed: int) -> Any:
-    from sklearn.svm import LinearSVC
-
-    return LinearSVC(C=C, loss="hinge", random_state=seed)
-
-
-def _fit(model: Any, data: Data, C: float) -> Fit:
+def fitted(name: str, model: Any, X: Any, y: Any = None) -> Fit:
     """Fit and measure; a warning of no convergence is kept, others pass."""
     from sklearn.exceptions import ConvergenceWarning
 
+    from .. import _jit
+
     message = ""
-    with warnings.catch_warnings(record=True) as caught:
+    with (
+        waiting(f"fitting {name}; the first time this compiles"),
+        warnings.catch_warnings(record=True) as caught,
+        _jit.compilations() as counts,
+    ):
         warnings.simplefilter("always", ConvergenceWarning)
         started = time.perf_counter()
-        model.fit(data.train, data.train_labels)
+        model.fit(X, y)
         seconds = time.perf_counter() - started
     for warning in caught:
         if issubclass(warning.category, ConvergenceWarning):
@@ -181,78 +200,260 @@ def _fit(model: Any, data: Data, C: float) -> Fit:
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )
-    # F of the fitted weights and intercept, by its formula and for both models alike.
+    return Fit(name, model, seconds - counts.seconds, message, counts.loops, counts.seconds)
+
+
+def objective(model: Any, data: Data) -> float:
+    """F of the weights and the intercept of a model, by its formula."""
     w, b = model.coef_[0], float(model.intercept_[0])
-    signs = np.where(data.train_labels == model.classes_[1], 1.0, -1.0)
-    losses = np.maximum(0.0, 1.0 - signs * (data.train @ w + b))
-    objective = float(0.5 * (w @ w) + 0.5 * b * b + C * losses.sum())
-    accuracy = float(np.mean(model.predict(data.test) == data.test_labels))
-    return Fit(model, seconds, message, objective, accuracy)
+    losses = np.maximum(0.0, 1.0 - data.train_labels * (data.train @ w + b))
+    return float(0.5 * (w @ w) + 0.5 * b * b + C * losses.sum())
+
+
+def accuracy(model: Any, data: Data) -> float:
+    """On the rows held out."""
+    return float(np.mean(model.predict(data.test) == data.test_labels))
+
+
+# -- the three parts ----------------------------------------------------------
+
+
+class Drawing(NamedTuple):
+    """A figure, made when the page is, with its caption."""
+
+    draw: Callable[[], Any]
+    caption: str
+
+
+@dataclass
+class Part:
+    """What there is to say about a part: sentences before and behind a table, and figures."""
+
+    title: str
+    about: list[str]
+    head: list[str]
+    rows: list[list[str]]
+    says: list[str]
+    fits: list[Fit]
+    figures: list[Drawing]
+
+
+def _our_model(**parameters: Any) -> Any:
+    from .. import LinearSVC
+
+    return LinearSVC(C=C, tol=TOL, intercept_scaling=1.0, **parameters)
+
+
+def certificates(data: Data) -> Part:
+    """Our model and scikit-learn's on the same objective, and our bound on both."""
+    from sklearn.svm import LinearSVC
+
+    # Once to compile, or to load what is compiled, and once for the time.
+    first = fitted("cutplane", _our_model(), data.train, data.train_labels)
+    ours = fitted("cutplane", _our_model(), data.train, data.train_labels)
+    ours.loops, ours.compiling = first.loops, first.compiling
+    other = LinearSVC(C=C, loss="hinge", random_state=0)
+    theirs = fitted("scikit-learn", other, data.train, data.train_labels)
+    both = (ours, theirs)
+    bound = ours.model.certificate_.dual
+    values = [objective(fit.model, data) for fit in both]
+    gaps = [format_percent(max(0.0, value - bound) / value) for value in values]
+    says = [
+        f"No linear model has an objective below {bound:,.6g}: that is cutplane's certificate.",
+        f"So at most {gaps[0]} is left to gain for cutplane, at most {gaps[1]} for scikit-learn.",
+    ]
+    if theirs.warning:
+        says.append(f'scikit-learn warned: "{theirs.warning}"')
+    return Part(
+        "1. Which answer is right? The certificate tells",
+        [
+            f"{len(data.train):,} rows of {COLUMNS} columns, each in a unit of its own, two "
+            f"classes; {len(data.test):,} more held out.",
+            f"Both minimise 1/2 |w|^2 + 1/2 b^2 + C * (sum of hinge losses), C = {C:g}.",
+        ],
+        ["", "cutplane", "scikit-learn"],
+        [
+            ["objective", *(f"{value:,.6g}" for value in values)],
+            ["lower bound", f"{bound:,.6g}", "none of its own"],
+            ["gap to cutplane's bound", *gaps],
+            ["iterations", *(f"{np.max(fit.model.n_iter_)}" for fit in both)],
+            ["time to fit", *(format_seconds(fit.seconds) for fit in both)],
+            ["accuracy, held out", *(f"{100 * accuracy(fit.model, data):.1f} %" for fit in both)],
+        ],
+        says,
+        list(both),
+        [
+            Drawing(
+                lambda: _convergence(ours.model, values[1]),
+                "How cutplane's objective and bound meet. The dashed line is where scikit-learn "
+                "ended.",
+            )
+        ],
+    )
+
+
+def measures(data: Data) -> Part:
+    """Models trained for a measure, and for the hinge loss, on rows held out."""
+    from sklearn.metrics import f1_score, roc_auc_score
+
+    from .. import LinearSVC, MeasureSVC
+
+    models = {
+        "hinge loss": LinearSVC(C=C),
+        "hinge loss, classes balanced": LinearSVC(C=C, class_weight="balanced"),
+        "F1": MeasureSVC("f1", C=C),
+        "ROC area": MeasureSVC("roc_auc", C=0.01),
+    }
+    fits = [fitted(name, model, data.train, data.train_labels) for name, model in models.items()]
+    scores = {fit.name: fit.model.decision_function(data.test) for fit in fits}
+    truth = data.test_labels
+    f1 = {fit.name: f1_score(truth, fit.model.predict(data.test)) for fit in fits}
+    area = {name: roc_auc_score(truth, score) for name, score in scores.items()}
+    return Part(
+        "2. Trained for the measure that is reported",
+        [
+            f"{len(data.train):,} rows, of which {100 * np.mean(data.train_labels > 0):.1f} % are "
+            f"positive; measured on {len(data.test):,} rows held out."
+        ],
+        ["trained for", "F1", "ROC area", "gap", "time to fit"],
+        [
+            [
+                fit.name,
+                f"{100 * f1[fit.name]:.1f} %",
+                f"{area[fit.name]:.3f}",
+                format_percent(fit.model.certificate_.relative_gap),
+                format_seconds(fit.seconds),
+            ]
+            for fit in fits
+        ],
+        [
+            f"Trained for F1 instead of the hinge loss: {100 * f1['hinge loss']:.1f} % becomes "
+            f"{100 * f1['F1']:.1f} %. For the ROC area: {area['hinge loss']:.3f} becomes "
+            f"{area['ROC area']:.3f}."
+        ],
+        fits,
+        [
+            Drawing(
+                lambda: _bars([fit.name for fit in fits], f1, area),
+                "Both measures of each model, on the rows held out.",
+            ),
+            Drawing(
+                lambda: _curves(truth, {name: scores[name] for name in ("hinge loss", "ROC area")}),
+                "ROC curves on the rows held out.",
+            ),
+        ],
+    )
+
+
+def on_disk(data: Data, memory: Fit) -> Part:
+    """The model of the first part, from rows that are read block by block."""
+    from .. import open_dataset, write_dataset
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.cut"
+        steps = range(0, len(data.train), 1000)
+        chunks = ((data.train[k : k + 1000], data.train_labels[k : k + 1000]) for k in steps)
+        write_dataset(path, chunks)
+        size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+        with open_dataset(path) as dataset:
+            disk = fitted("rows on disk", _our_model(), dataset)
+    both = (memory, disk)
+    values = [objective(fit.model, data) for fit in both]
+    bounds = [fit.model.certificate_.dual for fit in both]
+    agree = np.mean(memory.model.predict(data.test) == disk.model.predict(data.test))
+    return Part(
+        "3. The same model from rows on disk",
+        [
+            f"The rows of part 1 as a data set on disk, {size / 1e6:.1f} MB, written in parts and "
+            "read block by block:",
+            "so rows need not fit into memory. cutplane convert makes such data sets.",
+        ],
+        ["", "in memory", "on disk"],
+        [
+            ["objective", *(f"{value:,.6g}" for value in values)],
+            ["lower bound", *(f"{bound:,.6g}" for bound in bounds)],
+            ["time to fit", *(format_seconds(fit.seconds) for fit in both)],
+            ["accuracy, held out", *(f"{100 * accuracy(fit.model, data):.1f} %" for fit in both)],
+        ],
+        [f"Both agree on {100 * agree:.1f} % of the rows held out."],
+        [disk],
+        [],
+    )
 
 
 # -- what people see ----------------------------------------------------------
 
 
-def _print_comparison(ours: Fit, theirs: Fit, bound: float) -> None:
-    both = (ours, theirs)
-    gaps = [max(0.0, fit.objective - bound) for fit in both]
-    shares = [format_percent(gap / fit.objective) for gap, fit in zip(gaps, both, strict=True)]
-    print_table(
-        ["", "cutplane", "scikit-learn"],
-        [
-            ["objective (primal)", *(f"{fit.objective:.6g}" for fit in both)],
-            ["lower bound (dual)", f"{bound:.6g}", "none of its own"],
-            ["gap to cutplane's bound", *(f"{gap:.3g}" for gap in gaps)],
-            ["relative gap", *shares],
-            ["iterations", *(f"{np.max(fit.model.n_iter_)}" for fit in both)],
-            ["time to fit", *(f"{1000 * fit.seconds:.0f} ms" for fit in both)],
-            ["accuracy, held out", *(f"{100 * fit.accuracy:.1f} %" for fit in both)],
-        ],
+def _print(part: Part) -> None:
+    print(f"\n{part.title}", *part.about, sep="\n")
+    print_table(part.head, part.rows)
+    print(*part.says, sep="\n", flush=True)
+
+
+def demo_page(parts: Sequence[Part], told: str) -> str:
+    """The page."""
+    from ..reporting import html
+
+    page = html.Page("cutplane: a demonstration")
+    page.add("<h1>cutplane: a demonstration</h1>")
+    page.say(
+        "Large-margin learning by cutting planes, with a certificate of how far every answer is "
+        "from the optimum.",
+        "lead",
     )
-    if bound > 0.0:
-        print(
-            f"cutplane's certificate: no model has an objective below {bound:.6g}. So the optimum\n"
-            f"is at most {shares[0]} below its own, and at most {shares[1]} below scikit-learn's."
-        )
-    if theirs.warning:
-        print(f'scikit-learn warned: "{theirs.warning}"')
+    for part in parts:
+        page.section(part.title)
+        page.say(" ".join(part.about))
+        page.table(part.title.partition(". ")[2], part.head, part.rows)
+        page.say(" ".join(part.says), "lead")
+        if part.figures:
+            page.figures(*((entry.draw(), entry.caption, entry.caption) for entry in part.figures))
+    page.section("How it was made")
+    page.say(f"By the command cutplane demo of version {__version__}. {told}", "note")
+    return page.render()
 
 
-def _print_files(folder: Path) -> None:
-    print(
-        f"\nWritten to the folder {folder}:\n"
-        "  model.npz         weights, intercept, classes\n"
-        "  certificate.json  objective, bound, gap, how the solver ended\n"
-        "  convergence.png   how objective and bound met\n"
-        "\nTo use the model:\n"
-        "  import numpy\n"
-        f"  model = numpy.load({str(folder / 'model.npz')!r})\n"
-        f"  scores = pixels / {GREYS:g} @ model['coef'][0] + model['intercept'][0]\n"
-        "  labels = model['classes'][(scores > 0).astype(int)]"
-    )
+def _convergence(model: Any, other: float) -> Any:
+    from ..reporting.plots import GREY, convergence_figure
+
+    figure = convergence_figure(model.results_[0])
+    upper = figure.axes[0]
+    upper.axhline(other, color=GREY, linestyle="--", linewidth=1.2)
+    low, high = upper.get_ylim()
+    upper.set_ylim(low, max(high, other + 0.05 * (other - low)))
+    return figure
 
 
-# -- files --------------------------------------------------------------------
+def _bars(names: Sequence[str], *measures: dict[str, float]) -> Any:
+    from ..reporting.charts import panel
+    from ..reporting.plots import BLUE, ORANGE
+
+    figure, ax = panel("", "", 3.2)
+    places = np.arange(len(names))
+    for measure, colour, shift, title in zip(
+        measures, (BLUE, ORANGE), (-0.2, 0.2), ("F1", "ROC area"), strict=True
+    ):
+        bars = ax.barh(places + shift, [measure[name] for name in names], 0.38, color=colour,
+                       label=title)  # fmt: skip
+        ax.bar_label(bars, fmt="%.2f", padding=3, fontsize="small")
+    ax.set_yticks(places, [name.replace(", ", ",\n") for name in names])
+    ax.invert_yaxis()
+    ax.set_xlim(0.0, 1.12)
+    ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.14), ncols=2)
+    return figure
 
 
-def _write(folder: Path, model: Any, result: SolveResult, args: argparse.Namespace) -> None:
-    with output_file(folder / "model.npz") as file:
-        np.savez(
-            file,
-            coef=model.coef_,
-            intercept=model.intercept_,
-            classes=model.classes_,
-            n_features=np.int64(model.coef_.shape[1]),
-        )
-    certificate = {
-        "objective": "1/2 |w|^2 + 1/2 b^2 + C * sum of hinge losses",
-        "C": args.C,
-        "tol": TOL,
-        "seed": args.seed,
-        "cutplane": __version__,
-        **result.as_dict(),
-    }
-    with output_file(folder / "certificate.json") as file:
-        file.write((json.dumps(certificate, indent=2, allow_nan=False) + "\n").encode())
-    with output_file(folder / "convergence.png") as file:
-        convergence_figure(result).savefig(file, format="png", dpi=150)
+def _curves(truth: np.ndarray, scores: dict[str, np.ndarray]) -> Any:
+    from sklearn.metrics import roc_curve
+
+    from ..reporting.charts import MOST_ON_CURVE, panel, thinned
+    from ..reporting.plots import BLUE, GREY, ORANGE
+
+    figure, ax = panel("false positive rate", "true positive rate (recall)", 3.2)
+    ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle="--")
+    for (name, score), colour in zip(scores.items(), (ORANGE, BLUE), strict=True):
+        false, true, _ = roc_curve(truth, score)
+        kept = thinned(len(false), MOST_ON_CURVE)
+        ax.plot(false[kept], true[kept], color=colour, linewidth=1.8, label=f"trained for {name}")
+    ax.legend(frameon=False, loc="lower right")
+    return figure

@@ -160,7 +160,9 @@ def read_table(name: str, args: argparse.Namespace) -> Table:
             return labelled(_table(name, data, data.y, data.qid, data.cost, data.feature_names))
         case "svmlight":
             from ..data.svmlight import load_svmlight
+            from ..reporting.compiling import tell_of_compiling
 
+            tell_of_compiling()
             options = reader_options(args)
             return _table(name, *load_svmlight(name, qid="auto", cost=True, **options))
         case "table" if not hasattr(args, "label"):
@@ -198,7 +200,9 @@ def _chunks(name: str, args: argparse.Namespace, features: Sequence[str] | None)
             yield from _table_chunks(name, args, features)
         case _:
             from ..data.svmlight import iter_svmlight
+            from ..reporting.compiling import tell_of_compiling
 
+            tell_of_compiling()
             options = reader_options(args)
             for X, y, qid, cost in iter_svmlight(name, qid="auto", cost=True, **options):
                 yield _table(name, X, y, qid, cost)

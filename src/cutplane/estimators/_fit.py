@@ -45,6 +45,7 @@ from .._checks import check_choice, check_flag, check_integer, check_n_jobs, che
 from ..bundle import Observer, StopRule
 from ..exec import Executor
 from ..oracles import Cut, Point
+from ..reporting.compiling import tell_of_compiling
 from ..reporting.line import Line
 from ..reporting.progress import showing
 from ..result import Certificate, Iteration, SolveResult, Status
@@ -63,6 +64,8 @@ except ImportError:  # scikit-learn < 1.9
 
 
 logger = logging.getLogger("cutplane")
+
+tell_of_compiling()  # whichever step of a fit it is that compiles
 
 STOPPING = ("relative", "absolute", "epsilon")
 # Solvers that work in passes over all rows: clusters can run them, and checkpoints write their
