@@ -1,4 +1,4 @@
-"""What the README and the documentation's page on benchmarks show, from the JSON files of the suites.
+"""What the README and the page on benchmarks show, from the JSON files of the suites.
 
 python -m benchmarks.readme benchmarks/results
 
@@ -53,8 +53,8 @@ def region(folder: Path) -> str:
     """What belongs between the marks of the README: the figure, and what it shows."""
     contents, cases = engine_cases(folder)
     text = (
-        f"The figure shows the seconds until the objective is within 0.1 % of the optimum: hinge "
-        f"loss, no bias, compile time excluded ({_origin(contents)}). {_means(cases)}"
+        f"The figure shows the seconds until the objective is within 0.1 % of the optimum, for the "
+        f"hinge loss without a bias, compilation excluded ({_origin(contents)}). {_means(cases)}"
     )
     figure = f"![Seconds to within 0.1 % of the optimum, cutplane and others]({FIGURE.as_posix()})"
     return f"{figure}\n\n{_wrapped(text)}"
@@ -164,9 +164,10 @@ def _means(cases: Sequence[Content]) -> str:
         behind = [name for name, r in ratios.items() if r < 1.0]
         known = all(best_peer(c, threads, MIDDLE)[1] for c in cases)
         least = "" if known else "at least "
-        text = f"with {word} {least}{mean:.2f}× as fast as the best peer in the geometric mean, "
-        text += "ahead in "
-        text += f"{len(ratios) - len(behind)} of {len(ratios)}"
+        text = (
+            f"with {word} cutplane is {least}{mean:.2f} times as fast as the best other solver "
+            f"(geometric mean) and ahead in {len(ratios) - len(behind)} of {len(ratios)} problems"
+        )
         if behind:
             text += f" (not in {', '.join(behind)})"
         parts.append(text)
