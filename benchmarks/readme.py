@@ -64,11 +64,11 @@ def tables(folder: Path) -> str:
     """The tables of the documentation's page, with the sentences about them."""
     contents, cases = engine_cases(folder)
     parts = [
-        f"Seconds until the objective is within 1e-3 of the best known: hinge loss, no bias, our "
-        f"median against the best run of the best peer ({_origin(contents)}; compile time "
-        f"excluded). The peers are {_listed(_peers(cases))}. Each is run again and again with more "
-        'passes or smaller tolerances until it is that good; "> s" means that none was in the '
-        "time it was given. *Certified* is when our run could prove it.",
+        "The table shows the seconds until the objective is within 1e-3 of the best one that is "
+        f"known, for the hinge loss without a bias ({_origin(contents)}; compilation excluded). Our "
+        f"times are medians. The other solvers are {_listed(_peers(cases))}; the best run of the "
+        'best of them counts. "> s" means that none of them was good enough in the time it was '
+        "given. *Certified* is when our run could prove that it was that good.",
         _engine_table(cases),
         _means(cases),
     ]
@@ -77,9 +77,9 @@ def tables(folder: Path) -> str:
     if speed.is_file():
         content = load(speed)
         parts += [
-            "ROC area and ranking, to a certified relative gap of 1e-3, C times the mean over "
-            f"pairs ({_origin([content])}); the peer is the best of dlib and SVM-rank, in CPU "
-            "seconds on the same kind of machine:",
+            "The next table is about ROC area and rankings, to a certified relative gap of 1e-3 "
+            f"({_origin([content])}). C multiplies the mean over pairs. The best peer is the "
+            "better one of dlib and SVM-rank, in CPU seconds on the same kind of machine.",
             _pairs_table(content["cases"]),
         ]
     return "\n\n".join(part if part[0] in "|!" else _wrapped(part) for part in parts)

@@ -62,6 +62,10 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"^(?!plot_)",  # of the name of a file
     "abort_on_example_error": True,
+    "subsection_order": [
+        *(f"../examples/{name}" for name in ("linear", "measures", "kernels", "structured")),
+        "*",
+    ],
     "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
     "download_all_examples": False,
@@ -93,6 +97,7 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"index": [], "install": [], "changes": []}
+html_sidebars = dict.fromkeys(("index", "method", "extend", "contributing", "changes"), [])
+toc_object_entries_show_parents = "hide"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

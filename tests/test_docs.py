@@ -58,7 +58,13 @@ NOT_RUN = {
     r"python examples/chunking\.py .*": "on public data, which are not here",
 }
 # Where the pages link to. Nobody asks these hosts when the tests run.
-HOSTS = {"distributed.dask.org", "github.com", "semver.org", "keepachangelog.com"}
+HOSTS = {
+    "distributed.dask.org",
+    "github.com",
+    "keepachangelog.com",
+    "semver.org",
+    "www.contributor-covenant.org",
+}
 
 
 def _name(path: Path) -> str:
@@ -157,7 +163,7 @@ def test_blocks(
 def test_commands_that_are_only_shown_have_a_reason(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     shown = [line for block in SHOWN.findall(text) for line in block.splitlines()]
-    commands = [line.partition("$ ")[2] for line in shown if re.match(r"(host\d)?\$ ", line)]
+    commands = [line.partition("$ ")[2].lstrip() for line in shown if re.match(r"\w*\$ ", line)]
     if page not in PAGES:  # its blocks are not run either
         blocks = [b for b in BLOCK.finditer(text) if b["language"] != "python"]
         commands += [c for b in blocks for c, _ in _commands(b["language"], b["code"]) if c]
@@ -196,7 +202,7 @@ def test_every_public_name_is_in_the_reference() -> None:
     page = (DOCS / "api.md").read_text(encoding="utf-8")
     module, listed = "", set()
     for line in page.splitlines():
-        if found := re.match(r"\.\. (?:py:module|currentmodule):: (\S+)", line):
+        if found := re.match(r"\.\. (?:module|currentmodule):: (\S+)", line):
             module = found[1]
         elif found := re.match(r"   ([\w.]+)$", line):
             listed.add(f"{module}.{found[1]}")
@@ -335,14 +341,7 @@ def test_tables_of_flags_are_those_of_the_programs() -> None:
             theirs = re.findall(r"(?:^|`|\s)(--?[a-zA-Z#])", cells[0])
             assert theirs and set(theirs) <= known, row
             for flag in re.findall(r"(--[a-z][\w-]+)", cells[1]):
-                assert (
-                    flag
-                    in ours | {"--cv", "--threads", "--quiet", "--validation", "--output"} | KINDS
-                )
-    assert set(CLASSIFIERS) >= {"svm_classify", "liblinear-predict"}
-
-
-KINDS = {"--regression", "--ranking", "--chain", "--measure", "--kernel"}
+                assert flag in ours, row
 
 
 def test_formulas_become_mathml() -> None:
@@ -353,7 +352,7 @@ def test_formulas_become_mathml() -> None:
     finally:
         sys.path.remove(str(DOCS / "_ext"))
     assert mathml(r"\tfrac{1}{2}|w|^2", block=False).startswith("<math")
-    aligned = mathml(r"a &= b \\\\ c &= d", block=True)
+    aligned = mathml(r"a &= b \\ c &= d", block=True)
     assert 'display="block"' in aligned and aligned.count("<mtr>") == 2
 
 

@@ -8,16 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from docutils import nodes
-from docutils.utils.math import latex2mathml, pick_math_environment
+from docutils.utils.math import latex2mathml
 
 
 def mathml(text: str, *, block: bool) -> str:
     """A formula in LaTeX as an element ``math``."""
-    if block:
-        environment = pick_math_environment(text)
-        if environment != "equation*":
-            text = rf"\begin{{{environment}}}{text}\end{{{environment}}}"
-    return latex2mathml.tex2mathml(text, as_block=block)
+    found: str = latex2mathml.tex2mathml(text, as_block=block)
+    return found.replace('class="ams-align">', 'class="ams-align" displaystyle="true">')
 
 
 def visit_math(self: Any, node: nodes.math) -> None:
@@ -28,7 +25,7 @@ def visit_math(self: Any, node: nodes.math) -> None:
 
 def visit_displaymath(self: Any, node: nodes.math_block) -> None:
     """A formula on lines of its own."""
-    self.body.append(self.starttag(node, "div", CLASS="math"))
+    self.body.append(self.starttag(node, "div", CLASS="formula"))
     self.body.append(mathml(node.astext(), block=True))
     self.body.append("</div>")
     raise nodes.SkipNode
