@@ -1,10 +1,11 @@
-"""The tables and the figure of the project's README, from the JSON files of the suites.
+"""What the README and the page on benchmarks show, from the JSON files of the suites.
 
 python -m benchmarks.readme benchmarks/results
 
 What is between the two comments of MARKS in README.md is written anew, and the image
 docs/images/benchmarks.png is drawn. With ``--check`` nothing is written; the status is 1 if the
-README is not that of the JSON files.
+README is not that of the JSON files. The tables are for the documentation, which calls ``tables``
+whenever it is built.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from .engine.figures import MIDDLE, times
 from .engine.objective import best_peer, ratio_of
@@ -50,29 +50,45 @@ def engine_cases(folder: Path) -> tuple[list[Content], list[Content]]:
 
 
 def region(folder: Path) -> str:
-    """What belongs between the marks."""
+    """What belongs between the marks of the README: the figure, and what it shows."""
+    contents, cases = engine_cases(folder)
+    text = (
+        f"The figure shows the seconds until the objective is within 0.1 % of the optimum, for the "
+        f"hinge loss without a bias, compilation excluded ({_origin(contents)}). {_means(cases)}"
+    )
+    figure = f"![Seconds to within 0.1 % of the optimum, cutplane and others]({FIGURE.as_posix()})"
+    return f"{figure}\n\n{_wrapped(text)}"
+
+
+def tables(folder: Path) -> str:
+    """The tables of the documentation's page, with the sentences about them."""
     contents, cases = engine_cases(folder)
     parts = [
-        f"Seconds until the objective is within 1e-3 of the best known: hinge loss, no bias, our "
-        f"median against the best run of the best peer ({_origin(contents)}; compile time "
-        f"excluded). The peers are {_listed(_peers(cases))}. Each is run again and again with more "
-        'passes or smaller tolerances until it is that good; "> s" means that none was in the '
-        "time it was given. *Certified* is when our run could prove it.",
+        "The table shows the seconds until the objective is within 1e-3 of the best one that is "
+        f"known, for the hinge loss without a bias ({_origin(contents)}; compilation excluded). Our "
+        f"times are medians. The other solvers are {_listed(_peers(cases))}; the best run of the "
+        'best of them counts. "> s" means that none of them was good enough in the time it was '
+        "given. *Certified* is when our run could prove that it was that good.",
         _engine_table(cases),
         _means(cases),
-        f"![Seconds to within 1e-3, cutplane and its peers]({FIGURE.as_posix()})",
     ]
     parts += _more(folder / "engine")
     speed = folder / "measures" / "speed.json"
     if speed.is_file():
         content = load(speed)
         parts += [
-            "ROC area and ranking, to a certified relative gap of 1e-3, C times the mean over "
-            f"pairs ({_origin([content])}); the peer is the best of dlib and SVM-rank, in CPU "
-            "seconds on the same kind of machine:",
+            "The next table is about ROC area and rankings, to a certified relative gap of 1e-3 "
+            f"({_origin([content])}). C multiplies the mean over pairs. The best peer is the "
+            "better one of dlib and SVM-rank, in CPU seconds on the same kind of machine.",
             _pairs_table(content["cases"]),
         ]
     return "\n\n".join(part if part[0] in "|!" else _wrapped(part) for part in parts)
+
+
+def draw_figure(cases: Sequence[Content], file: Path) -> None:
+    """Draw the figure of both into a file, whose ending is the format."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    save(times(cases), file.with_suffix(""), (file.suffix,))
 
 
 def _wrapped(text: str) -> str:
@@ -148,9 +164,10 @@ def _means(cases: Sequence[Content]) -> str:
         behind = [name for name, r in ratios.items() if r < 1.0]
         known = all(best_peer(c, threads, MIDDLE)[1] for c in cases)
         least = "" if known else "at least "
-        text = f"with {word} {least}{mean:.2f}× as fast as the best peer in the geometric mean, "
-        text += "ahead in "
-        text += f"{len(ratios) - len(behind)} of {len(ratios)}"
+        text = (
+            f"with {word} cutplane is {least}{mean:.2f} times as fast as the best other solver "
+            f"(geometric mean) and ahead in {len(ratios) - len(behind)} of {len(ratios)} problems"
+        )
         if behind:
             text += f" (not in {', '.join(behind)})"
         parts.append(text)
@@ -237,16 +254,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         before = file.read_text("utf-8")
         after = renewed(before, region(args.folder))
-        cases: list[dict[str, Any]] = engine_cases(args.folder)[1]
+        cases = engine_cases(args.folder)[1]
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     if args.check:
         print("up to date" if before == after else "run python -m benchmarks.readme again")
         return 0 if before == after else 1
-    image = args.root / FIGURE
-    image.parent.mkdir(parents=True, exist_ok=True)
-    save(times(cases), image.with_suffix(""), (image.suffix,))
+    draw_figure(cases, args.root / FIGURE)
     file.write_text(after, "utf-8")
     print(f"written: {file.name}, {FIGURE.as_posix()}")
     return 0
