@@ -338,10 +338,13 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         problems = []
         generators = [np.random.default_rng(seed) for seed in own]
         # Rows that count, in an order that all problems share, so that they share basis rows.
-        counting = generators[0].permutation(np.flatnonzero(risks[0][1].weights))
+        counting = np.flatnonzero(risks[0][1].weights)
+        bounded = self.method == "linear" and self.max_basis == "auto" and len(counting) > POOL
+        if bounded or self._starts():
+            counting = generators[0].permutation(counting)
         start = np.sort(counting[: int(self.start_rows)]) if self._starts() else None
         pool = None
-        if self.method == "linear" and self.max_basis == "auto" and len(counting) > POOL:
+        if bounded:
             pool = np.zeros(matrix.columns, dtype=bool)
             pool[counting[:POOL]] = True
         for (risk, targets), label, rng in zip(risks, labels, generators, strict=True):
