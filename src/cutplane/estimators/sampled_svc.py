@@ -48,11 +48,11 @@ logger = logging.getLogger("cutplane")
 METHODS = ("linear", "constant", "exact")
 # Models of fewer rows are fast enough in double precision.
 SINGLE_BASIS = 2000
-# Rows that samples are drawn from unless the user says otherwise. Half as many cost accuracy where
-# kernels are narrow, twice as many double the time of a prediction (see docs/sampled.md).
+# Rows that samples are drawn from unless the user says otherwise. On 100,000 rows of Covertype with
+# a narrow kernel half as many had 16.5 % errors and these 14.6; the time of a prediction doubles.
 POOL = 20_000
 # Up to so many rows SVC took less time for fewer errors wherever both were measured.
-FEW_ROWS = 10_000
+FEW_ROWS = 50_000
 
 
 class SampledCutSVC(ClassifierMixin, KernelModel):
@@ -102,7 +102,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         Most rows that predictions are computed from. With a number the model is projected to
         the span of so many of its rows if it has more; ``basis_error_`` tells what that changes.
         'auto': with ``method='linear'`` all samples are drawn from the same 20,000 rows, taken
-        at random. None: no bound.
+        at random; the lower bound is then that of models of these rows. None: no bound.
     max_iter : int or None, default=None
         Most iterations per problem.
     time_limit : float or None, default=None
@@ -149,7 +149,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
 
     See Also
     --------
-    SVC : Exact and faster on up to some 10,000 rows.
+    SVC : Exact, and faster on up to some 50,000 rows.
     CholeskyFeatures : Explicit features for :class:`LinearSVC`.
 
     Examples
