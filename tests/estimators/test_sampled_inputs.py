@@ -112,7 +112,7 @@ def test_a_fit_that_ends_early_says_so_and_can_be_used():
     assert model.results_[0].status is Status.MAX_ITER
     assert model.predict(X).shape == (200,)
     with pytest.warns(ConvergenceWarning, match="time_limit") as caught:
-        SampledCutSVC(time_limit=1e-9, tol=1e-9).fit(X, y)
+        SampledCutSVC(start_rows=0, time_limit=1e-9, tol=1e-9).fit(X, y)
     assert caught[0].filename == __file__
     stopped = SampledCutSVC(start_rows=0, callback=lambda record: record.number >= 3, tol=0.0).fit(
         X, y
