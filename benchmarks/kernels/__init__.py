@@ -21,5 +21,6 @@ SUITE = Suite(
     SECTIONS,
     tuple(PEERS),
     usual_peers=tuple(PEERS),
+    resumable=("wide",),
     defaults={"repeats": 3, "peer_seconds": 30.0, "tight_seconds": 30.0},
 )

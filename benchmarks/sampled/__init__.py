@@ -1,7 +1,7 @@
 """The sampled-cuts benchmark: kernels on many rows."""
 
 from ..runner import Suite
-from . import growth, limits, peers, samples, stabilised, table
+from . import crossing, growth, limits, peers, samples, stabilised, table
 
 SECTIONS = {
     "table": table.run,
@@ -10,6 +10,7 @@ SECTIONS = {
     "stabilised": stabilised.run,
     "peers": peers.run,
     "limits": limits.run,
+    "crossing": crossing.run,
 }
 
 SUITE = Suite(
@@ -17,6 +18,6 @@ SUITE = Suite(
     __doc__,
     SECTIONS,
     ("scikit-learn",),
-    resumable=("table", "limits"),
+    resumable=("table", "limits", "crossing"),
     defaults={"peer_seconds": 120.0, "tight_seconds": 180.0},
 )

@@ -30,6 +30,8 @@ y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
         ({"stopping": "never"}, "stopping must be one of"),
         ({"passes": 0}, "passes must be"),
         ({"max_basis": 0}, "max_basis must be"),
+        ({"max_basis": "few"}, "max_basis must be"),
+        ({"start_rows": -1}, "start_rows must be"),
         ({"tol": -1.0}, "tol must be"),
         ({"max_iter": 0}, "max_iter must be"),
         ({"time_limit": 0.0}, "time_limit must be"),
@@ -106,13 +108,15 @@ def test_an_indefinite_kernel_gets_a_warning_and_no_certificate(method):
 
 def test_a_fit_that_ends_early_says_so_and_can_be_used():
     with pytest.warns(ConvergenceWarning, match="max_iter.*is estimated to be"):
-        model = SampledCutSVC(sample_size=20, max_iter=1, random_state=0).fit(X, y)
+        model = SampledCutSVC(start_rows=0, sample_size=20, max_iter=1, random_state=0).fit(X, y)
     assert model.results_[0].status is Status.MAX_ITER
     assert model.predict(X).shape == (200,)
     with pytest.warns(ConvergenceWarning, match="time_limit") as caught:
-        SampledCutSVC(time_limit=1e-9, tol=1e-9).fit(X, y)
+        SampledCutSVC(start_rows=0, time_limit=1e-9, tol=1e-9).fit(X, y)
     assert caught[0].filename == __file__
-    stopped = SampledCutSVC(callback=lambda record: record.number >= 3, tol=0.0).fit(X, y)
+    stopped = SampledCutSVC(start_rows=0, callback=lambda record: record.number >= 3, tol=0.0).fit(
+        X, y
+    )
     assert stopped.results_[0].status is Status.STOPPED
     assert stopped.n_iter_ == 3
 
@@ -127,7 +131,7 @@ def test_ctrl_c_keeps_the_best_model():
 
     with pytest.warns(ConvergenceWarning, match="was interrupted"):
         model = SampledCutSVC(
-            sample_size=10, gamma=1.0, tol=0.0, random_state=0, callback=interrupt
+            start_rows=0, sample_size=10, gamma=1.0, tol=0.0, random_state=0, callback=interrupt
         ).fit(X, y)
     assert model.results_[0].status is Status.INTERRUPTED
     scores = model.decision_function(X)

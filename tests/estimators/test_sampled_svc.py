@@ -52,7 +52,14 @@ def test_samples_of_all_rows_solve_the_qp(method, solver, C):
     weights = np.random.default_rng(1).integers(0, 4, len(y)).astype(float)
     best = box_qp(rbf_kernel(X, gamma=3.0), y, C * weights)
     model = SampledCutSVC(
-        C=C, gamma=3.0, method=method, solver=solver, sample_size=150, tol=1e-7, stopping="relative"
+        C=C,
+        gamma=3.0,
+        method=method,
+        solver=solver,
+        start_rows=0,
+        sample_size=150,
+        tol=1e-7,
+        stopping="relative",
     ).fit(X, y, sample_weight=weights)
     certificate = model.certificate_
     assert certificate.kind == "exact"
@@ -106,6 +113,7 @@ def test_precomputed_callable_and_sparse_agree(method):
     X, y = checkers(120)
     settings = {
         "method": method,
+        "start_rows": 0,
         "sample_size": 60,
         "tol": 1e-5,
         "random_state": 3,
@@ -137,7 +145,13 @@ def test_the_objective_of_the_linear_time_method_is_exact(solver):
     X, y = checkers(1500)
     best = SampledCutSVC(gamma=10.0, method="exact", tol=1e-4).fit(X, y).certificate_
     model = SampledCutSVC(
-        gamma=10.0, solver=solver, sample_size=40, tol=1e-5, max_iter=170, random_state=0
+        gamma=10.0,
+        solver=solver,
+        start_rows=0,
+        sample_size=40,
+        tol=1e-5,
+        max_iter=170,
+        random_state=0,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -152,7 +166,7 @@ def test_centred_cuts_bring_the_stabilised_method_closer_than_the_plain_one():
     X, y = checkers(4000)
     best = SampledCutSVC(gamma=10.0, method="exact", tol=1e-4).fit(X, y).certificate_
     for seed in range(3):
-        settings = {"gamma": 10.0, "sample_size": 100, "random_state": seed}
+        settings = {"gamma": 10.0, "start_rows": 0, "sample_size": 100, "random_state": seed}
         ocas = SampledCutSVC(**settings).fit(X, y).certificate_
         plain = SampledCutSVC(solver="cpa", **settings).fit(X, y).certificate_
         assert ocas.primal < plain.primal
@@ -166,7 +180,12 @@ def test_the_constant_time_method_does_not_see_the_number_of_rows():
     for rows in (4000, 16000):
         some = checkers(rows)
         model = SampledCutSVC(
-            gamma=10.0, C=4000 / rows, method="constant", sample_size=120, random_state=0
+            gamma=10.0,
+            C=4000 / rows,
+            method="constant",
+            start_rows=0,
+            sample_size=120,
+            random_state=0,
         ).fit(*some)
         values.append(model.n_kernel_values_)
         errors.append(1.0 - model.score(X, y))
@@ -179,7 +198,7 @@ def test_the_constant_time_method_does_not_see_the_number_of_rows():
 def test_the_constant_time_method_ends_after_passes_in_a_row():
     X, y = checkers(3000)
     model = SampledCutSVC(
-        gamma=10.0, method="constant", sample_size=100, passes=6, random_state=1
+        gamma=10.0, method="constant", start_rows=0, sample_size=100, passes=6, random_state=1
     ).fit(X, y)
     trace = model.results_[0].trace
     bound = 1e-3 * len(y)
@@ -193,7 +212,7 @@ def test_the_constant_time_method_ends_after_passes_in_a_row():
 
 def test_seeds_and_threads():
     X, y = checkers(9000)  # enough for three threads
-    settings = {"gamma": 10.0, "sample_size": 50, "max_iter": 12}
+    settings = {"gamma": 10.0, "start_rows": 0, "sample_size": 50, "max_iter": 12}
     for method in ("linear", "constant", "exact"):
         models = []
         for seed, threads in ((0, 1), (0, 2), (0, 3), (1, 2)):
@@ -217,7 +236,14 @@ def test_seeds_and_threads():
 @pytest.mark.parametrize("method", ["linear", "constant"])
 def test_a_reduced_basis_changes_scores_by_no_more_than_it_says(method):
     X, y = checkers(2000)
-    settings = {"gamma": 5.0, "method": method, "sample_size": 150, "random_state": 0, "tol": 5e-3}
+    settings = {
+        "gamma": 5.0,
+        "method": method,
+        "start_rows": 0,
+        "sample_size": 150,
+        "random_state": 0,
+        "tol": 5e-3,
+    }
     whole = SampledCutSVC(**settings).fit(X, y)
     small = SampledCutSVC(max_basis=120, **settings).fit(X, y)
     assert small.n_basis_ == 120 < whole.n_basis_
@@ -235,6 +261,61 @@ def test_a_basis_of_all_rows_is_left_alone():
     assert model.basis_error_ == 0.0
 
 
+def test_samples_are_drawn_from_a_bounded_pool(monkeypatch):
+    """Basis rows are few, and the objective is still that of all rows."""
+    monkeypatch.setattr("cutplane.estimators.sampled_svc.POOL", 150)
+    X, y = checkers(1200)
+    X3, y3 = X, np.floor(X[:, 0]).clip(0, 2)
+    for start in (0, 100):
+        settings = {"gamma": 5.0, "start_rows": start, "sample_size": 60, "max_iter": 40}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            bounded = SampledCutSVC(random_state=0, **settings).fit(X, y)
+            free = SampledCutSVC(random_state=0, max_basis=None, **settings).fit(X, y)
+            several = SampledCutSVC(random_state=0, **settings).fit(X3, y3)
+        assert bounded.n_basis_ <= 150 < free.n_basis_
+        assert several.n_basis_ <= 150  # the problems share the pool
+        assert bounded.certificate_.kind == "estimated"
+        assert bounded.certificate_.primal == pytest.approx(objective(bounded, X, y), rel=1e-6)
+        assert bounded.certificate_.primal > free.certificate_.primal
+
+
+# -- the start ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
+def test_few_rows_are_solved_without_sampling(C):
+    X, y = checkers(400)
+    weights = np.where(np.arange(400) % 3, 1.0, 2.0)
+    weights[:20] = 0.0
+    model = SampledCutSVC(C=C, gamma=3.0, sample_size=50).fit(X, y, sample_weight=weights)
+    best = box_qp(rbf_kernel(X, gamma=3.0), y, C * weights)
+    found = model.certificate_
+    assert found.kind == "exact" and found.relative_gap <= 1e-3
+    assert found.dual <= best * (1 + 1e-9) and best * (1 - 1e-9) <= found.primal
+    assert found.primal == pytest.approx(objective(model, X, y, weights), rel=1e-9)
+
+
+def test_a_start_on_some_rows_helps_and_is_an_estimate():
+    X, y = checkers(1500)
+    settings = {"gamma": 10.0, "sample_size": 40, "max_iter": 5, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        started = SampledCutSVC(start_rows=400, **settings).fit(X, y).certificate_
+        nothing = SampledCutSVC(start_rows=0, **settings).fit(X, y).certificate_
+    assert started.kind == "estimated"
+    assert started.primal < nothing.primal
+
+
+def test_a_better_estimator_is_named(caplog):
+    X, y = checkers(60)
+    SampledCutSVC(gamma=1.0).fit(X, y)
+    assert "SVC is exact" in caplog.text
+    caplog.clear()
+    SampledCutSVC("linear").fit(X, y)
+    assert "LinearSVC" in caplog.text
+
+
 # -- bounds -------------------------------------------------------------------------------
 
 
@@ -243,7 +324,9 @@ def test_sampling_bounds_hold_and_grow_with_the_confidence():
     best = SampledCutSVC(gamma=10.0, method="exact", tol=1e-4).fit(X, y)
     assert best.sampling_bound() == best.certificate_.gap
     for method in ("linear", "constant"):
-        model = SampledCutSVC(gamma=10.0, method=method, sample_size=100, random_state=0).fit(X, y)
+        model = SampledCutSVC(
+            gamma=10.0, method=method, start_rows=0, sample_size=100, random_state=0
+        ).fit(X, y)
         bounds = [model.sampling_bound(c) for c in (0.5, 0.95, 0.999)]
         assert sorted(bounds) == bounds
         assert objective(model, X, y) - best.certificate_.primal <= bounds[0]
@@ -264,7 +347,7 @@ def test_large_models_are_scored_in_the_precision_of_training(features, monkeypa
         wide = np.zeros((len(X), features))
         wide[:, [1, 7]] = X - 2.0
         X = wide
-    model = SampledCutSVC(gamma=2.0, sample_size=300, random_state=0).fit(X, y)
+    model = SampledCutSVC(gamma=2.0, start_rows=0, sample_size=300, random_state=0).fit(X, y)
     precise = model.decision_function(X)
     taken = []
     original = sampled_svc.single_scores

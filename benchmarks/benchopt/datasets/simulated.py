@@ -13,7 +13,7 @@ class Dataset(BaseDataset):
     """Labels of a random hyperplane; a tenth of them is flipped."""
 
     name = "Simulated"
-    parameters = {"rows, features, density": [(20_000, 50, 1.0), (20_000, 20_000, 0.003)]}
+    parameters = {"rows, features, density": [(4_000, 50, 1.0), (4_000, 20_000, 0.003)]}
 
     def get_data(self) -> dict[str, Any]:
         """X and y."""

@@ -11,6 +11,7 @@ above ε; between these no cut is added, and the reported risk is the mean over 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,6 +50,11 @@ class SampledSolver(BundleSolver):
     oracle : SurfaceOracle
     C, stop, position, observer
         As for the loop without kernels.
+
+    Attributes
+    ----------
+    first_cut : callable or None
+        Gives a cut to start from, in the place of the one at w = 0.
     """
 
     oracle: SurfaceOracle | ConstantOracle
@@ -66,6 +72,13 @@ class SampledSolver(BundleSolver):
             oracle.dimension, oracle.executor, lambda: oracle.span.errors if oracle.exact else None
         )
         self.bundle = Bundle(self.space, IDLE_SOLUTIONS)
+        self.first_cut: Callable[[], Cut] | None = None
+
+    def _begin(self, start: np.ndarray | None) -> None:
+        super()._begin(start)
+        if self.first_cut is not None:
+            with self.watch.phase("start"):
+                self._add(self.first_cut())
 
     def _keep(self, point: Point) -> None:
         super()._keep(point)
@@ -76,6 +89,8 @@ class SampledSolver(BundleSolver):
         self.space.numbers = np.append(self.space.numbers, len(self.oracle.span) - 1)
 
     def _cut_at(self) -> tuple[Any, ...] | None:
+        if not self.trace and self.first_cut is not None:
+            return None
         if not self.trace or self.position is not None:
             return super()._cut_at()
         assert self.solution is not None and isinstance(self.oracle, SurfaceOracle)

@@ -394,6 +394,19 @@ PARAMETERS = (
         count,
     ),
     Parameter(
+        "start_rows", HOW,
+        "With --method linear: solve the problem on so many rows first, without sampling; 0 for "
+        "none.",
+        seed_number,
+    ),
+    Parameter(
+        "max_basis", HOW,
+        "Compute predictions from at most this many rows of the training data, or 'none' for no "
+        "limit; auto takes all samples of --method linear from 20,000 rows. Fewer make predictions "
+        "faster and less exact.",
+        or_none(lambda text: text if text == "auto" else count(text)), of=(SAMPLED,),
+    ),
+    Parameter(
         "max_basis", HOW,
         "With a kernel: compute predictions from at most this many rows of the training data. "
         "Fewer make them faster and less exact.",

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,8 @@ from ._problems import cut_position, ready
 SAMPLED_POSITION = FixedPosition(0.3)
 # Rows on which a kernel is tested for a negative eigenvalue.
 TESTED_ROWS = 160
+# Relative gap of the solution on the rows of a start, unless these are all there are.
+START_TOL = 0.01
 # Rows whose scores are computed at a time.
 SCORED_ROWS = 1 << 16
 
@@ -56,6 +59,8 @@ class SpanProblem(Problem):
         Of the certificate that the kernel allows: see ``kind_of``.
     scale : float
         What C multiplies the mean risk by, besides itself.
+    start : ndarray of int64 or None
+        Rows on which the problem is solved first.
     """
 
     label: str
@@ -63,6 +68,7 @@ class SpanProblem(Problem):
     expand: Callable[[np.ndarray], np.ndarray]
     kind: str = "exact"
     scale: float = 1.0
+    start: np.ndarray | None = None
 
     @property
     def total(self) -> float:
@@ -73,7 +79,13 @@ class SpanProblem(Problem):
         if position is not None and self.oracle.samples:
             position = SAMPLED_POSITION
         C = run.C * self.total
-        return ready(SampledSolver(self.oracle, C, run.stop, position, run.observe), run)
+        solver = SampledSolver(self.oracle, C, run.stop, position, run.observe)
+        if self.start is not None:
+            tol = START_TOL
+            if len(self.start) == np.count_nonzero(self.oracle.targets.weights):
+                tol = min(tol, 0.5 * run.stop.relative)
+            solver.first_cut = partial(self.oracle.first_cut, self.start, C, tol)
+        return ready(solver, run)
 
     def point(self, solver: Any) -> tuple[np.ndarray, float]:
         return self.expand(solver.best.w), 0.0
@@ -196,7 +208,7 @@ def single_scores(
     points = points_of(vectors)
     if not isinstance(points, DensePoints) or len(points) == 0:
         return None
-    origin = rbf_sums.origin_of(gamma, points.x, part=0.25)
+    origin = rbf_sums.origin_of(gamma, points.x)
     if origin is None:
         return None
     left = rbf_sums.sum_points(points.x, origin)

@@ -17,6 +17,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
 
+from .._blas import single_threaded_blas
 from .._checks import check_choice, check_flag, check_weights
 from ..dual.problem import DualProblem
 from ..exec import Executor
@@ -426,12 +427,10 @@ class SVC(ClassifierMixin, KernelMachine):
         classes, dual_coef = len(self.classes_), super()._score_coef()
         if classes == 2 or self._one_against_rest():
             return dual_coef
-        ends = np.concatenate([[0], np.cumsum(self.n_support_)])
-        coef = np.zeros((len(self.intercept_), len(self.support_)))
-        for k, (a, b) in enumerate(itertools.combinations(range(classes), 2)):
-            of_a, of_b = slice(ends[a], ends[a + 1]), slice(ends[b], ends[b + 1])
-            coef[k, of_a] = dual_coef[b - 1, of_a]
-            coef[k, of_b] = dual_coef[a, of_b]
+        first, second = np.triu_indices(classes, 1)  # the classes of every pair
+        own = np.repeat(np.arange(classes), self.n_support_)  # the class of every support vector
+        coef = np.where(own == first[:, None], dual_coef[second - 1], 0.0)
+        np.copyto(coef, dual_coef[first], where=own == second[:, None])
         return coef
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -528,9 +527,9 @@ class SVC(ClassifierMixin, KernelMachine):
 
 def _votes(scores: np.ndarray, classes: int) -> np.ndarray:
     """How many of the pairs each class wins."""
-    votes = np.zeros((len(scores), classes), dtype=np.int64)
-    for k, (a, b) in enumerate(itertools.combinations(range(classes), 2)):
-        wins = scores[:, k] > 0
-        votes[:, a] += wins
-        votes[:, b] += ~wins
-    return votes
+    first, second = np.triu_indices(classes, 1)
+    winner = np.zeros((len(first), classes))
+    pairs = np.arange(len(first))
+    winner[pairs, first], winner[pairs, second] = 1.0, -1.0
+    with single_threaded_blas():  # threads would take longer to start than this takes
+        return (scores > 0) @ winner + np.bincount(second, minlength=classes)

@@ -35,6 +35,7 @@ import numpy as np
 from ..exec import Executor
 from ..kernels import SUM_ROWS, KernelMatrix
 from ..loops.bounded import MANY, ROUNDING, precise_dense_scores
+from ..loops.sample_dual import ascend
 from ..risks import Risk, Targets
 from .point import Cut, Point, Proof, squared_norm
 from .span import CutSpan, Expansion, ScoreTable, combined
@@ -45,6 +46,8 @@ CAPACITY = 128
 DEPENDENT = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-13}
 # Samples drawn for one cut, at most, before one that is not violated is taken all the same.
 MOST_SAMPLES = 20
+# Steps per row that the solution on a first sample may take: at large C it is left earlier.
+START_STEPS = 30
 
 
 @dataclass(frozen=True)
@@ -158,6 +161,9 @@ class SurfaceOracle(SpanOracle):
         Whether sampled cuts are exact in the span of the earlier ones.
     free : int, optional
         Rows from this one on cost no kernel value: no sample leaves them out.
+    pool : ndarray of bool, optional
+        Rows that samples are drawn from, which bounds the rows of a model; by default all. A row
+        outside counts in the risk and in the part of a cut that is exact, as every row does.
     """
 
     idle_vectors = 64  # the scores of all rows must be moved; and the span is where cuts are exact
@@ -172,8 +178,10 @@ class SurfaceOracle(SpanOracle):
         size: int | None,
         centred: bool,
         free: int | None = None,
+        pool: np.ndarray | None = None,
     ) -> None:
         super().__init__(matrix, executor, rng)
+        self._pool = pool
         self.surface = surface
         self._size = size
         self._centred = centred
@@ -321,7 +329,12 @@ class SurfaceOracle(SpanOracle):
 
     def _sample(self, coef: np.ndarray, rows: np.ndarray, free: np.ndarray) -> Expansion:
         """A vector of the same mean, from a sample of the rows and all of the free ones."""
-        drawn = self.draw(rows, self._size)
+        among = rows
+        if self._pool is not None and self._size is not None and len(rows) > self._size:
+            some = rows[self._pool[rows]]
+            among = some if len(some) else rows
+            self.exact &= len(among) == len(rows)
+        drawn = self.draw(among, self._size)
         some = coef[drawn] * (len(rows) / max(1, len(drawn)))
         return Expansion(np.concatenate([drawn, free]), np.concatenate([some, coef[free]]))
 
@@ -396,10 +409,33 @@ class SampledOracle(SurfaceOracle):
         *,
         size: int | None,
         centred: bool,
+        pool: np.ndarray | None = None,
     ) -> None:
         surface = RowSurface(targets, risk, executor)
-        super().__init__(matrix, surface, executor, rng, size=size, centred=centred)
+        super().__init__(matrix, surface, executor, rng, size=size, centred=centred, pool=pool)
         self.risk = risk
+        self.targets = targets
+
+    def first_cut(self, rows: np.ndarray, C: float, tol: float) -> Cut:
+        """The cut that the solution of the hinge's problem on these rows alone gives.
+
+        With its dual solution α, where 0 ≤ α_i ≤ C·weight_i / Σ weight, and D the sum of the upper
+        bounds, the vector is −Σ α_i·y_i·φ(x_i)/D and the offset Σ α_i/D: a cut of the mean loss of
+        these rows, and along its vector lies that solution. C is that of the mean loss of all rows.
+
+        The bound of every α is the one that it has among all rows. A problem of the same C for
+        fewer rows would follow their noise: on 4,000 of 60,000 rows of covtype it led to an
+        objective that is 14 % higher.
+        """
+        y, upper = self.targets.labels[rows], C / self.targets.total * self.targets.weights[rows]
+        values = self.matrix.rows(rows, rows)
+        self.kernel_values += values.size
+        alpha, scores = np.zeros(len(rows)), np.zeros(len(rows))
+        ascend(values, y, upper, tol, START_STEPS * len(rows), alpha, scores)
+        used, most = np.flatnonzero(alpha), float(upper.sum())
+        vector = Expansion(rows[used], -alpha[used] * y[used] / most)
+        self.exact &= len(rows) == np.count_nonzero(self.targets.weights)
+        return Cut(self._add(vector), float(alpha.sum()) / most)
 
 
 def product(coef: np.ndarray, scores: np.ndarray) -> float:

@@ -1,0 +1,42 @@
+"""The dual of a support vector machine without bias on a few rows, whose kernel values are stored.
+
+    max_α  Σα − ½·Σ_ij α_i·α_j·y_i·y_j·K_ij,    0 ≤ α_i ≤ upper_i
+
+One α at a time moves to its best value, always the one that gains most. With s_i = Σ_j α_j·y_j·K_ij
+and the slope r_i = 1 − y_i·s_i that value is α_i + r_i / K_ii, kept within its bounds. The gap to
+the primal point w = Σ_j α_j·y_j·φ(x_j) is Σ_i (upper_i·max(0, r_i) − α_i·r_i).
+"""
+
+from __future__ import annotations
+
+from .._jit import jit
+
+
+@jit
+def ascend(K, y, upper, tol, most, alpha, scores):
+    """Raise the dual from α = 0 until the gap is ``tol`` times the primal, or ``most`` steps."""
+    n = len(y)
+    for step in range(most):
+        best, most_gain, change = -1, 0.0, 0.0
+        gap = square = total = 0.0
+        for i in range(n):
+            slope = 1.0 - y[i] * scores[i]
+            gap += upper[i] * max(0.0, slope) - alpha[i] * slope
+            square += alpha[i] * (1.0 - slope)
+            total += alpha[i]
+            curvature = K[i, i]
+            if curvature > 0.0:
+                new = min(max(0.0, alpha[i] + slope / curvature), upper[i])
+            else:
+                new = upper[i] if slope > 0.0 else 0.0
+            d = new - alpha[i]
+            gain = d * (slope - 0.5 * curvature * d)
+            if gain > most_gain:
+                best, most_gain, change = i, gain, d
+        if best < 0 or gap <= tol * (gap + total - 0.5 * square):
+            return step
+        alpha[best] += change
+        factor = change * y[best]
+        for j in range(n):
+            scores[j] += factor * K[best, j]
+    return most
