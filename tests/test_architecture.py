@@ -273,12 +273,21 @@ def test_files_are_documented(file):
     assert ast.get_docstring(module), "a module opens with what it is about"
 
 
-def test_importing_the_package_is_light():
-    """Nothing compiles, and nothing slow is loaded, before the first name is asked for."""
-    code = (
-        "import sys, cutplane; "
-        "print(*sorted({'numba', 'sklearn', 'matplotlib', 'rich', 'dask'} & set(sys.modules)))"
-    )
+@pytest.mark.parametrize(
+    ("statement", "unwanted"),
+    [
+        ("import cutplane", "numba sklearn matplotlib rich dask"),
+        (
+            "from cutplane import LinearSVC",
+            "cutplane.cluster cutplane.structured cutplane.stochastic cutplane.risks.pairs "
+            "cutplane.bundle.loop cutplane.data.svmlight cutplane.store sklearn.isotonic",
+        ),
+    ],
+    ids=["the package", "LinearSVC"],
+)
+def test_importing_is_light(statement, unwanted):
+    """Nothing is loaded before it is needed, first of all nothing that is slow to load."""
+    code = f"import sys; {statement}; print(*set({unwanted.split()!r}) & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

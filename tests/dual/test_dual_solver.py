@@ -12,10 +12,10 @@ from sklearn import svm
 
 from cutplane.dual.problem import DualProblem, DualSettings
 from cutplane.dual.solver import DualSolver
+from cutplane.dual.verify import best_bias
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.kernels import Kernel, PrecomputedMatrix, ProductMatrix, points_of
 from cutplane.loops import decomposition as loops
-from cutplane.loops.decomposition import best_bias
 from cutplane.result import Status
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from ..loops import vectors
 from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
-from ..oracles import Cut, Line, Oracle, Point, Proof
+from ..oracles import Cut, Line, Oracle, Point
 from ..result import Certificate, Iteration, SolveResult, Status
 
 # Without progress beyond rounding in this many iterations there will be none.
@@ -223,12 +223,10 @@ class IterativeSolver(ABC):
         """The point of a w, with an objective that has been proved; a free bias is fitted anew."""
         if self.point is None:
             self.point = self.oracle.new_point()
-        proof = self._proof(best, self.point, ROUNDING_PART * self.best.primal / self.C)
+        tolerance = ROUNDING_PART * self.best.primal / self.C
+        proof = self.oracle.prove(best.w, self.point, tolerance)
         primal = (0.5 * proof.squared_norm + self.C * proof.risk) * (1.0 + MANY * UNIT)
         return replace(best, w=self.point.w, bias=self.point.bias, primal=primal, proved=True)
-
-    def _proof(self, best: Best, into: Point, tolerance: float) -> Proof:
-        return self.oracle.prove(best.w, into, tolerance)
 
     def _verified(self) -> bool:
         """Whether what has been proved meets the rule; counts the proofs that do not."""

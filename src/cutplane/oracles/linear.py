@@ -302,19 +302,11 @@ class LinearOracle:
         """out = X·w, with the constant feature."""
         self._products.scores(w.reshape(self._w_shape), out)
 
-    def prove(
-        self,
-        w: np.ndarray,
-        into: Point,
-        tolerance: float,
-        known: tuple[float, float] | None = None,
-    ) -> Proof:
+    def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
         """Move ``into`` to w and prove upper bounds there: one product X·w.
 
         Every rounding error of the scores, of the losses and of their sum is bounded. If that comes
         to more than ``tolerance``, the scores are computed once more in twice the digits.
-        ``known`` are a bias, and the risk with it but for rounding; without, the best bias is
-        found.
         """
         surface = self.surface
         into.w = w.reshape(self._w_shape)
@@ -322,11 +314,8 @@ class LinearOracle:
             self._proving = tuple(surface.new_point(into.w) for _ in range(3))
         errors, low, high = self._proving
         self._products.bounded(into.w, into.scores, errors.scores)
-        if known is None:
-            surface.find_bias(into)
-            surface.evaluate(into)
-        else:
-            into.bias, into.risk = known
+        surface.find_bias(into)
+        surface.evaluate(into)
         risk = surface.upper(into, None, errors.scores)
         if not risk - into.risk <= tolerance:
             outs = high.scores, low.scores, errors.scores

@@ -140,7 +140,9 @@ class CoordinateSolver(IterativeSolver):
             self._bound(cut)
         status = None
         since, dual = 0, 0.0  # passes since the last conjugate gradients; D, about
-        if self._warm or self.loss.regression:  # targets may be far from 0, and so the bias
+        # The best bias for w = 0 is far from 0 where targets are large, or classes uneven. But that
+        # of the hinge is ±1 however little uneven they are.
+        if self._warm or self.loss.regression or self.loss.curvature is not None:
             self._bias[2] = self.point.bias
         if self._warm:
             _, offset = self.oracle.surface.dual_plane(self._coef())

@@ -14,7 +14,7 @@ from ..data.blocks import Block, ColumnMajorBlock, CSRBlock
 from ..exec import SerialExecutor
 from ..loops import smoothed as loops
 from ..losses import direction
-from ..oracles import Cut, Point, Proof, RowOracle
+from ..oracles import Cut, RowOracle
 from ..result import Status
 from . import constants
 
@@ -162,12 +162,6 @@ class SmallNewtonSolver(IterativeSolver):
         """The point of the calls, or the first one."""
         own = Best(self._points[3], float(self._state[3]), primal)
         return own if primal < self._first.primal else self._first
-
-    def _proof(self, best: Best, into: Point, tolerance: float) -> Proof:
-        """With the bias that it has, which is as good as the best one once the gap is small."""
-        w = best.w.reshape(-1)
-        risk = (best.primal - 0.5 * float(w @ w)) / self.C
-        return self.oracle.prove(best.w, into, tolerance, (best.bias, risk))
 
     def _support(self) -> None:
         """Prove the bound of the dual point of the last call."""
