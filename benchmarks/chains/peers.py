@@ -52,23 +52,25 @@ class Task:
 
 def run(report: Report) -> None:
     """Run the section."""
+    tasks = []
     for make in (_chunking, _letters):
         try:
-            task = make(report)
+            tasks.append(make(report))
         except MissingDataError as error:
             report.skip(str(error))
-            continue
+    seconds = report.settings.tight_seconds
+    for task in tasks:
         _warm_up(task)
-        seconds = report.settings.tight_seconds
-        for C in CS:
+        for solver in ("ap", "pa"):
+            for iterations in ONLINE_ITERATIONS:
+                _case(report, task, solver, {"iterations": iterations}, seconds)
+    for C in CS:
+        for task in tasks:
             for tol in TOLERANCES:
                 _case(report, task, "auto", {"C": C, "tol": tol}, seconds)
             _case(report, task, "ocas", {"C": C, "tol": TOLERANCES[-1]}, seconds)
             for iterations in LBFGS_ITERATIONS:
                 _case(report, task, "lbfgs", {"C": C, "iterations": iterations}, seconds)
-        for solver in ("ap", "pa"):
-            for iterations in ONLINE_ITERATIONS:
-                _case(report, task, solver, {"iterations": iterations}, seconds)
 
 
 def _chunking(report: Report) -> Task:

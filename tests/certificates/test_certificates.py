@@ -31,6 +31,8 @@ ONCE_WRONG = [
     "LinearSVC-178",
     "linear_svc_path-27",
     "ChainTagger-49",
+    "ChainTagger-56",
+    "ChainTagger-333",
     "StructuredSVM-42",
     "StructuredSVM-211",
     "KernelChainTagger-53",

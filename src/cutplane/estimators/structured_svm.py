@@ -67,14 +67,14 @@ class StructuredSVM(StructuredModel):
     rescaling : {'margin', 'slack'}, default='margin'
         ``slack``: Δ(y_i, z)·(1 + <w, …>) instead of the sum; the problem must have
         ``most_violated_slack``.
-    solver : {'auto', 'bcfw', 'cpa', 'ocas'}, default='auto'
+    solver : {'cpa', 'ocas', 'auto', 'bcfw'}, default='cpa'
+        ``cpa``: the plain cutting plane algorithm, with one pass of inference per iteration;
+        ``ocas``: the optimised one, with fewer iterations of several passes: better at large C.
         ``bcfw``: block-coordinate ascent in the dual, some examples at a time (Lacoste-Julien et
-        al. 2013), which needs a part of the inference that cutting planes need and keeps the
-        outputs it has found. ``cpa``: the plain cutting plane algorithm, with one pass of
-        inference per iteration; ``ocas``: the optimised one, with fewer iterations of several
-        passes. ``auto``: ``bcfw``, and ``cpa`` where that does not reach the tolerance in a
-        thousand passes; with a kernel, a checkpoint or a cluster ``cpa`` at once. The
-        constant-time method always takes ``cpa``.
+        al. 2013), which keeps the outputs that it has found; better where there are many weights.
+        ``auto``: ``bcfw``, and ``cpa`` where that does not reach the tolerance in a thousand
+        passes; with a kernel, a checkpoint or a cluster ``cpa`` at once. The constant-time method
+        always takes ``cpa``.
     tol : float, default=1e-2
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
@@ -172,7 +172,7 @@ class StructuredSVM(StructuredModel):
     [np.str_('up')]
     """
 
-    _solvers = ("auto", "bcfw", "cpa", "ocas")
+    _solvers = ("cpa", "ocas", "auto", "bcfw")
     _since: ClassVar = {"part_shape_": "problems got scores instead of weights"}
 
     def __init__(
@@ -181,7 +181,7 @@ class StructuredSVM(StructuredModel):
         C: float = 1.0,
         *,
         rescaling: str = "margin",
-        solver: str = "auto",
+        solver: str = "cpa",
         tol: float = 1e-2,
         stopping: str = "relative",
         cache_size: int = 5,
