@@ -224,13 +224,16 @@ def thread_count(n_jobs: int | None, numbers: int) -> int:
         Non-zeros of the data, or rows times features: small problems run
         serially whatever was asked for, because that is faster.
     """
+    worth = numbers // NUMBERS_PER_THREAD
+    if worth <= 1:  # without asking for the cores, which takes 50 ms the first time
+        return 1
     if n_jobs is None:
         threads = available_threads()
     elif n_jobs < 0:
         threads = max(1, available_threads() + 1 + n_jobs)
     else:
         threads = n_jobs
-    return min(threads, max(1, numbers // NUMBERS_PER_THREAD))
+    return min(threads, worth)
 
 
 # -- processes ----------------------------------------------------------------

@@ -39,6 +39,7 @@ figure { margin: .8rem 0; min-width: 0; } figcaption { font-size: .9rem; }
 .wide { overflow-x: auto; margin: .8rem 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
 caption { text-align: left; font-weight: 600; padding-bottom: .3rem; }
+@media (min-width: 40rem) { caption { white-space: nowrap; } }
 th, td { padding: .25rem .7rem; text-align: right; vertical-align: top; }
 th:first-child, td:first-child { text-align: left; }
 tbody th { font-weight: normal; max-width: 28rem; min-width: 6rem; }
