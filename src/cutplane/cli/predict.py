@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
 
 def light_model(args: argparse.Namespace) -> tuple[Any, Kind] | None:
     """A linear model without its estimator, which starts sooner; None if that is not enough."""
-    plain = args.output != PROBABILITIES and format_of(args.data) == "svmlight"
+    plain = getattr(args, "output", None) != PROBABILITIES and format_of(args.data) == "svmlight"
     if not plain or args.model == "-" or _is_svmlight_model(args.model):
         return None
     from ..models.scorer import KINDS as LINEAR

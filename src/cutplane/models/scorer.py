@@ -7,7 +7,6 @@ left to ``load_model``, which knows what to say about it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +33,7 @@ class LinearScorer:
     intercept_ : ndarray, shape (n_outputs,)
     classes_ : ndarray
         Empty unless it is a classifier.
+    parameters : dict
     feature_names_in_ : ndarray or None
     n_jobs : int or None
     """
@@ -42,6 +42,7 @@ class LinearScorer:
     coef_: np.ndarray
     intercept_: np.ndarray
     classes_: np.ndarray
+    parameters: dict[str, Any]
     feature_names_in_: np.ndarray | None = None
     n_jobs: int | None = None
 
@@ -49,6 +50,10 @@ class LinearScorer:
     def n_features_in_(self) -> int:
         """How many features a row has."""
         return self.coef_.shape[1]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters."""
+        return dict(self.parameters)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: shape (n_samples,), or (n_samples, n_classes)."""
@@ -69,14 +74,14 @@ class LinearScorer:
         return self.classes_[best]
 
 
-def read_scorer(path: Any, parameters: dict[str, Collection[str]]) -> LinearScorer | None:
+def read_scorer(path: Any, parameters: dict[str, dict[str, Any]]) -> LinearScorer | None:
     """The scorer of a file, or None if ``load_model`` is needed.
 
     Parameters
     ----------
     path : path
-    parameters : dict of str to collection of str
-        The names of the parameters of the estimators; others mean a file of another version.
+    parameters : dict of str to dict
+        The parameters of the estimators and their defaults; others mean a file of another version.
     """
     try:
         file = store.read(path)
@@ -89,6 +94,7 @@ def read_scorer(path: Any, parameters: dict[str, Collection[str]]) -> LinearScor
         decode = Decoder(file.arrays).decode
         names = ("coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_")
         found = {name: decode(values[name]) for name in names if name in values}
+        stored = {name: decode(value) for name, value in content["parameters"].items()}
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OSError):
         return None
     coef, width = found.get("coef_"), found.get("n_features_in_")
@@ -110,4 +116,5 @@ def read_scorer(path: Any, parameters: dict[str, Collection[str]]) -> LinearScor
         and (kind in CLASSIFIERS or outputs == 1)
         and (features is None or getattr(features, "shape", None) == (width,))
     )
-    return LinearScorer(kind, coef, intercept, classes, features) if fits else None
+    settings = {**parameters[kind], **stored}
+    return LinearScorer(kind, coef, intercept, classes, settings, features) if fits else None
