@@ -7,7 +7,6 @@ writes them, ONNX.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from .describe import describe
@@ -18,20 +17,6 @@ if TYPE_CHECKING:
     from .registry import SKOPS_TRUSTED, register
     from .svmlight_text import load_svmlight_model, save_svmlight_model
     from .weights_text import load_weights, save_weights
-
-# Loaded with the first name that is asked for: a description needs no estimator, nor scikit-learn.
-_WHERE = {
-    "load_model": ".files",
-    "save_model": ".files",
-    "save_onnx": ".onnx_export",
-    "to_onnx": ".onnx_export",
-    "SKOPS_TRUSTED": ".registry",
-    "register": ".registry",
-    "load_svmlight_model": ".svmlight_text",
-    "save_svmlight_model": ".svmlight_text",
-    "load_weights": ".weights_text",
-    "save_weights": ".weights_text",
-}
 
 __all__ = [
     "SKOPS_TRUSTED",
@@ -49,8 +34,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        value = getattr(importlib.import_module(_WHERE[name], __name__), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Load the others with the first name: a description needs no estimator, nor scikit-learn."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import files, onnx_export, registry, svmlight_text, weights_text
+
+    for module in (files, onnx_export, registry, svmlight_text, weights_text):
+        globals().update({key: value for key, value in vars(module).items() if key in __all__})
+    return globals()[name]

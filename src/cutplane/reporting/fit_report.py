@@ -27,7 +27,6 @@ from ..result import Certificate, SolveResult, Status
 from . import charts, html
 from .line import format_percent, format_seconds
 from .path_plot import plot_path
-from .plots import convergence_figure
 
 MOST_RUNS = 12  # drawn in one figure of convergence
 MOST_RECORDS = 500  # iterations drawn of each
@@ -388,7 +387,7 @@ def _add_fit(page: html.Page, model: Any) -> None:
         page.figures(
             *(
                 (
-                    convergence_figure(run, x=x),
+                    charts.convergence(run, x),
                     f"Objective, lower bound and relative gap against {against}.",
                     f"Two panels against {against}: the objective falls and the lower bound rises "
                     f"until they meet; the relative gap falls to {gap}.",

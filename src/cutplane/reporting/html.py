@@ -33,7 +33,7 @@ a { color: var(--link); }
 .tiles dd { margin: 0; font-size: 1.3rem; font-variant-numeric: tabular-nums; }
 .figures { display: grid; gap: 1rem;
   grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); }
-figure { margin: .8rem 0; min-width: 0; } figcaption { font-size: .9rem; }
+figure { margin: .8rem 0; min-width: 0; max-width: 38rem; } figcaption { font-size: .9rem; }
 .card { background: #fff; color: #000; border-radius: 6px; overflow-x: auto; }
 .card svg { display: block; width: 100%; height: auto; margin: 0 auto; }
 .wide { overflow-x: auto; margin: .8rem 0; }
@@ -50,7 +50,7 @@ tbody tr:nth-child(even) { background: var(--soft); }
 """
 
 LONGEST_NAME = 80  # characters of a name in a table; the rest is in its title
-SMALLEST = 0.75  # part of its own size to which a figure shrinks before it scrolls
+SMALLEST = 0.65  # part of its own size to which a figure shrinks before it scrolls: 350 of 540
 
 # Identifiers inside an SVG are those of the page once it is inside: they must differ.
 _REFERENCE = re.compile(r'(\bid="|href="#|url\(#)')
