@@ -31,7 +31,13 @@ addEventListener("load", () => {
         && !e.parentElement.closest(".wide, .card"));
     const hidden = [...page.querySelectorAll("figure, table, h1, h2")].filter(
       (e) => e.getBoundingClientRect().height < 5);
+    const broken = [...page.querySelectorAll("td")].filter((e) => {
+      const range = page.createRange();
+      range.selectNodeContents(e);
+      return /^[-+.,%e0-9 s]+$/.test(e.textContent) && range.getClientRects().length > 1;
+    });
     found[width] = {
+      broken: broken.map((e) => e.textContent),
       scrolls: page.documentElement.scrollWidth,
       wide: wide.map((e) => e.outerHTML.slice(0, 80)),
       hidden: hidden.map((e) => e.outerHTML.slice(0, 80)),
@@ -84,3 +90,4 @@ def test_fits_a_telephone_and_a_wide_screen(tmp_path):
             assert facts["scrolls"] <= int(width), (file.name, width, facts)
             assert facts["wide"] == [] and facts["hidden"] == [], (file.name, width)
             assert facts["figures"] == figures
+            assert facts["broken"] == [], (file.name, width)  # numbers stay on one line

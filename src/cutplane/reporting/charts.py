@@ -40,6 +40,7 @@ def convergence(results: Any, x: str = "iteration") -> Figure:
     """Objective, lower bound and gap, as wide as the other figures of a report."""
     figure = convergence_figure(results, x=x)
     figure.set_size_inches(SIZE[0], 1.15 * SIZE[1])  # two panels need some more room
+    figure.axes[-1].locator_params(axis="x", nbins=5)  # numbers of seconds may be long
     return figure
 
 

@@ -45,8 +45,8 @@ th:first-child, td:first-child { text-align: left; }
 tbody th { font-weight: normal; max-width: 28rem; min-width: 6rem; }
 thead th { border-bottom: 2px solid var(--line); vertical-align: bottom; }
 tbody tr:nth-child(even) { background: var(--soft); }
-.facts td { text-align: left; }
-.counts td { white-space: nowrap; }
+td { white-space: nowrap; } thead th { overflow-wrap: normal; }
+.facts td { text-align: left; white-space: normal; }
 """
 
 LONGEST_NAME = 80  # characters of a name in a table; the rest is in its title
