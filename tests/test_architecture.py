@@ -54,7 +54,7 @@ ALLOWED: dict[str, set[str]] = {
     "structured": {"data", "exec", "kernels", "loops", "oracles", "result", "risks"},
     "cluster": {"_checks", "data", "exec", "loops", "oracles", "risks", "structured"},
     "store": {"__version__", "data", "result"},
-    "models": {"_checks", "data", "dual", "estimators", "result", "store", "structured"},
+    "models": {"_checks", "data", "dual", "estimators", "exec", "result", "store", "structured"},
 }
 
 # What each part may import from outside, besides the standard library.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -120,6 +122,24 @@ def test_workflow_is_careful(path: Path) -> None:
             assert "${{ github.event" not in step.get("run", ""), name  # no text of strangers
 
 
+SCHEMAS = {
+    "github-workflows": WORKFLOWS,
+    "github-issue-forms": [path for path in FORMS if path.name != "config.yml"],
+    "github-issue-config": [path for path in FORMS if path.name == "config.yml"],
+    "dependabot": [ROOT / ".github" / "dependabot.yml"],
+    "citation-file-format": [ROOT / "CITATION.cff"],
+}
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_files_for_others_are_as_their_schema_says(schema: str) -> None:
+    """The schemas come with check-jsonschema: no network is needed."""
+    pytest.importorskip("check_jsonschema")
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}"]
+    done = subprocess.run([*command, *SCHEMAS[schema]], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_workflows_run_the_commands_of_the_project() -> None:
     jobs = _load(ROOT / ".github" / "workflows" / "tests.yml")["jobs"]
     run = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
@@ -128,6 +148,8 @@ def test_workflows_run_the_commands_of_the_project() -> None:
     assert "pip install -c .ci/oldest.txt '.[test]'" in _commands(jobs["oldest"])
     assert _commands(jobs["package"]) == [".ci/package dist"]
     assert "pytest tests/test_docs.py" in _commands(jobs["docs"])
+    assert "python -m sphinx -W -b html docs build/site" in _commands(jobs["docs"])
+    assert any("benchmarks" in command for command in _commands(jobs["benchmarks"]))
     nightly = _load(ROOT / ".github" / "workflows" / "nightly.yml")["jobs"]
     assert any("-m slow" in command for command in _commands(nightly["slow"]))
 

@@ -224,8 +224,8 @@ def thread_count(n_jobs: int | None, numbers: int) -> int:
         Non-zeros of the data, or rows times features: small problems run
         serially whatever was asked for, because that is faster.
     """
-    most = max(1, numbers // NUMBERS_PER_THREAD)
-    if most == 1:  # the number of cores need not be known, which takes a tenth of a millisecond
+    worth = numbers // NUMBERS_PER_THREAD
+    if worth <= 1:  # without asking for the cores, which takes 50 ms the first time
         return 1
     if n_jobs is None:
         threads = available_threads()
@@ -233,7 +233,7 @@ def thread_count(n_jobs: int | None, numbers: int) -> int:
         threads = max(1, available_threads() + 1 + n_jobs)
     else:
         threads = n_jobs
-    return min(threads, most)
+    return min(threads, worth)
 
 
 # -- processes ----------------------------------------------------------------

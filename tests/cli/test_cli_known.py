@@ -6,18 +6,23 @@ text, and compared with the optimum of a conic solver.
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import math
+import os
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cutplane
 from cutplane.cli import main
-from cutplane.cli.known import CLASSIFIERS, LEARNERS
+from cutplane.cli.known import CLASSIFIERS, LEARNERS, as_written
 
 cp = pytest.importorskip("cvxpy")
+
+DATA = os.environ.get("CUTPLANE_DATA", "")  # as for the benchmarks
 
 
 def run(*arguments):
@@ -328,7 +333,6 @@ def test_help_lists_every_flag(name, capsys):
         ("svm_hmm_learn --e 1 d m", "argument --e: invalid choice"),
         ("liblinear-train -C d m", "see cutplane path --help"),
         ("svm_learn d", "required: MODEL"),
-        ("liblinear-predict -b 1 d m o", "predict_proba"),
     ],
 )
 def test_wrong_usage(words, message, capsys):
@@ -362,3 +366,156 @@ def test_flags_without_a_meaning_are_accepted(files, tmp_path, capsys):
     err = capsys.readouterr().err
     assert err.count("has no meaning here") == 7
     assert math.isfinite(weights(tmp_path / "m")[1])
+
+
+# -- the programs' own examples ------------------------------------------------
+
+# As their manuals have them, with the names of the files left open.
+EXAMPLES = {
+    "binary": [
+        "svm_learn {train} {model}",
+        "svm_classify {test} {model} {out}",
+        "svm_learn -t 0 -c 1 {train} {model}",
+        "svm_perf_learn -c 20 {train} {model}",
+        "svm_perf_classify {test} {model} {out}",
+        "svm_perf_learn -c 20 -l 1 -w 3 {train} {model}",
+        "svm_perf_learn -c 20 -l 10 -w 3 {train} {model}",
+        "svm_perf_classify {test} {model} {out}",
+        "train -s 2 -e 0.01 {train} {model}",
+        "predict -q {test} {model} {out}",
+        "train -s 0 -c 10 -w1 2 -w-1 5 -B 1 {train} {model}",
+        "predict -b 1 {test} {model} {out}",
+        "train -v 5 -e 0.001 {train}",
+    ],
+    "ranking": [
+        "svm_learn -z p {train} {model}",
+        "svm_classify {test} {model} {out}",
+        "svm_rank_learn -c 3 {train} {model}",
+        "svm_rank_classify {test} {model} {out}",
+        "svm_rank_learn -c 20.0 -l 2 {train} {model}",
+        "svm_rank_classify {test} {model} {out}",
+    ],
+    "tags": [
+        "svm_hmm_learn -c 5 -e 0.5 {train} {model}",
+        "svm_hmm_classify {test} {model} {out}",
+    ],
+}
+
+
+def run_examples(kind, train, test, folder, capsys):
+    """Run a list; every command ends well, names its equivalent, and writes what it should."""
+    names = {"train": train, "test": test, "model": folder / "model", "out": folder / "out"}
+    for line in EXAMPLES[kind]:
+        words = shlex.split(line.format(**{k: str(v).replace("\\", "/") for k, v in names.items()}))
+        assert main(words) == 0, line
+        told = capsys.readouterr()
+        assert "the same as cutplane " in told.err, line
+        learns = "learn" in words[0] or words[0] == "train"
+        written = names["model"] if learns else names["out"]
+        if "-v" not in words:
+            assert written.stat().st_size > 0, line
+            written.unlink() if not learns else None
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_examples_of_the_manuals(kind, files, tmp_path, capsys):
+    data = getattr(files, kind)
+    run_examples(kind, data, data, tmp_path, capsys)
+
+
+def conll(source, target, known, most):
+    """Sentences as SVM-hmm's text: words and parts of speech around a token are its features."""
+    features, tags = known
+    with gzip.open(source, "rt", encoding="utf-8") as file:
+        sentences = [block.splitlines() for block in file.read().split("\n\n")[:most]]
+    with open(target, "w", encoding="utf-8") as file:
+        for number, lines in enumerate(filter(None, sentences), 1):
+            rows = [line.split() for line in lines]
+            for i, (word, _, tag) in enumerate(rows):
+                near = [(k, *rows[i + k][:2]) for k in (-1, 0, 1) if 0 <= i + k < len(rows)]
+                names = [f"w{k}={w}" for k, w, _ in near] + [f"p{k}={p}" for k, _, p in near]
+                found = sorted(features.setdefault(name, len(features) + 1) for name in names)
+                values = " ".join(f"{index}:1" for index in found)
+                number_of_tag = tags.setdefault(tag, len(tags) + 1)
+                file.write(f"{number_of_tag} qid:{number} {values} # {word}\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA, reason="needs the data folder of the benchmarks")
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_examples_on_public_data(kind, tmp_path, capsys):
+    folder = Path(DATA)
+    if kind == "tags":
+        known = ({}, {})
+        train, test = tmp_path / "train.svm", tmp_path / "test.svm"
+        conll(folder / "conll2000" / "train.txt.gz", train, known, 2000)
+        conll(folder / "conll2000" / "test.txt.gz", test, known, 500)
+    else:
+        train, test = (
+            (folder / "a9a" / "train.svm.gz", folder / "a9a" / "test.svm.gz")
+            if kind == "binary"
+            else (folder / "mq2008" / "fold1.train.svm.gz", folder / "mq2008" / "fold1.test.svm.gz")
+        )
+    run_examples(kind, train, test, tmp_path, capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA, reason="needs the data folder of the benchmarks")
+@pytest.mark.parametrize(
+    ("words", "slack"),
+    [
+        # c times the rows times epsilon; of svm_perf_learn c times epsilon, both in per cent
+        ("svm_learn -c 0.1", 0.1 * 32561 * 0.001),
+        ("svm_perf_learn -c 20 --b 0", 20 * 0.1),
+    ],
+)
+def test_objective_on_a9a(words, slack, tmp_path, capsys):
+    """From the text of the model, by the formula; the bound is another program's: liblinear's."""
+    from sklearn.svm import LinearSVC
+
+    data = Path(DATA) / "a9a" / "train.svm.gz"
+    assert run(*shlex.split(words), data, tmp_path / "m") == 0
+    X, y = cutplane.load_svmlight(data)[:2]
+    w, b = weights(tmp_path / "m", X.shape[1])
+    perf = words.startswith("svm_perf")
+    c = 20 * 100.0 / len(y) if perf else 0.1
+    found = 0.5 * w @ w + c * hinges(y, X @ w - b).sum()
+    told = float(capsys.readouterr().out.split("primal ")[-1].partition(",")[0])
+    assert told == pytest.approx(found, rel=1e-6)
+    if perf:  # without a bias this is liblinear's problem
+        best = LinearSVC(C=c, loss="hinge", fit_intercept=False, tol=1e-6, max_iter=5000)
+        v = best.fit(X, y).coef_[0]
+        optimum = 0.5 * v @ v + c * hinges(y, X @ v).sum()
+        assert found <= optimum + slack
+
+
+def test_liblinear_probabilities(files, tmp_path, capsys):
+    model, out = tmp_path / "m", tmp_path / "out"
+    assert run("train", "-s", 0, "-q", files.binary, model) == 0
+    assert run("predict", "-b", 1, files.binary, model, out) == 0
+    first, *lines = out.read_text().splitlines()
+    assert first == "labels -1 1" and len(lines) == ROWS
+    values = np.array([line.split() for line in lines], dtype=float)
+    expected = cutplane.load_model(model)
+    assert values[:, 1:] == pytest.approx(expected.predict_proba(files.X), rel=1e-6)
+    assert np.array_equal(values[:, 0], expected.predict(files.X))
+    assert run("train", "-s", 3, "-q", files.binary, model) == 0
+    assert run("predict", "-b", 1, files.binary, model, out) == 2
+    assert "without probabilities; train it with -s 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        ("train -s 3 d", "liblinear-train"),
+        ("train -v 5 d", "liblinear-train"),
+        ("train -w1 2 d m", "liblinear-train"),
+        ("train -v d m", "train"),
+        ("train --C 1 d m", "train"),
+        ("predict -q d m o", "liblinear-predict"),
+        ("predict d m o", "predict"),
+        ("info -v d", "info"),
+    ],
+)
+def test_flags_of_liblinear_tell_whose_command_is_meant(words, command):
+    assert as_written(words.split())[0] == command

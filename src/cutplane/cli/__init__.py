@@ -84,6 +84,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 
 
 def _main(argv: Sequence[str]) -> int:
+    argv = known.as_written(argv)
     parser = make_parser(argv)
     try:
         args = parser.parse_args(argv)

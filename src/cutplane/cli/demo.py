@@ -414,9 +414,10 @@ def demo_page(parts: Sequence[Part], told: str) -> str:
 
 
 def _convergence(model: Any, other: float) -> Any:
-    from ..reporting.plots import GREY, convergence_figure
+    from ..reporting.charts import convergence
+    from ..reporting.plots import GREY
 
-    figure = convergence_figure(model.results_[0])
+    figure = convergence(model.results_[0])
     upper = figure.axes[0]
     upper.axhline(other, color=GREY, linestyle="--", linewidth=1.2)
     low, high = upper.get_ylim()

@@ -30,6 +30,7 @@ from .predict import (
     applied,
     check_form,
     default_form,
+    light_model,
     load_for,
     parts_of,
 )
@@ -102,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.data} is a table; name the column of its labels with --label")
     left_out = 0
     if args.model is not None:
-        model, kind = load_for(args)
+        model, kind = (light_model(args) if args.report is None else None) or load_for(args)
         name = kind.name
         parts = parts_of(args.data, args, kind, model)
         table, answers, left_out = applied(model, kind, parts)
@@ -150,19 +151,21 @@ def judge_model(
     max_fpr: float | None = None,
 ) -> Judged:
     """Compare a model's answers with the truth; k and rate default to those it was trained for."""
-    if k is None and getattr(model, "measure", "") in ("precision_at_k", "recall_at_k"):
-        from ..estimators.measure_svc import DEFAULT_K
-
-        k = DEFAULT_K[model.measure] if model.k is None else model.k
     truth = table.y if task is Task.VALUES else whole_labels(table.y)
     classes = getattr(model, "classes_", None)
     parameters = model.get_params(deep=False)
     measure = parameters.get("measure", "")
+    if k is None and measure in ("precision_at_k", "recall_at_k"):
+        from ..estimators.measure_svc import DEFAULT_K
+
+        k = DEFAULT_K[measure] if parameters["k"] is None else parameters["k"]
     if max_fpr is None and measure in ("partial_roc_auc", "recall_at_fpr"):
         from ..estimators.measure_svc import DEFAULT_FPR
 
-        max_fpr = DEFAULT_FPR if model.max_fpr is None else model.max_fpr
-    beta = (1.0 if model.beta is None else model.beta) if measure == "fbeta" else None
+        max_fpr = DEFAULT_FPR if parameters["max_fpr"] is None else parameters["max_fpr"]
+    beta = None
+    if measure == "fbeta":
+        beta = 1.0 if parameters["beta"] is None else parameters["beta"]
     return judge(
         task,
         truth,

@@ -9,6 +9,7 @@ the program means by it, see ``conventions``.
 from __future__ import annotations
 
 import argparse
+import itertools
 import logging
 import re
 import shlex
@@ -28,7 +29,7 @@ from .measures import judge
 from .outputs import check_target, output_file, report_stream, save
 from .parameters import parameter_of
 from .parser import Convert, count, finite_number, number_from_zero, positive_number
-from .predict import Answers, answer_lines, applied, load_any, parts_of
+from .predict import Answers, answer_lines, applied, load_any, parts_of, probabilities
 from .train import data_facts, fit, make_model, model_facts
 
 logger = logging.getLogger("cutplane")
@@ -483,6 +484,24 @@ CLASSIFIERS = {
 
 # -- commands -----------------------------------------------------------------
 
+# liblinear's programs have the names of commands of ours, but other flags.
+LIBLINEAR = {
+    "train": r"-([scpeBRCmq]|v(?=\d)|w[-+]?\d.*)",
+    "predict": r"-[bq]",
+}
+
+
+def as_written(arguments: Sequence[str]) -> list[str]:
+    """The arguments, with the command that is meant: train and predict with liblinear's flags."""
+    words = list(arguments)
+    command = words[0] if words else ""
+    if command in LIBLINEAR:
+        # Our -v has no value, liblinear's is a number of folds.
+        folds = any(a == "-v" and b.isdigit() for a, b in itertools.pairwise(words))
+        if folds or any(re.fullmatch(LIBLINEAR[command], word) for word in words[1:]):
+            words[0] = f"liblinear-{command}"
+    return words
+
 
 def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
     """Add the commands; they are not in the list of commands, which is long enough."""
@@ -632,10 +651,14 @@ def _cross_validate(model: Any, kind: Kind, table: Table, folds: int) -> int:
 def _classify(args: argparse.Namespace) -> int:
     program: Classifier = args.program
     values = _values(args)
-    if values.get("-b") == "1":
-        raise UsageError("-b 1 is not available; predict_proba in Python gives probabilities")
+    probable = values.get("-b") == "1"
     check_target(args.out, args.data, args.model)
     model, kind = load_any(args.model)
+    if probable and not hasattr(model, "predict_proba"):
+        raise UsageError(
+            f"-b 1: {args.model} holds a {type(model).__name__} without probabilities; "
+            "train it with -s 0"
+        )
     labels = program.task is Task.SEQUENCES or args.command == "liblinear-predict"
     labels = labels and kind.task is not Task.VALUES
     form = "labels" if labels else "scores"
@@ -643,9 +666,16 @@ def _classify(args: argparse.Namespace) -> int:
     chosen = answers.get(form)
     if chosen is None:
         raise UsageError(f"{args.model} holds a {type(model).__name__}, which has no {form}")
-    _tell_equivalent(args, ["predict", "--output", form, args.data, args.model, args.out])
+    told = "probabilities" if probable else form
+    _tell_equivalent(args, ["predict", "--output", told, args.data, args.model, args.out])
+    lines = list(answer_lines(chosen, form))
+    if probable:  # as liblinear has it: the labels first, then the label and all probabilities
+        rows = read_table(args.data, args).aligned(int(model.n_features_in_))[0]
+        names = " ".join(label_text(label) for label in model.classes_.tolist())
+        both = zip(lines, answer_lines(probabilities(model, rows), told), strict=True)
+        lines = [f"labels {names}", *(f"{label} {shares}" for label, shares in both)]
     with output_file(args.out) as file:
-        file.write("".join(f"{line}\n" for line in answer_lines(chosen, form)).encode())
+        file.write("".join(f"{line}\n" for line in lines).encode())
     if values.get("-q") is not True:
         print("\n".join(program.tell(table, answers)))
     return ExitCode.OK

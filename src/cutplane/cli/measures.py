@@ -1,6 +1,8 @@
-"""How good answers are: a table of measures, scikit-learn's where it has them.
+"""How good answers are: a table of measures, which have scikit-learn's values where it has them.
 
-A measure that the data leave undefined, such as the ROC area of a single class, is None.
+The common ones are computed here, because importing scikit-learn takes longer than most files take
+to be judged. A measure that the data leave undefined, such as the ROC area of a single class, is
+None.
 """
 
 from __future__ import annotations
@@ -93,9 +95,8 @@ class Judged:
         columns = self.quantile_columns
         if columns is None:
             return None
-        loss = _sklearn("mean_pinball_loss")
         return {
-            f"{quantile:g}": float(loss(self.truth, column, alpha=quantile))
+            f"{quantile:g}": float(_pinball(self.truth - column, quantile))
             for quantile, column in zip(self.quantiles, columns.T, strict=True)
         }
 
@@ -277,8 +278,47 @@ def _recall_at_fpr(positive: np.ndarray, scores: np.ndarray, max_fpr: float) -> 
     return recalls[rates <= max_fpr].max()
 
 
-def _fbeta(positive: np.ndarray, guess: np.ndarray, beta: float) -> Any:
-    return _sklearn("fbeta_score", beta=beta, **NAN)(positive, guess)
+def _roc_auc(positive: np.ndarray, scores: np.ndarray) -> Any:
+    """The share of pairs in the right order; a tie counts half."""
+    _, level, sizes = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(sizes) - 0.5 * (sizes - 1))[level]  # tied rows share the mean of theirs
+    good = int(positive.sum())
+    return (ranks[positive].sum() - 0.5 * good * (good + 1)) / (good * (len(positive) - good))
+
+
+def _average_precision(positive: np.ndarray, scores: np.ndarray) -> Any:
+    """The mean of the precision over the steps of the recall, at thresholds between the scores."""
+    _, level = np.unique(-scores, return_inverse=True)
+    rows, hits = np.bincount(level), np.bincount(level, positive)
+    return np.sum(hits * np.cumsum(hits) / np.cumsum(rows)) / positive.sum()
+
+
+def _counts(positive: np.ndarray, guess: np.ndarray) -> tuple[int, int, int, int]:
+    """True and false positives, false and true negatives."""
+    hits, guessed, there = (int(np.count_nonzero(x)) for x in (positive & guess, guess, positive))
+    return hits, guessed - hits, there - hits, len(positive) - guessed - there + hits
+
+
+def _precision(positive: np.ndarray, guess: np.ndarray) -> Any:
+    hits, false, _, _ = _counts(positive, guess)
+    return hits / (hits + false) if hits + false else None
+
+
+def _recall(positive: np.ndarray, guess: np.ndarray) -> Any:
+    hits, _, missed, _ = _counts(positive, guess)
+    return hits / (hits + missed) if hits + missed else None
+
+
+def _fbeta(positive: np.ndarray, guess: np.ndarray, beta: float = 1.0) -> Any:
+    hits, false, missed, _ = _counts(positive, guess)
+    total = (1.0 + beta**2) * hits + beta**2 * missed + false
+    return (1.0 + beta**2) * hits / total if total else None
+
+
+def _matthews(positive: np.ndarray, guess: np.ndarray) -> Any:
+    hits, false, missed, right = _counts(positive, guess)
+    square = float(hits + false) * (hits + missed) * (right + false) * (right + missed)
+    return (float(hits) * right - float(false) * missed) / math.sqrt(square) if square else 0.0
 
 
 def _jaccard(positive: np.ndarray, guess: np.ndarray) -> Any:
@@ -286,22 +326,38 @@ def _jaccard(positive: np.ndarray, guess: np.ndarray) -> Any:
     return np.count_nonzero(positive & guess) / either if either else None
 
 
-def _recalls(positive: np.ndarray, guess: np.ndarray) -> tuple[float, float]:
+def _recalls(positive: np.ndarray, guess: np.ndarray) -> tuple[float, float] | None:
     """Of both classes."""
-    recall = _sklearn("recall_score", **NAN)
-    return recall(positive, guess), recall(~positive, ~guess)
+    both = _recall(positive, guess), _recall(~positive, ~guess)
+    return None if None in both else both
 
 
 def _g_mean(positive: np.ndarray, guess: np.ndarray) -> Any:
-    return math.sqrt(math.prod(_recalls(positive, guess)))
+    recalls = _recalls(positive, guess)
+    return None if recalls is None else math.sqrt(math.prod(recalls))
 
 
 def _balanced_error(positive: np.ndarray, guess: np.ndarray) -> Any:
-    return 1.0 - sum(_recalls(positive, guess)) / 2.0
+    recalls = _recalls(positive, guess)
+    return None if recalls is None else 1.0 - sum(recalls) / 2.0
+
+
+def _mean_error(truth: np.ndarray, values: np.ndarray) -> Any:
+    return np.mean(np.abs(np.asarray(truth, dtype=np.float64) - values))
+
+
+def _rms_error(truth: np.ndarray, values: np.ndarray) -> Any:
+    return math.sqrt(np.mean((truth - values) ** 2))
 
 
 def _r2(truth: np.ndarray, values: np.ndarray) -> Any:
-    return _sklearn("r2_score")(truth, values) if np.ptp(truth) > 0.0 else None
+    if not np.ptp(truth) > 0.0:
+        return None
+    return 1.0 - np.sum((truth - values) ** 2) / np.sum((truth - truth.mean()) ** 2)
+
+
+def _pinball(residuals: np.ndarray, quantile: float) -> Any:
+    return np.mean(np.maximum(quantile * residuals, (quantile - 1.0) * residuals))
 
 
 def _mean_pinball(by_quantile: dict[str, float]) -> Any:
@@ -378,17 +434,16 @@ NAN = {"zero_division": np.nan}
 # A new measure is one entry. They are shown in this order; a path chooses by the first of its task.
 MEASURES = {
     "inside": Measure("inside", NOVELTY, ("labels",), lambda labels: np.mean(labels == 1)),
-    "mae": Measure("mean error", GRADES + VALUES, LABELS, _sklearn("mean_absolute_error"),
+    "mae": Measure("mean error", GRADES + VALUES, LABELS, _mean_error,
                    per_cent=False, smaller_is_better=True),
     "accuracy": Measure("accuracy", BINARY + GRADES, ("comparable", "labels"), _same),
     "error_rate": Measure("", CLASSES, LABELS, _different, smaller_is_better=True),
-    "precision": Measure("precision", BINARY, GUESS, _sklearn("precision_score", **NAN)),
-    "recall": Measure("recall", BINARY, GUESS, _sklearn("recall_score", **NAN)),
-    "f1": Measure("F1", BINARY, GUESS, _sklearn("f1_score", **NAN)),
-    "roc_auc": Measure("ROC area", BINARY, SCORES, _of_two_classes(_sklearn("roc_auc_score")),
+    "precision": Measure("precision", BINARY, GUESS, _precision),
+    "recall": Measure("recall", BINARY, GUESS, _recall),
+    "f1": Measure("F1", BINARY, GUESS, _fbeta),
+    "roc_auc": Measure("ROC area", BINARY, SCORES, _of_two_classes(_roc_auc),
                        per_cent=False),
-    "average_precision": Measure("av. prec.", BINARY, SCORES,
-                                 _of_two_classes(_sklearn("average_precision_score")),
+    "average_precision": Measure("av. prec.", BINARY, SCORES, _of_two_classes(_average_precision),
                                  per_cent=False),
     "prbep": Measure("PRBEP", BINARY, SCORES, _of_two_classes(_ours("prbep"))),
     "precision_at_k": Measure("prec. at k", CLASSES, TOP, _ours("precision_at_k")),
@@ -400,13 +455,13 @@ MEASURES = {
     "jaccard": Measure("", CLASSES, GUESS, _jaccard),
     "g_mean": Measure("", CLASSES, GUESS, _g_mean),
     "balanced_error": Measure("", CLASSES, GUESS, _balanced_error, smaller_is_better=True),
-    "matthews": Measure("", CLASSES, GUESS, _sklearn("matthews_corrcoef"), per_cent=False),
+    "matthews": Measure("", CLASSES, GUESS, _matthews, per_cent=False),
     "micro_f1": Measure("micro F1", SEVERAL, BOTH, _of_labels("f1_score", average="micro", **NAN)),
     "macro_f1": Measure("mean F1", CLASSES + SEVERAL, ("f1_by_class",), _mean_f1),
     "hamming_loss": Measure("Hamming", SEVERAL, BOTH, _of_labels("hamming_loss"),
                             smaller_is_better=True),
     "subset_accuracy": Measure("all right", SEVERAL, BOTH, _of_labels("accuracy_score")),
-    "rmse": Measure("RMS error", VALUES, LABELS, _sklearn("root_mean_squared_error"),
+    "rmse": Measure("RMS error", VALUES, LABELS, _rms_error,
                     per_cent=False, smaller_is_better=True),
     "r2": Measure("R^2", VALUES, LABELS, _r2, per_cent=False),
     "pinball": Measure("pinball", VALUES, ("pinball_by_quantile",), _mean_pinball,

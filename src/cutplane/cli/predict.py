@@ -29,9 +29,10 @@ from .inputs import (
     some_names,
     stacked,
 )
-from .kinds import Kind, Task, kind_of
+from .kinds import KINDS, Kind, Task, kind_of
 from .labels import labels_text, predicted_labels, read_labels
 from .outputs import check_target, output_file
+from .parameters import defaults_of
 from .parser import VERBOSE, Argument, add_arguments, threads
 from .train import chain_rows, check_numbers
 
@@ -89,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     """Predict; returns the exit code."""
     check_reader_flags(args, args.data)
     check_target(args.out, args.data, args.model)
-    model, kind = load_for(args)
+    model, kind = light_model(args) or load_for(args)
     form = args.output or default_form(kind.task, len(getattr(model, "classes_", ())))
     check_form(kind.task, form)
     probable = form == PROBABILITIES
@@ -113,6 +114,23 @@ def run(args: argparse.Namespace) -> int:
             file.write("".join(f"{line}\n" for line in answer_lines(values, form)).encode())
     alignment.tell(args.data)
     return ExitCode.OK
+
+
+def light_model(args: argparse.Namespace) -> tuple[Any, Kind] | None:
+    """A linear model without its estimator, which starts sooner; None if that is not enough."""
+    plain = getattr(args, "output", None) != PROBABILITIES and format_of(args.data) == "svmlight"
+    if not plain or args.model == "-" or _is_svmlight_model(args.model):
+        return None
+    from ..models.scorer import KINDS as LINEAR
+    from ..models.scorer import read_scorer
+
+    scorer = read_scorer(args.model, {name: defaults_of(name) for name in LINEAR})
+    if scorer is None:
+        return None
+    scorer.n_jobs = args.threads
+    tasks = (Task.CLASSES, Task.VALUES, Task.RANKING)
+    kinds = (kind for kind in KINDS if kind.estimator == scorer.estimator and kind.task in tasks)
+    return scorer, next(kinds)
 
 
 def load_for(args: argparse.Namespace) -> tuple[Any, Kind]:

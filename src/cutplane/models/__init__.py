@@ -5,12 +5,18 @@ is in a file without loading it. Exchange: SVM-light's text, one weight per line
 writes them, ONNX.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .describe import describe
-from .files import load_model, save_model
-from .onnx_export import save_onnx, to_onnx
-from .registry import SKOPS_TRUSTED, register
-from .svmlight_text import load_svmlight_model, save_svmlight_model
-from .weights_text import load_weights, save_weights
+
+if TYPE_CHECKING:
+    from .files import load_model, save_model
+    from .onnx_export import save_onnx, to_onnx
+    from .registry import SKOPS_TRUSTED, register
+    from .svmlight_text import load_svmlight_model, save_svmlight_model
+    from .weights_text import load_weights, save_weights
 
 __all__ = [
     "SKOPS_TRUSTED",
@@ -25,3 +31,14 @@ __all__ = [
     "save_weights",
     "to_onnx",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the others with the first name: a description needs no estimator, nor scikit-learn."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import files, onnx_export, registry, svmlight_text, weights_text
+
+    for module in (files, onnx_export, registry, svmlight_text, weights_text):
+        globals().update({key: value for key, value in vars(module).items() if key in __all__})
+    return globals()[name]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from .. import store
+from ..dual.problem import DualCertificate
 from ..estimators.checkpoint import KIND as CHECKPOINT
 from ..result import Certificate
 from ..store.container import damaged
-from ..store.values import Decoder
-from .registry import REGISTRY
+from ..store.values import Decoder, Registry
+
+# The records that are looked into.
+_KNOWN = Registry({DualCertificate.__name__: DualCertificate})
 
 
 def describe(path: Any) -> dict[str, Any]:
@@ -62,7 +65,7 @@ def _model(header: store.Header) -> dict[str, Any]:
     listed = listed if isinstance(listed, list) else [listed]
     single = len(listed) == 1
     known = [result for result in listed if result is not None]
-    decode = Decoder((), REGISTRY).decode
+    decode = Decoder((), _KNOWN).decode
     answer = {
         "certificate": [_certificate(decode(result["certificate"])) for result in known],
         "status": [result["status"]["value"] for result in known],

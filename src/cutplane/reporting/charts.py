@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .html import shortened
-from .plots import BLUE, GREY, ORANGE, _plain
+from .plots import BLUE, GREY, ORANGE, _plain, convergence_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +34,14 @@ def panel(x: str, y: str, height: float = SIZE[1]) -> tuple[Figure, Axes]:
     ax = figure.add_subplot(xlabel=x, ylabel=y)
     _plain(ax)
     return figure, ax
+
+
+def convergence(results: Any, x: str = "iteration") -> Figure:
+    """Objective, lower bound and gap, as wide as the other figures of a report."""
+    figure = convergence_figure(results, x=x)
+    figure.set_size_inches(SIZE[0], 1.15 * SIZE[1])  # two panels need some more room
+    figure.axes[-1].locator_params(axis="x", nbins=5)  # numbers of seconds may be long
+    return figure
 
 
 def label(name: Any) -> str:

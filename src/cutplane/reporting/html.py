@@ -33,23 +33,24 @@ a { color: var(--link); }
 .tiles dd { margin: 0; font-size: 1.3rem; font-variant-numeric: tabular-nums; }
 .figures { display: grid; gap: 1rem;
   grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); }
-figure { margin: .8rem 0; min-width: 0; } figcaption { font-size: .9rem; }
+figure { margin: .8rem 0; min-width: 0; max-width: 38rem; } figcaption { font-size: .9rem; }
 .card { background: #fff; color: #000; border-radius: 6px; overflow-x: auto; }
 .card svg { display: block; width: 100%; height: auto; margin: 0 auto; }
 .wide { overflow-x: auto; margin: .8rem 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
 caption { text-align: left; font-weight: 600; padding-bottom: .3rem; }
+@media (min-width: 40rem) { caption { white-space: nowrap; } }
 th, td { padding: .25rem .7rem; text-align: right; vertical-align: top; }
 th:first-child, td:first-child { text-align: left; }
 tbody th { font-weight: normal; max-width: 28rem; min-width: 6rem; }
 thead th { border-bottom: 2px solid var(--line); vertical-align: bottom; }
 tbody tr:nth-child(even) { background: var(--soft); }
-.facts td { text-align: left; }
-.counts td { white-space: nowrap; }
+td { white-space: nowrap; } thead th { overflow-wrap: normal; }
+.facts td { text-align: left; white-space: normal; }
 """
 
 LONGEST_NAME = 80  # characters of a name in a table; the rest is in its title
-SMALLEST = 0.75  # part of its own size to which a figure shrinks before it scrolls
+SMALLEST = 0.65  # part of its own size to which a figure shrinks before it scrolls: 350 of 540
 
 # Identifiers inside an SVG are those of the page once it is inside: they must differ.
 _REFERENCE = re.compile(r'(\bid="|href="#|url\(#)')
