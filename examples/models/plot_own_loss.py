@@ -87,7 +87,7 @@ print(f"scipy finds {found:.6f}; the certificate says {certificate.dual:.6f} or 
 assert certificate.dual <= found * (1 + 1e-9)
 
 # %%
-# On the left the two losses, on the right the boundaries that they lead to.
+# On the left are the losses, on the right the boundaries that they lead to.
 
 z = np.linspace(-4, 2, 200)
 fig, (left, right) = plt.subplots(

@@ -138,7 +138,12 @@ image = ax.imshow(weights, cmap="RdBu", vmin=-largest, vmax=largest)
 for i, j in np.ndindex(weights.shape):
     dark = abs(weights[i, j]) > 0.6 * largest
     ax.text(
-        j, i, f"{weights[i, j]:.1f}", ha="center", va="center", color="white" if dark else "black"
+        j,
+        i,
+        f"{weights[i, j].round(1) + 0.0:.1f}",
+        ha="center",
+        va="center",
+        color="white" if dark else "black",
     )
 ax.set_xticks(range(len(tags)), tags)
 ax.set_yticks(range(len(tags)), tags)
