@@ -2,9 +2,9 @@
 A kernel machine on one million rows
 ====================================
 
-The kernel matrix of a million rows has 10¹² values. ``SampledCutSVC`` builds its cutting planes from
-samples of the rows (Yu and Joachims 2008): with ``method="constant"`` the work of a cut does not
-depend on the number of rows. Its certificate is an estimate, and says so.
+The kernel matrix of a million rows has 10¹² values. ``SampledCutSVC`` builds its cutting planes
+from samples of the rows (Yu and Joachims 2008): with ``method="constant"`` the work of a cut does
+not depend on the number of rows. Its certificate is an estimate, and says so.
 """
 
 # %%
@@ -41,9 +41,9 @@ print(f"kernel values computed: {sampled.n_kernel_values_:.2e}, {100 * share:.3f
 print(f"the certificate is {sampled.certificate_.kind}")
 
 # %%
-# Is that better than an exact machine on some of the rows? On this problem it is not: few rows carry
-# the answer, and ``SVC`` on 20,000 of them makes fewer errors. Sampled cuts are for problems in
-# which many rows have a loss.
+# Is that better than an exact machine on some of the rows? On this problem it is not: few rows
+# carry the answer, and ``SVC`` on 20,000 of them makes fewer errors. Sampled cuts are for problems
+# in which many rows have a loss.
 
 begin = time.perf_counter()
 exact = SVC(gamma=10.0).fit(X[:20_000], y[:20_000])
@@ -53,7 +53,9 @@ errors = {
     "exact": 100 * (1 - exact.score(X_test, y_test)),
 }
 print(f"sampled cuts, 1,000,000 rows: {errors['sampled']:.2f} % errors on new rows, {took:.1f} s")
-print(f"SVC, 20,000 rows:             {errors['exact']:.2f} % errors on new rows, {exact_took:.1f} s")
+print(
+    f"SVC, 20,000 rows:             {errors['exact']:.2f} % errors on new rows, {exact_took:.1f} s"
+)
 
 # %%
 # The regions that the sampled cuts found, and the rows that the model consists of:

@@ -9,8 +9,8 @@ apart, because it judges the answer of any solver.
 
 # %%
 # Both libraries minimise ½\|w\|² + ½b² + C Σ hinge here: ``intercept_scaling=1`` gives cutplane
-# the regularised intercept of liblinear. We run liblinear with more and more iterations, on
-# scaled and on raw features of the breast cancer data, and note whether it warns.
+# the regularised intercept of liblinear. We run liblinear with more and more iterations, on scaled
+# and on raw features of the breast cancer data, and note whether it warns.
 
 import warnings
 

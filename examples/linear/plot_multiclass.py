@@ -3,8 +3,8 @@ Ten classes: one problem each, or one joint problem
 ===================================================
 
 With more than two classes ``LinearSVC`` solves one problem per class against the rest, or one
-joint problem of all classes (Crammer and Singer). Both come with certificates: one per class, or
-a single one.
+joint problem of all classes (Crammer and Singer). Both come with certificates: one per class, or a
+single one.
 """
 
 # %%
@@ -17,9 +17,7 @@ from sklearn.model_selection import train_test_split
 from cutplane import LinearSVC
 
 digits = load_digits()
-X_train, X_test, y_train, y_test = train_test_split(
-    digits.data / 16, digits.target, random_state=0
-)
+X_train, X_test, y_train, y_test = train_test_split(digits.data / 16, digits.target, random_state=0)
 
 rest = LinearSVC(C=0.1).fit(X_train, y_train)
 print("one class against the rest: a certificate for each class")

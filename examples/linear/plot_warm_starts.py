@@ -8,8 +8,8 @@ that was stopped, and turns the answer of another solver into the first cut.
 """
 
 # %%
-# We fit one model to eleven values of C by cutting planes (``solver="ocas"``): once from nothing at
-# every C, and once with ``warm_start=True``, from small to large C.
+# We fit one model to eleven values of C by cutting planes (``solver="ocas"``): once from nothing
+# at every C, and once with ``warm_start=True``, from small to large C.
 
 import warnings
 

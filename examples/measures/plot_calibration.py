@@ -51,8 +51,8 @@ for name, (X, y, X_test, y_test) in problems.items():
 # %%
 # On the diagonal, 30 of 100 rows that get the probability 0.3 are positive. The sigmoid has two
 # numbers to fit and cannot follow every curve: on the linear problem about a fifth of the rows are
-# positive however low the score is, which isotonic regression finds. ``plot_calibration`` draws such
-# a curve of one model; here the squeezed scores are shown, too.
+# positive however low the score is, which isotonic regression finds. ``plot_calibration`` draws
+# such a curve of one model; here the squeezed scores are shown, too.
 
 fig, axes = plt.subplots(1, 2, figsize=(6.4, 3.9), sharey=True, layout="constrained")
 for ax, (name, (_, _, _, y_test)) in zip(axes, problems.items(), strict=True):
@@ -67,5 +67,7 @@ for ax, (name, (_, _, _, y_test)) in zip(axes, problems.items(), strict=True):
     ax.set(title=name, xlabel="predicted probability", aspect="equal")
 axes[0].set_ylabel("observed share of positives")
 lower = [100 * (1 - brier[name, "isotonic"] / brier[name, "squeezed"]) for name in problems]
-fig.suptitle(f"Isotonic calibration lowers the Brier score by {lower[0]:.0f} % and {lower[1]:.0f} %")
+fig.suptitle(
+    f"Isotonic calibration lowers the Brier score by {lower[0]:.0f} % and {lower[1]:.0f} %"
+)
 plt.show()

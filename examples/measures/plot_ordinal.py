@@ -2,9 +2,9 @@
 Classes with an order
 =====================
 
-Grades such as "none, mild, moderate, severe" are more than names: to mistake severe for moderate is
-better than to mistake it for none. ``OrdinalSVC`` learns one score and the thresholds between the
-classes. A classifier of unordered classes ignores the order.
+Grades such as "none, mild, moderate, severe" are more than names: to mistake severe for moderate
+is better than to mistake it for none. ``OrdinalSVC`` learns one score and the thresholds between
+the classes. A classifier of unordered classes ignores the order.
 """
 
 # %%
@@ -23,9 +23,7 @@ from cutplane import LinearSVC, OrdinalSVC
 X, progression = load_diabetes(return_X_y=True)
 X = StandardScaler().fit_transform(X)
 y = np.searchsorted(np.quantile(progression, [0.25, 0.5, 0.75]), progression)
-X_train, X_test, y_train, y_test = train_test_split(
-    X, y, test_size=0.5, stratify=y, random_state=0
-)
+X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
 
 # %%
 # Both models choose C by the mean absolute error in five folds.

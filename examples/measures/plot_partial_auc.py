@@ -8,9 +8,9 @@ max_fpr=...)`` trains for the part that counts.
 """
 
 # %%
-# The data are made to show the difference. Nearly all negative rows differ from the positive ones in
-# the first feature. One in fifty looks like a positive row there, and differs a little in the second
-# feature: these rows are the false alarms. Eight more features are noise.
+# The data are made to show the difference. Nearly all negative rows differ from the positive ones
+# in the first feature. One in fifty looks like a positive row there, and differs a little in the
+# second feature: these rows are the false alarms. Eight more features are noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,9 +37,9 @@ X_choose, y_choose = draw(10_000, rng)
 X_test, y_test = draw(50_000, rng)
 
 # %%
-# Three models: the plain SVM, one for the whole area and one for rates up to 1 %. Rows of their own
-# choose C for each of them by the partial area. ``roc_auc_score(..., max_fpr=...)`` reports it,
-# scaled so that guessing has 0.5 and a perfect model 1.
+# Three models: the plain SVM, one for the whole area and one for rates up to 1 %. Rows of their
+# own choose C for each of them by the partial area. ``roc_auc_score(..., max_fpr=...)`` reports
+# it, scaled so that guessing has 0.5 and a perfect model 1.
 
 candidates = {
     "plain SVM": lambda C: LinearSVC(C=C),
@@ -66,23 +66,23 @@ for name, make in candidates.items():
     )
 
 # %%
-# The left panel shows the rates that count. The right panel shows what the model for them gives up
-# elsewhere. A word of caution: where most positive rows score below the highest negative ones, no
-# convex bound of the partial area can help, and its optimum is w = 0. Look at held-out rows.
+# The horizontal axis is logarithmic, so that small rates can be seen. Towards the right the model
+# for small rates gives up what it wins at the left. A word of caution: where most positive rows
+# score below the highest negative ones, the convex bound of the partial area is of no use, and its
+# optimum is w = 0. So look at held-out rows.
 
 curves = {
     name: roc_curve(y_test, model.decision_function(X_test))[:2] for name, model in models.items()
 }
-fig, axes = plt.subplots(1, 2, figsize=(6.4, 4), layout="constrained")
+fig, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 for name, (false, true) in curves.items():
-    for ax in axes:
-        ax.plot(100 * false, 100 * true, label=name)
-axes[0].set(xlim=(0, 100 * MAX_FPR), ylim=(0, 100))
-axes[0].set(xlabel="false positive rate (%)", ylabel="positive rows found (%)")
-axes[0].legend(fontsize="small", title="trained for", loc="lower right")
-axes[1].axvspan(0, 100 * MAX_FPR, color="grey", alpha=0.4)
-axes[1].set(xlabel="false positive rate (%)", ylim=(0, 100))
+    area = partial_area(models[name], X_test, y_test)
+    ax.plot(100 * false, 100 * true, label=f"{name}: {area:.3f}")
+ax.axvspan(0.01, 100 * MAX_FPR, color="grey", alpha=0.2)
+ax.set(xscale="log", xlim=(0.01, 100), ylim=(0, 102))
+ax.set(xlabel="false positive rate (%), grey: up to 1 %", ylabel="positive rows found (%)")
+ax.legend(title="trained for: partial area", loc="lower right")
 found = {name: 100 * np.interp(0.005, *curve) for name, curve in curves.items()}
 gain = found["area up to 1 %"] - found["whole area"]
-fig.suptitle(f"At 0.5 % false alarms: {gain:+.0f} points of recall over the whole-area model")
+ax.set_title(f"At 0.5 % false alarms: {gain:+.0f} points of recall over the whole-area model")
 plt.show()

@@ -49,8 +49,8 @@ for k, level in enumerate(LEVELS):
     )
 
 # %%
-# Each quantile is a fit of its own. Without sorting they may cross, here where the line is drawn on
-# beyond the data:
+# Each quantile is a fit of its own. Without sorting they may cross, here where the line is drawn
+# on beyond the data:
 
 beyond = np.linspace(-1.5, 12.0, 600)[:, None]
 sorted_bands = model.predict(beyond)

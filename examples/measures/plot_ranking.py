@@ -9,8 +9,8 @@ to explain why some queries have better documents than others, and spoils the or
 
 # %%
 # Queries have 5 to 39 documents with grades 0, 1 and 2. Documents of an easy query are all better,
-# which says nothing about their order. Three features hint at how easy the query is, with noise from
-# document to document: regression uses them, and gets their noise into its order.
+# which says nothing about their order. Three features hint at how easy the query is, with noise
+# from document to document: regression uses them, and gets their noise into its order.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -2,9 +2,9 @@
 A model leaves Python
 =====================
 
-A fitted model can be saved in cutplane's own format, which holds no pickle and no code, as text that
-SVM-light reads, as a column of weights, and as ONNX for other runtimes. We write all four, read them
-back, and compare their scores with the original ones.
+A fitted model can be saved in cutplane's own format, which holds no pickle and no code, as text
+that SVM-light reads, as a column of weights, and as ONNX for other runtimes. We write all four,
+read them back, and compare their scores with the original ones.
 """
 
 # %%
@@ -33,8 +33,8 @@ model = cutplane.LinearSVC(C=0.1).fit(X, y)
 original = model.decision_function(X)
 
 # %%
-# cutplane's format keeps everything, the certificate included. The text formats keep the weights and
-# the bias.
+# cutplane's format keeps everything, the certificate included. The text formats keep the weights
+# and the bias.
 
 folder = tempfile.TemporaryDirectory()
 place = Path(folder.name)
@@ -55,8 +55,8 @@ for line in (place / "svmlight.txt").read_text().splitlines()[:3]:
     print("   ", line[:70])
 
 # %%
-# ONNX needs two optional packages: ``pip install 'cutplane[onnx]' onnxruntime``. The graph computes in
-# double precision, or in single precision for programs that want it.
+# ONNX needs two optional packages: ``pip install 'cutplane[onnx]' onnxruntime``. The graph
+# computes in double precision, or in single precision for programs that want it.
 
 try:
     import onnxruntime
@@ -84,7 +84,10 @@ shown = [max(difference, 1e-17) for difference in differences.values()]
 bars = ax.barh(names, shown, color=["C0" if d < 1e-12 else "C1" for d in shown])
 ax.bar_label(
     bars,
-    [f" {differences[n]:.0e}, {sizes[n]:.1f} kB" if differences[n] else f" 0, {sizes[n]:.1f} kB" for n in names],
+    [
+        f" {differences[n]:.0e}, {sizes[n]:.1f} kB" if differences[n] else f" 0, {sizes[n]:.1f} kB"
+        for n in names
+    ],
 )
 ax.set(xscale="log", xlim=(1e-17, 1e-2), xlabel="largest difference of a score (and file size)")
 ax.invert_yaxis()

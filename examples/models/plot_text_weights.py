@@ -2,8 +2,8 @@
 What a text model looks at
 ==========================
 
-A linear model of words can be read: every word has a weight. We train one to tell paragraphs of the
-documentation of numpy from those of scipy. The text comes with the two libraries, so that no
+A linear model of words can be read: every word has a weight. We train one to tell paragraphs of
+the documentation of numpy from those of scipy. The text comes with the two libraries, so that no
 download is needed, and the numbers change a little with their versions.
 """
 
@@ -74,8 +74,9 @@ print(f"{X_train.shape[1]} words, C = {model.C_:g}, {model.certificate_}")
 print(f"{score:.1f} % of new paragraphs are right (the larger class has {common:.1f} %)")
 
 # %%
-# Rows are documents of length 1, so the weights of words can be compared. Positive weights speak for
-# scipy, negative ones for numpy.
+# All rows have length 1, so the weights of words can be compared. Positive weights speak for
+# scipy, negative ones for numpy. Most of the words are about the subject; some, such as those of
+# section headings, tell of the style in which the documentation is written.
 
 words, weights = vectorizer.get_feature_names_out(), model.coef_[0]
 order = np.argsort(weights)

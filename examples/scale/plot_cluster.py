@@ -2,15 +2,15 @@
 A cluster of two workers
 ========================
 
-``executor=`` takes a Dask client. The rows stay with the workers, and each iteration exchanges a few
-small messages. The model is the one that a single machine computes, to the last bit. On one machine
-threads are faster than workers: a cluster is for data that one machine cannot hold.
+``executor=`` takes a Dask client. The rows stay with the workers, and each iteration exchanges a
+few small messages. The model is the one that a single machine computes, to the last bit. On one
+machine threads are faster than workers: a cluster is for data that one machine cannot hold.
 """
 
 # %%
-# Both workers are threads of this process here, so that the example runs anywhere. On real hosts you
-# would start ``dask scheduler`` and ``dask worker``, and give the client their address. Dask is
-# optional: ``pip install 'cutplane[dask]'``.
+# Both workers are threads of this process here, so that the example runs anywhere. On real hosts
+# you would start ``dask scheduler`` and ``dask worker``, and give the client their address. Dask
+# is optional: ``pip install 'cutplane[dask]'``.
 
 import time
 

@@ -8,8 +8,8 @@ of labels have weights, too: that pays where labels depend on one another.
 """
 
 # %%
-# It rains, the sprinkler runs, or both; the grass is wet if one of them is true, with one exception
-# in twenty. Each label has a noisy sensor.
+# It rains, the sprinkler runs, or both; the grass is wet if one of them is true, with one
+# exception in twenty. Each label has a noisy sensor.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -59,7 +59,7 @@ predicted = {
 
 exact, f1 = {}, {}
 for name, Y in predicted.items():
-    exact[name] = 100 * np.mean(np.all(Y == Y_test, axis=1))
+    exact[name] = 100 * np.mean(np.all(Y_test == Y, axis=1))
     f1[name] = f1_score(Y_test, Y, average=None)
     print(f"{name:22s} all labels right {exact[name]:.1f} %, F1 {np.round(f1[name], 3)}")
 

@@ -8,8 +8,8 @@ methods, and get the optimum with a certificate.
 """
 
 # %%
-# Signals have 60 steps. During the event the mean of the first channel is raised, and a short pulse
-# in the second channel marks beginning and end. Five channels are noise.
+# Signals have 60 steps. During the event the mean of the first channel is raised, and a short
+# pulse in the second channel marks beginning and end. Five channels are noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -83,9 +83,9 @@ X_train, y_train = zip(*train, strict=True)
 X_test, y_test = zip(*test, strict=True)
 
 # %%
-# ``most_violated`` is exact, so the certificate is, too. ``score`` is minus the mean loss. To compare
-# we take a single threshold on the first channel, smoothed over five steps: its longest run above the
-# threshold is the answer.
+# ``most_violated`` is exact, so the certificate is, too. ``score`` is minus the mean loss. To
+# compare we take a single threshold on the first channel, smoothed over five steps: its longest
+# run above the threshold is the answer.
 
 model = StructuredSVM(Intervals(), C=1.0).fit(list(X_train), list(y_train))
 print(f"{model.certificate_}, {model.n_iter_} iterations, kind {model.certificate_.kind}")
@@ -112,7 +112,9 @@ for ax, x, (begin, end) in zip(axes, X_test, y_test, strict=False):
     found = model.predict([x])[0]
     ax.axvspan(begin, end, color="grey", alpha=0.35, label="true event")
     ax.step(np.arange(STEPS) + 0.5, x[:, 0], where="mid", color="C1", label="first channel")
-    ax.step(np.arange(STEPS) + 0.5, x[:, 1], where="mid", color="C2", lw=0.8, label="second channel")
+    ax.step(
+        np.arange(STEPS) + 0.5, x[:, 1], where="mid", color="C2", lw=0.8, label="second channel"
+    )
     for place in found:
         ax.axvline(place, color="C0", lw=2.5, label="predicted" if place == found[0] else None)
     ax.set_ylabel(f"overlap {1 - problem.loss((begin, end), found):.2f}")

@@ -343,7 +343,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     def _check_common(self) -> Settings:
         settings = super()._check_common()
-        check_choice("loss", self.loss, CLASSIFICATION)
+        # As of now: a program may have added losses of its own.
+        choices = [name for name, loss in LOSSES.items() if not loss.regression]
+        check_choice("loss", self.loss, choices)
         check_choice("multi_class", self.multi_class, MULTI_CLASS)
         check_flag("fit_intercept", self.fit_intercept)
         if self.penalty != "l2":
@@ -413,7 +415,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     def _check_loss(self) -> None:
         """Not every solver takes every loss."""
-        if self.loss not in LOSSES_OF.get(self.solver, CLASSIFICATION):
+        if self.loss not in LOSSES_OF.get(self.solver, LOSSES):
             *others, last = (repr(loss) for loss in LOSSES_OF[self.solver])
             raise ValueError(
                 f"solver={self.solver!r} takes loss={', '.join(others)} or {last}, got "
