@@ -65,9 +65,9 @@ def tables(folder: Path) -> str:
     contents, cases = engine_cases(folder)
     parts = [
         "The table shows the seconds until the objective is within 1e-3 of the best one that is "
-        f"known, for the hinge loss without a bias ({_origin(contents)}; compilation excluded). Our "
-        f"times are medians. The other solvers are {_listed(_peers(cases))}; the best run of the "
-        'best of them counts. "> s" means that none of them was good enough in the time it was '
+        f"known, for the hinge loss without a bias ({_origin(contents)}; compilation excluded). "
+        f"Our times are medians. The other solvers are {_listed(_peers(cases))}; the best run of "
+        'the best of them counts. "> s" means that none of them was good enough in the time it was '
         "given. *Certified* is when our run could prove that it was that good.",
         _engine_table(cases),
         _means(cases),

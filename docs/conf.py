@@ -97,7 +97,7 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = dict.fromkeys(("index", "method", "extend", "contributing", "changes"), [])
+html_sidebars = {page: [] for page in ("index", "method", "extend", "contributing", "changes")}
 toc_object_entries_show_parents = "hide"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

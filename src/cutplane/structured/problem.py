@@ -29,7 +29,7 @@ RESCALINGS = {MARGIN: "most_violated", SLACK: "most_violated_slack"}
 
 
 class Problem:
-    """An output space for :class:`~cutplane.StructuredSVM`: what outputs are, and how to search them.
+    """An output space for :class:`~cutplane.StructuredSVM`: its outputs, and how to search them.
 
     Inputs x and outputs y may be anything. Write ``loss``, ``most_violated``, ``predict``, and
     either ``joint_feature`` or ``parts`` with ``part_coefficients``. With parts the model may have
