@@ -53,16 +53,14 @@ def run(report: Report) -> None:
         what = f"{name}, {loss}, C = {C:g}"
         with report.attempt(what):
             _seconds(data, loss, C)  # compiles
-            usual = np.inf
-            least = dict.fromkeys(((c, factor) for c in CONSTANTS for factor in FACTORS), np.inf)
-            for _ in range(report.settings.repeats):
-                for key in least:  # in turn: what disturbs the machine meets all
+            for key in ((constant, factor) for constant in CONSTANTS for factor in FACTORS):
+                usual = changed = np.inf  # as often one as the other, in turn: neither is favoured
+                for _ in range(report.settings.repeats):
                     usual = min(usual, _seconds(data, loss, C))
                     with _changed(*key):
-                        least[key] = min(least[key], _seconds(data, loss, C))
-            for key, seconds in least.items():
+                        changed = min(changed, _seconds(data, loss, C))
                 by_set = effects.setdefault(key, {})
-                by_set.setdefault(name, {})[what] = min(seconds / usual, LARGE)
+                by_set.setdefault(name, {})[what] = min(changed / usual, LARGE)
             report.say(f"{what}: {usual:.3f} s")
     for constant in CONSTANTS:
         known = {factor: effects.get((constant, factor), {}) for factor in FACTORS}
