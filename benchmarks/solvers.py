@@ -39,7 +39,7 @@ BIASES = ("none", "regularised", "free")
 
 # The library's automatic rule for the position λ of the cut, as "module:name" of a class that is
 # made without arguments. While there is none, section ``position`` runs LinearSVC's default.
-AUTOMATIC_POSITION = "cutplane.bundle:AdaptivePosition"
+AUTOMATIC_POSITION = "cutplane.solvers:AdaptivePosition"
 
 
 @dataclass(frozen=True)
@@ -263,12 +263,12 @@ class PlacedCuts:
         return problem.data
 
     def train(self, problem: Problem, prepared: DataSet, effort: Effort) -> Any:
-        from cutplane.bundle import BundleSolver, StopRule
         from cutplane.data import as_blocks
         from cutplane.exec import make_executor
         from cutplane.losses import Hinge
-        from cutplane.oracles import RowOracle
+        from cutplane.objective import RowOracle
         from cutplane.risks import LossRisk, Targets
+        from cutplane.solvers import BundleSolver, StopRule
 
         stop = StopRule(
             relative=effort.tol or 1e-3,
@@ -287,7 +287,7 @@ class PlacedCuts:
 
 def fixed_position(position: float) -> PlacedCuts:
     """OCAS with the same λ always."""
-    from cutplane.bundle import FixedPosition
+    from cutplane.solvers import FixedPosition
 
     return PlacedCuts(f"λ = {position:g}", FixedPosition(position))
 

@@ -22,7 +22,7 @@ from hypothesis import settings
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor
 from cutplane.losses import LOSSES
-from cutplane.oracles import RowOracle
+from cutplane.objective import RowOracle
 from cutplane.risks import CrammerSingerRisk, LossRisk, MultinomialRisk, Risk, Targets
 
 CLASSES = 4

@@ -8,8 +8,8 @@ import json
 import numpy as np
 import pytest
 
-from cutplane.bundle import BundleSolver, FixedPosition, StopRule
 from cutplane.result import Certificate, Iteration, SolveResult, Status
+from cutplane.solvers import BundleSolver, FixedPosition, StopRule
 
 
 @pytest.mark.parametrize(

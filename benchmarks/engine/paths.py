@@ -16,7 +16,7 @@ import numpy as np
 
 from cutplane import LinearSVC, linear_svc_path
 from cutplane.estimators._fit import _Fit
-from cutplane.oracles.linear import RowProducts
+from cutplane.objective.linear import RowProducts
 from cutplane.solvers import CoordinateSolver, NewtonSolver
 
 from ..measure import spread

@@ -21,7 +21,7 @@ from cutplane._blas import single_threaded_blas
 from cutplane.data import as_blocks
 from cutplane.data.blocks import Block, CSRBlock
 from cutplane.exec import SerialExecutor, ThreadExecutor
-from cutplane.oracles.linear import RowProducts
+from cutplane.objective.linear import RowProducts
 
 from ..datasets import SEED, DataSet
 from ..measure import memory_speed, spread, usable_cores

@@ -22,7 +22,7 @@ import sklearn.svm
 
 from cutplane import MeasureSVC, OrdinalSVC, RankSVM
 from cutplane.estimators.rank_svm import _ranked_weight
-from cutplane.oracles import WholeSurface
+from cutplane.objective import ListwiseScoreRisk
 
 from .. import risks
 from ..datasets import DataSet
@@ -121,22 +121,22 @@ class RiskWatch:
 
     def __enter__(self) -> RiskWatch:
         watch = self
-        evaluate, descend = self._kept = WholeSurface.evaluate, WholeSurface.descend
+        evaluate, descend = self._kept = ListwiseScoreRisk.evaluate, ListwiseScoreRisk.descend
 
-        def counted_evaluate(surface: WholeSurface, point: Any) -> None:
+        def counted_evaluate(score_risk: ListwiseScoreRisk, point: Any) -> None:
             begin = time.perf_counter()
-            evaluate(surface, point)
+            evaluate(score_risk, point)
             watch.seconds += time.perf_counter() - begin
             watch.evaluations += 1
 
-        def counted_descend(surface: WholeSurface, line: Any) -> float:
+        def counted_descend(score_risk: ListwiseScoreRisk, line: Any) -> float:
             before = watch.evaluations
-            k = descend(surface, line)
+            k = descend(score_risk, line)
             watch.searches += 1
             watch.search_evaluations += watch.evaluations - before
             return k
 
-        WholeSurface.evaluate, WholeSurface.descend = counted_evaluate, counted_descend  # type: ignore[method-assign]
+        ListwiseScoreRisk.evaluate, ListwiseScoreRisk.descend = counted_evaluate, counted_descend  # type: ignore[method-assign]
         return self
 
     def __exit__(
@@ -145,7 +145,7 @@ class RiskWatch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        WholeSurface.evaluate, WholeSurface.descend = self._kept  # type: ignore[method-assign]
+        ListwiseScoreRisk.evaluate, ListwiseScoreRisk.descend = self._kept  # type: ignore[method-assign]
 
 
 def line_evaluations(details: dict[str, Any]) -> float:

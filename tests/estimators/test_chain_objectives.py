@@ -13,7 +13,7 @@ import cutplane.exec
 import cutplane.structured.chain
 from cutplane import LinearSVC
 from cutplane.estimators.chain_tagger import ChainTagger
-from cutplane.oracles.structured import StructuredOracle
+from cutplane.objective.structured import StructuredOracle
 from cutplane.structured.chain import ChainShape
 from structured_reference import enumerated_chains, random_chains
 

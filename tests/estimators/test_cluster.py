@@ -26,9 +26,9 @@ from cutplane import (
     open_dataset,
     write_dataset,
 )
-from cutplane.bundle import loop
 from cutplane.cli import main
 from cutplane.cluster import rows, workers
+from cutplane.solvers import cutting_plane
 
 distributed = pytest.importorskip("distributed")
 
@@ -97,7 +97,7 @@ def test_a_lost_worker_changes_no_bit(own, data, here, number):
 
 def test_losses_one_after_the_other_and_points_computed_anew(monkeypatch, own, data):
     """The log begins anew every few iterations; what is lost then comes from the short one."""
-    monkeypatch.setattr(loop, "REFRESH", 4)
+    monkeypatch.setattr(cutting_plane, "REFRESH", 4)
     cluster, client = own
     here = LinearSVC(n_jobs=1, **SETTINGS).fit(data)
     assert here.n_iter_ > 9

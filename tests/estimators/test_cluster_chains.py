@@ -89,7 +89,7 @@ def test_the_same_bits_as_here(client, data, settings):
 
 
 def test_sparse_tokens_the_address_and_points_computed_anew(client, data, monkeypatch):
-    monkeypatch.setattr("cutplane.bundle.loop.REFRESH", 5)
+    monkeypatch.setattr("cutplane.solvers.cutting_plane.REFRESH", 5)
     X = [scipy.sparse.csr_array(np.where(np.abs(x) > 0.8, x, 0.0)) for x in data[0]]
     here = ChainTagger(**SETTINGS).fit(X, data[1])
     assert here.n_iter_ > 10

@@ -14,8 +14,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from cutplane import SVC, SVR, Checkpoint, OneClassSVM, SampledCutSVC, plot_convergence
-from cutplane.dual import interior, verify
 from cutplane.result import Certificate, Iteration, Status
+from cutplane.solvers.decomposition import interior, verify
 
 LONG = np.longdouble
 

@@ -137,7 +137,7 @@ def test_values_that_are_not_stored(square, method, monkeypatch):
 def test_the_same_bits_for_any_number_of_threads(square, stored, monkeypatch):
     monkeypatch.setattr(cutplane.exec, "NUMBERS_PER_THREAD", 1)
     monkeypatch.setattr(cutplane.structured.chain, "CHUNK_WORK", 300)
-    monkeypatch.setattr(cutplane.oracles.stored, "STORED_COLUMNS", 50)
+    monkeypatch.setattr(cutplane.objective.stored, "STORED_COLUMNS", 50)
     monkeypatch.setattr(cutplane.kernels, "SUM_COLUMNS", 50)
     if not stored:
         monkeypatch.setattr(parts_fit, "STORED_BYTES", 0)

@@ -102,7 +102,7 @@ def test_what_a_path_keeps_does_not_weaken_its_proofs(solver, sparse_rows):
 
 def test_fits_of_a_path_read_the_data_less_often(sparse_rows, monkeypatch):
     """No product for the start of a fit that the last one knew the scores of."""
-    from cutplane.oracles.linear import RowProducts
+    from cutplane.objective.linear import RowProducts
 
     X, y = sparse_rows
     Cs = np.geomspace(0.01, 0.2, 6)

@@ -22,8 +22,8 @@ from sklearn.metrics import f1_score, roc_auc_score
 
 import cutplane.estimators._problems
 from cutplane import LinearSVC, MeasureSVC, Status, metrics
-from cutplane.bundle.loop import REFRESH
-from cutplane.oracles import WholeSurface
+from cutplane.objective import ListwiseScoreRisk
+from cutplane.solvers.cutting_plane import REFRESH
 
 TOL = 1e-9
 
@@ -201,15 +201,15 @@ def test_epsilon_is_in_units_of_the_measure(measure):
 # -- what the steps cost --------------------------------------------------------------
 
 
-class Watched(WholeSurface):
+class Watched(ListwiseScoreRisk):
     """Counts line searches and the evaluations they take."""
 
-    surfaces: list[Watched] = []  # noqa: RUF012
+    score_risks: list[Watched] = []  # noqa: RUF012
 
     def __init__(self, *arguments) -> None:
         super().__init__(*arguments)
         self.searches = self.spent = 0
-        self.surfaces.append(self)
+        self.score_risks.append(self)
 
     def descend(self, line) -> float:
         before = self.evaluations
@@ -220,18 +220,18 @@ class Watched(WholeSurface):
 
 
 @pytest.fixture
-def surfaces(monkeypatch):
-    monkeypatch.setattr(Watched, "surfaces", [])
-    monkeypatch.setattr(cutplane.estimators._problems, "WholeSurface", Watched)
-    return Watched.surfaces
+def score_risks(monkeypatch):
+    monkeypatch.setattr(Watched, "score_risks", [])
+    monkeypatch.setattr(cutplane.estimators._problems, "ListwiseScoreRisk", Watched)
+    return Watched.score_risks
 
 
 @pytest.mark.parametrize("case", CASES[:-1], ids=case_name)
-def test_ocas_takes_far_fewer_iterations(case, surfaces):
+def test_ocas_takes_far_fewer_iterations(case, score_risks):
     """Neither more than a few evaluations for each of its line searches."""
     data = make_data(600, 30, share=0.3, noise=4.0)
     fast = case.fit(data, C=1e5)
-    (surface,) = surfaces or [None]
+    (score_risk,) = score_risks or [None]
     slow = case.fit(data, C=1e5, solver="cpa")
     for model in (fast, slow):
         assert model.results_[0].status is Status.CONVERGED
@@ -240,13 +240,13 @@ def test_ocas_takes_far_fewer_iterations(case, surfaces):
     assert slow.certificate_.dual <= fast.certificate_.primal
     assert fast.certificate_.primal == pytest.approx(slow.certificate_.primal, rel=1e-3)
     if case.name == "error_rate":
-        assert surface is None
+        assert score_risk is None
         return
-    assert surface.searches == fast.n_iter_
-    assert surface.spent <= 3.0 * surface.searches
+    assert score_risk.searches == fast.n_iter_
+    assert score_risk.spent <= 3.0 * score_risk.searches
     # The search apart: the trial point and the cut, the start and the check at the end; and the
     # best point, now and then.
     again = (fast.n_iter_ - 1) // REFRESH
-    assert surface.evaluations == surface.spent + 2 * fast.n_iter_ + 1 + again
-    assert surfaces[1].searches == 0
-    assert surfaces[1].evaluations <= 2 * slow.n_iter_ + 2
+    assert score_risk.evaluations == score_risk.spent + 2 * fast.n_iter_ + 1 + again
+    assert score_risks[1].searches == 0
+    assert score_risks[1].evaluations <= 2 * slow.n_iter_ + 2

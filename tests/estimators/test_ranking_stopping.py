@@ -219,7 +219,7 @@ def test_an_interrupt_keeps_the_best_model(case):
 class InterruptAtCall:
     """Interrupts at the n-th call of a function of the solver, wherever that is."""
 
-    WHERE = tuple(f"cutplane{os.sep}{part}" for part in ("bundle", "oracles", "risks", "exec"))
+    WHERE = tuple(f"cutplane{os.sep}{part}" for part in ("solvers", "objective", "risks", "exec"))
 
     def __init__(self, at: float) -> None:
         self.at = at
@@ -311,6 +311,6 @@ def test_an_interrupt_before_the_first_point_is_raised(monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cutplane.oracles.LinearOracle.evaluate", interrupt)
+    monkeypatch.setattr("cutplane.objective.LinearOracle.evaluate", interrupt)
     with pytest.raises(KeyboardInterrupt):
         MeasureSVC().fit(DATA.X, DATA.labels)

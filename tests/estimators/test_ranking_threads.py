@@ -15,7 +15,7 @@ from svc_reference import run_script
 
 import cutplane.data.blocks
 import cutplane.exec
-import cutplane.oracles.surface
+import cutplane.objective.score_risk
 import cutplane.risks.order
 import cutplane.risks.pair_counter
 import cutplane.risks.uneven_pairs
@@ -29,8 +29,8 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS", 1000)
     monkeypatch.setattr(cutplane.data.blocks, "BLOCK_NUMBERS_PER_WEIGHT", 1)
     monkeypatch.setattr(cutplane.exec, "NUMBERS_PER_THREAD", 1)
-    monkeypatch.setattr(cutplane.oracles.surface, "CHUNK_NUMBERS", 100)
-    monkeypatch.setattr(cutplane.oracles.surface, "WORTH_THREADS", 1)
+    monkeypatch.setattr(cutplane.objective.score_risk, "CHUNK_NUMBERS", 100)
+    monkeypatch.setattr(cutplane.objective.score_risk, "WORTH_THREADS", 1)
     monkeypatch.setattr(cutplane.risks.order, "_FEW", 50)
     monkeypatch.setattr(cutplane.risks.order, "_ROWS_PER_PART", 100)
     monkeypatch.setattr(cutplane.risks.pair_counter, "_PIECE", 128)
@@ -93,7 +93,7 @@ def test_pieces_change_nothing_but_rounding(small_pieces, case):
     with pytest.MonkeyPatch.context() as patch:
         for module, name in (
             (cutplane.data.blocks, "BLOCK_NUMBERS"),
-            (cutplane.oracles.surface, "CHUNK_NUMBERS"),
+            (cutplane.objective.score_risk, "CHUNK_NUMBERS"),
             (cutplane.risks.pair_counter, "_PIECE"),
             (cutplane.risks.pair_counter, "_SMALL"),
             (cutplane.risks.order, "_FEW"),

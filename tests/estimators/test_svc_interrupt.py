@@ -28,7 +28,7 @@ from cutplane import (
 )
 from cutplane.estimators import linear_svc
 from cutplane.loops import smoothed
-from cutplane.oracles import LinearOracle
+from cutplane.objective import LinearOracle
 
 VARIANTS = {
     "hinge": {},
@@ -107,7 +107,7 @@ class InterruptAtCall:
     Ctrl-C comes in the middle of a step, not only between two.
     """
 
-    WHERE = tuple(f"cutplane{os.sep}{part}" for part in ("bundle", "oracles", "risks", "exec"))
+    WHERE = tuple(f"cutplane{os.sep}{part}" for part in ("solvers", "objective", "risks", "exec"))
 
     def __init__(self, at: float) -> None:
         self.at = at

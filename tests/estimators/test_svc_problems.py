@@ -263,7 +263,7 @@ def assert_honest(model, X, y, known: float) -> None:
 
 def test_the_hint_at_scaling(noisy, monkeypatch):
     """A fit that rounding has stopped says what helps."""
-    monkeypatch.setattr("cutplane.bundle.loop.BundleSolver._stalled", lambda solver: True)
+    monkeypatch.setattr("cutplane.solvers.cutting_plane.BundleSolver._stalled", lambda solver: True)
     with pytest.warns(ConvergenceWarning, match="similar scales"):
         model = LinearSVC(tol=0.0).fit(*noisy)
     assert model.results_[0].status is Status.NUMERICALLY_LIMITED

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor
-from cutplane.oracles.linear import RowProducts
+from cutplane.objective.linear import RowProducts
 
 LAYOUTS = {
     "rows": np.ascontiguousarray,

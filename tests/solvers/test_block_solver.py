@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 
 from cutplane import ChainTagger, Status, StructuredSVM
-from cutplane.oracles.structured import StructuredOracle
+from cutplane.objective.structured import StructuredOracle
 from cutplane.solvers import blocks
 from cutplane.structured import MulticlassProblem, Problem
 

@@ -11,16 +11,18 @@ import pytest
 import scipy.sparse
 
 from cutplane import LinearSVC, linear_svc_path
-from cutplane.bundle import AdaptivePosition, BundleSolver, StopRule
 from cutplane.exec import SerialExecutor
 from cutplane.losses import CLASSIFICATION, LOSSES
-from cutplane.oracles import RowOracle
+from cutplane.objective import RowOracle
 from cutplane.result import Status
 from cutplane.solvers import (
+    AdaptivePosition,
     AutoSolver,
+    BundleSolver,
     CoordinateSolver,
     NewtonSolver,
     SmallNewtonSolver,
+    StopRule,
     choose,
     constants,
 )

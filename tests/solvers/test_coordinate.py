@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from cutplane.bundle import StopRule
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.losses import LOSSES
-from cutplane.oracles import RowOracle
+from cutplane.objective import RowOracle
 from cutplane.result import Status
 from cutplane.risks import LossRisk, Targets
-from cutplane.solvers import constants, coordinate
+from cutplane.solvers import StopRule, constants, coordinate
 from cutplane.solvers.coordinate import CoordinateSolver
 
 BIASES = {"none": {}, "constant": {"constant": 2.0}, "free": {"free_bias": True}}

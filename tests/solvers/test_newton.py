@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from cutplane.bundle import StopRule
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.losses import LOSSES
-from cutplane.oracles import RowOracle
+from cutplane.objective import RowOracle
 from cutplane.result import Status
 from cutplane.risks import LossRisk, Targets
-from cutplane.solvers import NewtonSolver, SmallNewtonSolver, constants, curvature
+from cutplane.solvers import NewtonSolver, SmallNewtonSolver, StopRule, constants, curvature
 from cutplane.solvers import newton as module
 
 BIASES = {"none": {}, "constant": {"constant": 2.0}, "free": {"free_bias": True}}

@@ -21,7 +21,7 @@ from ..data.partitions import MemoryShare, travelling
 from ..data.sums import SumPlan, share_parts
 from ..exec import Executor, make_executor
 from ..loops import vectors
-from ..oracles import Cut, Line, Point
+from ..objective import Cut, Line, Point
 from ..structured.chain import ChainExamples, ChainShape, Chunks, LabelledChains, upper
 from .orders import Change, Each, Hold, Means, Order
 from .rows import Slot

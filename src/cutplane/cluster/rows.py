@@ -22,8 +22,8 @@ from ..data import BlockedMatrix
 from ..data.partitions import FolderShare, PartitionShare
 from ..data.sums import SumPlan
 from ..exec import Executor, SerialExecutor, make_executor
-from ..oracles.linear import MOST_UPDATES, RowProducts
-from ..oracles.surface import RowPasses
+from ..objective.linear import MOST_UPDATES, RowProducts
+from ..objective.score_risk import RowPasses
 from ..risks import Risk, Scores, Targets
 from .orders import Change, Each, Hold, Means, Order
 from .workers import Workers

@@ -13,11 +13,11 @@ executor, time that is left, where to start) and returns a ``Ready``: a solver t
 other methods of ``Problem`` have defaults that suit every solver derived from ``IterativeSolver``.
 Problems of this package:
 
-    RowProblem      a sum of losses over rows: auto, dcd, sgd, pegasos, ocas, cpa    (_problems.py)
-    WholeProblem    a measure of all scores: ocas, cpa                               (_problems.py)
-    JointProblem    structured outputs: ocas, cpa, with cheap cuts                   (_problems.py)
-    SpanProblem     cuts in a kernel's space, exact or from samples                  (_sampled.py)
-    KernelProblem   the dual of a kernel machine                              (_kernel_problem.py)
+    RowProblem       a sum of losses over rows: auto, dcd, sgd, pegasos, ocas, cpa  (_problems.py)
+    ListwiseProblem  a measure of all scores: ocas, cpa                             (_problems.py)
+    JointProblem     structured outputs: ocas, cpa, with cheap cuts                 (_problems.py)
+    CutBasisProblem  cuts in a kernel's space, exact or from samples                (_sampled.py)
+    KernelProblem    the dual of a kernel machine                             (_kernel_problem.py)
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from sklearn.utils import check_random_state
 
 from .. import _interrupts
 from .._checks import check_choice, check_flag, check_integer, check_n_jobs, check_number
-from ..bundle import Observer, StopRule
 from ..exec import Executor
-from ..oracles import Cut, Point
+from ..objective import Cut, Point
 from ..reporting.compiling import tell_of_compiling
 from ..reporting.line import Line
 from ..reporting.progress import showing
 from ..result import Certificate, Iteration, SolveResult, Status
+from ..solvers import Observer, StopRule
 from .checkpoint import Checkpoint, CheckpointFile, Known, check_checkpoint
 
 try:

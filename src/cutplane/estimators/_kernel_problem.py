@@ -12,8 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._checks import check_flag, check_integer, check_number, plain
 from ..data import as_blocks
-from ..dual.problem import DualProblem, DualSettings
-from ..dual.solver import DualSolver
 from ..exec import Executor
 from ..kernels import (
     CallableMatrix,
@@ -26,6 +24,8 @@ from ..kernels import (
 from ..kernels.points import Points
 from ..reporting.dual_progress import DualLine
 from ..result import Iteration, SolveResult, Status
+from ..solvers.decomposition.problem import DualProblem, DualSettings
+from ..solvers.decomposition.solver import DualSolver
 from ._fit import Attributes, Memory, Problem, Ready, Run, Settings, warn_of
 from ._kernel import KernelModel, kernel_of
 

@@ -15,24 +15,24 @@ from ..data import as_blocks
 from ..exec import Executor, SerialExecutor, make_executor
 from ..kernels import Kernel, KernelMatrix, ProductMatrix
 from ..kernels.lowrank import Projection, projected
-from ..oracles import Point
-from ..oracles.constant import ConstantOracle
-from ..oracles.linear import RowProducts
-from ..oracles.sampled import SpanOracle, SurfaceOracle
-from ..oracles.stored import StoredMatrix
+from ..objective import Point
+from ..objective.constant import ConstantOracle
+from ..objective.linear import RowProducts
+from ..objective.sampled import CutBasisOracle, ScoreRiskOracle
+from ..objective.stored import StoredMatrix
 from ..result import SolveResult, Status
 from ..structured.parts import (
     FeatureModel,
     PartsModel,
     PartsPopulation,
-    PartsSurface,
+    PartsScoreRisk,
     Reach,
     WithUnits,
 )
 from ._fit import Problem, Settings, solve
 from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
 from ._problems import JointProblem
-from ._sampled import ConstantProblem, Sampling, SpanProblem, kernel_matrix, kind_of
+from ._sampled import ConstantProblem, CutBasisProblem, Sampling, kernel_matrix, kind_of
 
 # All values of a training set's parts are stored, if they take no more than this: every cut
 # but the first few would compute them again.
@@ -85,14 +85,14 @@ class PartsFit:
         Computed in training.
     basis_error : float
         |w − Pw| of the projection to fewer parts.
-    problem : SpanProblem
+    problem : CutBasisProblem
     """
 
     result: SolveResult
     sampling: Sampling
     kernel_values: int
     basis_error: float
-    problem: SpanProblem
+    problem: CutBasisProblem
 
 
 def fit_parts(
@@ -129,24 +129,24 @@ def fit_parts(
         if kernel.function is not None:
             executor = SerialExecutor()  # the user's function is called from one thread
         constant = settings.method == CONSTANT
-        surface = _first_surface(model, settings, executor)
+        score_risk = _first_score_risk(model, settings, executor)
         # An exact bound must hold for the kernel itself.
         sampled = settings.sample_size < {"linear": model.parts, CONSTANT: model.count}.get(
             settings.method, 0
         )
         single = (
             settings.common.tol >= SINGLE_TOL
-            and settings.common.C * model.count * surface.largest <= SINGLE_BOUND
+            and settings.common.C * model.count * score_risk.largest <= SINGLE_BOUND
         )
         single &= sampled
         matrix = kernel_matrix(kernel, X, executor, single=single)
         kind = kind_of(kernel, matrix)
         used = matrix if constant else _stored(matrix, executor)
-        oracle = _oracle(used, model, surface, settings, executor)
+        oracle = _oracle(used, model, score_risk, settings, executor)
         oracle.definite = bool(kernel.definite)
         if used.values is not None and matrix.values is None:
             oracle.kernel_values = rows * rows
-        problem = SpanProblem(
+        problem = CutBasisProblem(
             label, oracle, lambda w: _coefficients(oracle, model, w), kind, model.count
         )
         if constant:
@@ -162,7 +162,7 @@ def fit_parts(
                 precise = matrix
                 if isinstance(matrix, ProductMatrix):
                     precise = kernel_matrix(kernel, X, executor, single=False)
-                every = model.surface(executor) if constant else surface
+                every = model.score_risk(executor) if constant else score_risk
                 dtype = np.float32 if single else np.float64
                 reduction = Reduction(precise, every, settings, model.count, dtype)
                 result, error = reduction.reduced(result)
@@ -170,33 +170,35 @@ def fit_parts(
 
         result = run([problem], executor, improve)[0]
         radius = float(np.sqrt(max(0.0, np.max(used.diagonal, initial=0.0))))
-        sampling = _sampling(oracle.exact, model, surface, radius, settings)
+        sampling = _sampling(oracle.exact, model, score_risk, radius, settings)
         return PartsFit(result, sampling, kernel_values, error, problem)
 
 
-def _first_surface(model: PartsModel, settings: PartsSettings, executor: Executor) -> PartsSurface:
+def _first_score_risk(
+    model: PartsModel, settings: PartsSettings, executor: Executor
+) -> PartsScoreRisk:
     """The risk; in the constant-time method of as many examples as a sample has."""
     if settings.method != CONSTANT:
-        return model.surface(executor)
+        return model.score_risk(executor)
     return model.some(np.arange(min(model.count, settings.sample_size)), executor)
 
 
 def _oracle(
     matrix: KernelMatrix,
     model: PartsModel,
-    surface: PartsSurface,
+    score_risk: PartsScoreRisk,
     settings: PartsSettings,
     executor: Executor,
-) -> SurfaceOracle | ConstantOracle:
+) -> ScoreRiskOracle | ConstantOracle:
     rng, size = np.random.default_rng(settings.seed), settings.sample_size
     if settings.method == CONSTANT:
         population = PartsPopulation(matrix, model, executor)
         return ConstantOracle(population, executor, rng, size=size)
     exact = {"auto": matrix.values is not None, "exact": True}.get(settings.method, False)
     centred = settings.common.solver != "cpa"
-    return SurfaceOracle(
+    return ScoreRiskOracle(
         WithUnits(matrix, model.units),
-        surface,
+        score_risk,
         executor,
         rng,
         size=None if exact else size,
@@ -214,16 +216,20 @@ def _stored(matrix: KernelMatrix, executor: Executor) -> KernelMatrix:
     return StoredMatrix(matrix.whole(), executor)
 
 
-def _coefficients(oracle: SpanOracle, model: PartsModel, w: np.ndarray) -> np.ndarray:
+def _coefficients(oracle: CutBasisOracle, model: PartsModel, w: np.ndarray) -> np.ndarray:
     """Coefficients of a point of the solver's."""
-    expansion = oracle.span.expand(w)
+    expansion = oracle.cut_basis.expand(w)
     out = np.zeros(model.shape)
     out[expansion.rows] = expansion.coef.reshape(-1, out.shape[1])
     return out
 
 
 def _sampling(
-    exact: bool, model: PartsModel, surface: PartsSurface, radius: float, settings: PartsSettings
+    exact: bool,
+    model: PartsModel,
+    score_risk: PartsScoreRisk,
+    radius: float,
+    settings: PartsSettings,
 ) -> Sampling:
     """What the theorems need, from the largest √k(u, u).
 
@@ -231,7 +237,9 @@ def _sampling(
     constant-time method examples.
     """
     constant = settings.method == CONSTANT
-    reach = model.reach(radius) if constant else Reach(1.0, model.parts * surface.largest * radius)
+    reach = (
+        model.reach(radius) if constant else Reach(1.0, model.parts * score_risk.largest * radius)
+    )
     return Sampling(
         exact=exact,
         constant=constant,
@@ -256,7 +264,7 @@ class Reduction:
     ----------
     matrix : KernelMatrix
         Of all parts, as precise as can be.
-    surface : PartsSurface
+    score_risk : PartsScoreRisk
     settings : PartsSettings
     count : int
         Number of examples.
@@ -265,7 +273,7 @@ class Reduction:
     """
 
     matrix: KernelMatrix
-    surface: PartsSurface
+    score_risk: PartsScoreRisk
     settings: PartsSettings
     count: int
     dtype: type
@@ -273,7 +281,7 @@ class Reduction:
     def reduced(self, result: SolveResult) -> tuple[SolveResult, float]:
         """The result with fewer parts, its objective computed anew, and |w − Pw|."""
         assert self.settings.max_basis is not None
-        parts = self.surface.parts
+        parts = self.score_risk.parts
         rows = np.flatnonzero(np.any(result.w[:parts] != 0.0, axis=1))
         if len(rows) <= self.settings.max_basis:
             return result, 0.0
@@ -283,10 +291,10 @@ class Reduction:
         w[parts:] = result.w[parts:]
         if result.status in UNFORCED:
             self._refit(projection, result, w)
-        point: Point = self.surface.new_point(np.empty(0))
+        point: Point = self.score_risk.new_point(np.empty(0))
         point.scores[:parts] = self.matrix.combine(projection.rows, w[projection.rows])
         point.scores[parts:] = w[parts:]
-        self.surface.evaluate(point)
+        self.score_risk.evaluate(point)
         squared = float(np.einsum("ij,ij->", w, point.scores))
         primal = 0.5 * squared + self.settings.common.C * self.count * point.risk
         certificate = dataclasses.replace(
@@ -296,20 +304,20 @@ class Reduction:
 
     def _refit(self, projection: Projection, result: SolveResult, w: np.ndarray) -> None:
         """Change w to the best one in the span of its parts."""
-        surface, factor = self.surface, projection.factor
+        score_risk, factor = self.score_risk, projection.factor
         values = self.matrix.rows(projection.rows).astype(np.float64, copy=False)
         features = scipy.linalg.solve_triangular(factor, values, lower=True).T
         blocks = as_blocks(np.ascontiguousarray(features, dtype=self.dtype))
         shape = (len(factor), projection.coef.shape[1])
-        products = RowProducts(blocks, shape, 0.0, surface.executor, updates=False)
-        model = FeatureModel(products, len(factor), surface, self.count)
+        products = RowProducts(blocks, shape, 0.0, score_risk.executor, updates=False)
+        model = FeatureModel(products, len(factor), score_risk, self.count)
         own = (factor.T @ projection.coef).reshape(-1)
-        start = np.concatenate([own, w[surface.parts :].reshape(-1)])
+        start = np.concatenate([own, w[score_risk.parts :].reshape(-1)])
         left = self.settings.common.time_limit - result.timings["total"]
         common = dataclasses.replace(self.settings.common, time_limit=max(0.0, left))
         problem = JointProblem("basis", model)
-        found = solve([problem], common, surface.executor, starts=[start]).results[0].w
+        found = solve([problem], common, score_risk.executor, starts=[start]).results[0].w
         w[projection.rows] = scipy.linalg.solve_triangular(
             factor, found[: own.size].reshape(shape), lower=True, trans="T"
         )
-        w[surface.parts :].reshape(-1)[:] = found[own.size :]
+        w[score_risk.parts :].reshape(-1)[:] = found[own.size :]

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import bundle, solvers
-from ..bundle import IterativeSolver
-from ..oracles import Cut, LinearOracle, RowOracle, WholeSurface
+from .. import solvers
+from ..objective import Cut, LinearOracle, ListwiseScoreRisk, RowOracle
 from ..result import SolveResult
-from ..risks import Risk, Targets, WholeRisk
+from ..risks import ListwiseRisk, Risk, Targets
+from ..solvers import IterativeSolver
 from ._bounds import Bounds
 from ._fit import Memory, Problem, Ready, Run
 from ._form import NearlyFreeBias, sparse_point
 from .checkpoint import WRONG
 
 if TYPE_CHECKING:
-    from ..bundle import BundleSolver, CutPosition
     from ..cluster.rows import RemoteMatrix
     from ..data import BlockedMatrix
-    from ..oracles.structured import JointModel
+    from ..objective.structured import JointModel
+    from ..solvers import BundleSolver, CutPosition
 
     Matrix = BlockedMatrix | RemoteMatrix
 
@@ -36,7 +36,7 @@ SOLVERS = ("auto", "ocas", "cpa", "dcd", *STOCHASTIC)
 
 def cut_position(solver: str) -> CutPosition | None:
     """Where a solver takes the next cut: ``cpa`` at the reduced problem's solution."""
-    return None if solver == "cpa" else bundle.AdaptivePosition()
+    return None if solver == "cpa" else solvers.AdaptivePosition()
 
 
 def bundle_solver(
@@ -45,8 +45,8 @@ def bundle_solver(
     """Cutting planes for a linear model, perhaps with bounds on w."""
     position = cut_position(run.settings.solver)
     if bounds is None:
-        return bundle.BundleSolver(oracle, C, run.stop, position, run.observe)
-    from ..bundle.bounded import BoundedBundleSolver
+        return solvers.BundleSolver(oracle, C, run.stop, position, run.observe)
+    from ..solvers.bounded import BoundedBundleSolver
 
     box = bounds.box(oracle.dimension, oracle.constant != 0.0)
     return BoundedBundleSolver(oracle, C, run.stop, position, *box, run.observe)
@@ -56,7 +56,7 @@ def ready(solver: IterativeSolver, run: Run, cuts: tuple[Cut, ...] = (), crew: A
     """A solver of cutting planes, connected with the checkpoint, and its start."""
     solver.watched = run.watched
     if run.file is not None:
-        assert isinstance(solver, bundle.BundleSolver)
+        assert isinstance(solver, solvers.BundleSolver)
         solver.recorder = run.file.record
         if crew is not None:
             solver.due = run.file.due
@@ -159,7 +159,7 @@ class RowProblem(Problem):
         if name == "dcd":
             return solvers.CoordinateSolver(oracle, C, stop, run.rng(), run.observe, dual_point)
         if name in STOCHASTIC:
-            from ..stochastic import SGD, Pegasos, StochasticSolver
+            from ..solvers.stochastic import SGD, Pegasos, StochasticSolver
 
             schedule = SGD() if name == "sgd" else Pegasos()
             return StochasticSolver(oracle, C, stop, schedule, run.rng(), run.observe)
@@ -210,7 +210,7 @@ class RowProblem(Problem):
 
 
 @dataclass
-class WholeProblem(Problem):
+class ListwiseProblem(Problem):
     """A risk of all scores at once: C multiplies the risk times the sum of the weights.
 
     Attributes
@@ -220,7 +220,7 @@ class WholeProblem(Problem):
         The rows.
     constant : float
         Value of the constant feature behind a regularised bias; 0 for none.
-    risk : WholeRisk
+    risk : ListwiseRisk
     mass : float
         The sum of the weights of the rows.
     bounds : Bounds or None
@@ -230,7 +230,7 @@ class WholeProblem(Problem):
     label: str
     matrix: Matrix
     constant: float
-    risk: WholeRisk
+    risk: ListwiseRisk
     mass: float
     bounds: Bounds | None = None
 
@@ -249,8 +249,8 @@ class WholeProblem(Problem):
         return self.matrix.digest()
 
     def solver(self, run: Run) -> Ready:
-        surface = WholeSurface(self.risk, run.executor)
-        oracle = LinearOracle(self.matrix, surface, constant=self.constant)
+        score_risk = ListwiseScoreRisk(self.risk, run.executor)
+        oracle = LinearOracle(self.matrix, score_risk, constant=self.constant)
         made = bundle_solver(oracle, run.C * self.total, run, self.bounds)
         return ready(made, run, crew=self.crew)
 
@@ -281,7 +281,7 @@ class JointProblem(Problem):
         return digest
 
     def solver(self, run: Run) -> Ready:
-        from ..oracles.structured import StructuredOracle
+        from ..objective.structured import StructuredOracle
 
         oracle = StructuredOracle(self.model, run.executor)
         name, C = run.settings.solver, run.C * self.total
@@ -293,5 +293,5 @@ class JointProblem(Problem):
             kept = memory.dual_point if memory is not None and known else None
             return ready(solver(oracle, C, run.stop, rng, run.observe, kept), run)
         position = cut_position(name)
-        made = bundle.BundleSolver(oracle, C, run.stop, position, run.observe, oracle.cheap_cut)
+        made = solvers.BundleSolver(oracle, C, run.stop, position, run.observe, oracle.cheap_cut)
         return ready(made, run, crew=self.crew)

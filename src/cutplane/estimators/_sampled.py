@@ -13,9 +13,6 @@ import numpy as np
 import scipy.sparse
 
 from .._checks import check_number
-from ..bundle import FixedPosition
-from ..bundle.sampled import ConstantTimeSolver, SampledSolver
-from ..dual.verify import definiteness
 from ..exec import Executor
 from ..kernels import (
     CallableMatrix,
@@ -31,6 +28,9 @@ from ..kernels.lowrank import projected
 from ..kernels.points import DensePoints, points_of
 from ..result import SolveResult
 from ..risks import Risk, Scores, Targets
+from ..solvers import FixedPosition
+from ..solvers.decomposition.verify import definiteness
+from ..solvers.sampled import ConstantTimeSolver, SampledSolver
 from ._fit import Problem, Ready, Run, Settings
 from ._problems import cut_position, ready
 
@@ -46,13 +46,13 @@ SCORED_ROWS = 1 << 16
 
 
 @dataclass
-class SpanProblem(Problem):
+class CutBasisProblem(Problem):
     """Cuts in a kernel's feature space; the scores of all rows are known.
 
     Attributes
     ----------
     label : str
-    oracle : SurfaceOracle
+    oracle : ScoreRiskOracle
     expand : callable
         The coefficients of a point of the solver, in the shape of a result's ``w``.
     kind : str
@@ -102,7 +102,7 @@ class SpanProblem(Problem):
 
 
 @dataclass
-class ConstantProblem(SpanProblem):
+class ConstantProblem(CutBasisProblem):
     """The constant-time method: scores are known on samples only.
 
     Attributes

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_integer
 from ..exec import Executor, make_executor
-from ..oracles.structured import JointModel
+from ..objective.structured import JointModel
 from ..result import SolveResult
 from ..structured.parts import PartsModel
 from ._base import Estimator

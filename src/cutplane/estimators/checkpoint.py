@@ -106,7 +106,7 @@ def check_checkpoint(value: Any) -> Checkpoint | None:
 
 def _records() -> Any:
     """The kinds of records in a file besides those that all files may have."""
-    from ..dual.problem import DualCertificate, DualIteration
+    from ..solvers.decomposition.problem import DualCertificate, DualIteration
     from ..store.values import Registry
 
     return Registry({kind.__name__: kind for kind in (DualCertificate, DualIteration)})

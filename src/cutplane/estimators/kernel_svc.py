@@ -19,9 +19,9 @@ from sklearn.utils.multiclass import _ovr_decision_function
 
 from .._blas import single_threaded_blas
 from .._checks import check_choice, check_flag, check_weights
-from ..dual.problem import DualProblem
 from ..exec import Executor
 from ..result import Iteration, SolveResult
+from ..solvers.decomposition.problem import DualProblem
 from ._attributes import check_kernel_model, check_stored, stored_classes
 from ._calibration import Calibration, check_calibrate, check_calibration
 from ._fit import Problems, Settings, solve, warn_of, with_callbacks

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import OutlierMixin, RegressorMixin
 
 from .._checks import check_number, check_weights
-from ..dual.problem import DualProblem
 from ..kernels import Kernel
 from ..result import Iteration
+from ..solvers.decomposition.problem import DualProblem
 from ._attributes import check_kernel_model, check_stored
 from ._fit import Settings, with_callbacks
 from ._kernel import as_rows, basis_attributes, executor_for, training_rows

@@ -15,6 +15,7 @@ from .._checks import check_choice, check_flag, check_number
 from ..losses import Hinge
 from ..result import Iteration, Status
 from ..risks import (
+    ListwiseRisk,
     LossRisk,
     PairRisk,
     PartialAreaRisk,
@@ -22,7 +23,6 @@ from ..risks import (
     TableRisk,
     Targets,
     TopRisk,
-    WholeRisk,
     best_threshold,
     least_rows_for_fpr,
     threshold_for_fpr,
@@ -33,7 +33,7 @@ from ._base import LinearModel
 from ._bounds import bounds_of
 from ._fit import Settings, divided, warn, warn_of, with_callbacks
 from ._form import ModelForm
-from ._problems import RowProblem, WholeProblem
+from ._problems import ListwiseProblem, RowProblem
 from ._rows import encode_classes, open_rows, weigh_classes
 from .checkpoint import Checkpoint
 
@@ -348,7 +348,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
 
     def _problem(
         self, matrix: Matrix, labels: np.ndarray, weights: np.ndarray
-    ) -> RowProblem | WholeProblem:
+    ) -> RowProblem | ListwiseProblem:
         constant = 0.0
         if self.fit_intercept and self._of_predictions():
             constant = 0.0 if self._has_free_bias() else float(self.intercept_scaling or 1.0)
@@ -360,9 +360,9 @@ class MeasureSVC(ClassifierMixin, LinearModel):
             free_bias = self._has_free_bias()
             return RowProblem(label, matrix, constant, targets, risk, free_bias, bounds=bounds)
         mass = float(weights.sum())
-        return WholeProblem(label, matrix, constant, self._risk(labels, weights), mass, bounds)
+        return ListwiseProblem(label, matrix, constant, self._risk(labels, weights), mass, bounds)
 
-    def _risk(self, labels: np.ndarray, weights: np.ndarray) -> WholeRisk:
+    def _risk(self, labels: np.ndarray, weights: np.ndarray) -> ListwiseRisk:
         if self.measure == "roc_auc":
             return PairRisk(labels, weights=None if np.all(weights == 1.0) else weights)
         if self.measure in NO_WEIGHTS and not np.all(weights == 1.0):

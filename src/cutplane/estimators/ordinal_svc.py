@@ -17,7 +17,7 @@ from ._base import LinearModel
 from ._bounds import bounds_of
 from ._fit import Settings, divided, warn_of, with_callbacks
 from ._form import ModelForm
-from ._problems import WholeProblem
+from ._problems import ListwiseProblem
 from ._rows import encode_classes, open_rows, weigh_classes
 from .checkpoint import Checkpoint
 
@@ -155,7 +155,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         self.n_pairs_ = risk.pairs
         with rows.blocks() as matrix:
             bounds = bounds_of(self, matrix.shape[1])
-            problem = WholeProblem("ordinal", matrix, 0.0, risk, float(weights.sum()), bounds)
+            problem = ListwiseProblem("ordinal", matrix, 0.0, risk, float(weights.sum()), bounds)
             form = ModelForm(1, None, 0.0, free_bias=False)
             results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
             self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)

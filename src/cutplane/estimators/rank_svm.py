@@ -17,7 +17,7 @@ from ._base import LinearModel
 from ._bounds import bounds_of
 from ._fit import Settings, divided, warn, warn_of, with_callbacks
 from ._form import ModelForm
-from ._problems import WholeProblem
+from ._problems import ListwiseProblem
 from ._rows import open_rows
 from .checkpoint import Checkpoint
 
@@ -194,7 +194,7 @@ class RankSVM(LinearModel):
         self.weight_sum_ = _ranked_weight(queries, ranked, rows.weights)
         with rows.blocks() as matrix:
             bounds = bounds_of(self, matrix.shape[1])
-            problem = WholeProblem("ranking", matrix, 0.0, risk, self.weight_sum_, bounds)
+            problem = ListwiseProblem("ranking", matrix, 0.0, risk, self.weight_sum_, bounds)
             form = ModelForm(1, None, 0.0, free_bias=False)
             results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
         self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)

@@ -16,8 +16,8 @@ from .._checks import check_choice, check_integer, check_weights
 from ..exec import Executor
 from ..kernels import Kernel, KernelMatrix, ProductMatrix
 from ..losses import Hinge
-from ..oracles.constant import ConstantOracle, RowPopulation
-from ..oracles.sampled import SampledOracle
+from ..objective.constant import ConstantOracle, RowPopulation
+from ..objective.sampled import SampledOracle
 from ..result import Iteration, SolveResult, Status
 from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
 from ._attributes import check_kernel_model, stored_classes
@@ -34,8 +34,8 @@ from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
 from ._rows import encode_classes, weigh_classes
 from ._sampled import (
     ConstantProblem,
+    CutBasisProblem,
     Sampling,
-    SpanProblem,
     kernel_matrix,
     kind_of,
     reduce_basis,
@@ -286,7 +286,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         single &= not (self._starts() and X.shape[0] <= self.start_rows)
         return kernel_matrix(kernel, X, executor, single=single, sums=not self._joint())
 
-    def _sampling(self, problem: SpanProblem, matrix: KernelMatrix) -> Sampling:
+    def _sampling(self, problem: CutBasisProblem, matrix: KernelMatrix) -> Sampling:
         return Sampling(
             exact=problem.oracle.exact,
             constant=self.method == "constant",
@@ -330,7 +330,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         matrix: KernelMatrix,
         risks: list[tuple[Risk, Targets]],
         executor: Executor,
-    ) -> list[SpanProblem]:
+    ) -> list[CutBasisProblem]:
         own = seeds(self.random_state, len(risks))
         kind, size = kind_of(kernel, matrix), int(self.sample_size)
         labels = ["joint"] if self._joint() else [str(label) for label in self.classes_]
@@ -370,7 +370,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
             problems.append(
                 ConstantProblem(*facts, passes=int(self.passes))
                 if sampled
-                else SpanProblem(*facts, start=start)
+                else CutBasisProblem(*facts, start=start)
             )
         return problems
 
@@ -466,7 +466,7 @@ def _expansion(oracle: Any, rows: int) -> Callable[[np.ndarray], np.ndarray]:
     """What gives the coefficients of all rows of a point in the span of the cuts."""
 
     def expand(w: np.ndarray) -> np.ndarray:
-        expansion = oracle.span.expand(w)
+        expansion = oracle.cut_basis.expand(w)
         coef = np.zeros((rows, *expansion.coef.shape[1:]))
         coef[expansion.rows] = expansion.coef
         return coef

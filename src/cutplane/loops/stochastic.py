@@ -130,7 +130,7 @@ def visit(
 
 
 @jit
-def deal_csr(values, indices, starts, places, new_starts, new_values, new_indices):
+def shuffle_csr(values, indices, starts, places, new_starts, new_values, new_indices):
     """Copy row i to row places[i] of a matrix whose ``new_starts`` are set; −1 drops it."""
     for i in range(places.shape[0]):
         if places[i] >= 0:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .. import store
-from ..dual.problem import DualCertificate
 from ..estimators.checkpoint import KIND as CHECKPOINT
 from ..result import Certificate
+from ..solvers.decomposition.problem import DualCertificate
 from ..store.container import damaged
 from ..store.values import Decoder, Registry
 

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from scipy.sparse import csr_array, csr_matrix
 
-from ..dual.problem import DualCertificate, DualIteration
 from ..estimators._calibration import Calibration
 from ..estimators._sampled import Sampling
 from ..estimators.chain_tagger import ChainTagger
@@ -25,6 +24,7 @@ from ..estimators.rank_svm import RankSVM
 from ..estimators.sampled_svc import SampledCutSVC
 from ..estimators.structured_svm import StructuredSVM
 from ..result import Certificate, Iteration, SolveResult
+from ..solvers.decomposition.problem import DualCertificate, DualIteration
 from ..store.values import Registry
 from ..structured import BinaryProblem, MulticlassProblem, MultilabelProblem
 from ..structured.chain import ChainShape

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from .._lazy import importing
-from .base import LossRisk, Risk, Scores, Targets, WholeRisk
+from .base import ListwiseRisk, LossRisk, Risk, Scores, Targets
 
 if TYPE_CHECKING:
     from .measures import TableRisk, TopRisk, best_threshold
@@ -27,6 +27,7 @@ __getattr__ = importing(
 
 __all__ = [
     "CrammerSingerRisk",
+    "ListwiseRisk",
     "LossRisk",
     "MultinomialRisk",
     "PairRisk",
@@ -37,7 +38,6 @@ __all__ = [
     "TableRisk",
     "Targets",
     "TopRisk",
-    "WholeRisk",
     "best_threshold",
     "fit_thresholds",
     "least_rows_for_fpr",

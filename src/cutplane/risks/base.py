@@ -2,7 +2,7 @@
 
 Most are sums over rows, ``Risk``: R(s) = (1/W) Σ_i weight_i·loss(s_i, y_i), W = Σ weight_i.
 They see some rows at a time and return sums over these; the oracle adds the
-sums up and divides by W. A ``WholeRisk`` needs all scores at once: pairs of
+sums up and divides by W. A ``ListwiseRisk`` needs all scores at once: pairs of
 rows, or a measure of the whole ranking.
 
 Every loss of a row here is convex, so its conjugate gives a lower bound from *any*
@@ -246,7 +246,7 @@ class LossRisk(Risk):
         return max(spread / (high - low), self.loss.conjugate_curvature or 0.0) or 1.0
 
 
-class WholeRisk(ABC):
+class ListwiseRisk(ABC):
     """A convex risk of all scores at once, piecewise linear and ≥ 0, with its own targets.
 
     It does not depend on how the work is divided, to the last bit.

@@ -49,7 +49,7 @@ import numpy as np
 from ..exec import Executor
 from ..loops import measures as loops
 from ..loops.bounded import FEW, MANY, ROUNDING
-from .base import WholeRisk
+from .base import ListwiseRisk
 from .contingency import Loss, Ranked, Tables, Worst, table_measure
 from .order import ScoreOrder
 
@@ -62,7 +62,7 @@ class Rates:
     false_negative: float
 
 
-class MeasureRisk(WholeRisk):
+class MeasureRisk(ListwiseRisk):
     """The risk of a measure that depends on the contingency table only.
 
     Parameters

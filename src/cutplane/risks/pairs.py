@@ -24,7 +24,7 @@ import numpy as np
 from ..exec import Executor, SerialExecutor
 from ..loops import pairs
 from ..loops.bounded import ABOVE, FEW, MANY, ROUNDING
-from .base import WholeRisk
+from .base import ListwiseRisk
 from .pair_counter import PairCounter, PairLayout
 from .uneven_pairs import UnevenPairs
 
@@ -47,7 +47,7 @@ class PairStatistics:
     tied: np.ndarray
 
 
-class PairRisk(WholeRisk):
+class PairRisk(ListwiseRisk):
     """Mean margin violation over pairs of rows whose targets differ.
 
     Parameters

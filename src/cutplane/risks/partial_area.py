@@ -20,12 +20,12 @@ import numpy as np
 
 from ..exec import Executor
 from ..loops.bounded import FEW, ROUNDING
-from .base import WholeRisk
+from .base import ListwiseRisk
 from .measures import checked_labels, checked_multiplicity
 from .pairs import PairRisk
 
 
-class PartialAreaRisk(WholeRisk):
+class PartialAreaRisk(ListwiseRisk):
     """Mean margin violation of the pairs of a positive row and one of the highest negatives.
 
     Parameters

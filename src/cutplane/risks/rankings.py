@@ -38,14 +38,14 @@ import numpy as np
 from ..exec import Executor
 from ..loops import rankings as loops
 from ..loops.bounded import FEW, ROUNDING
-from .base import WholeRisk
+from .base import ListwiseRisk
 from .pair_counter import parts_of
 
 # Rows that make one piece of work.
 _PIECE = 1 << 13
 
 
-class RankingRisk(WholeRisk):
+class RankingRisk(ListwiseRisk):
     """The mean over queries of 1 − average precision, or of 1 − NDCG@k, made convex.
 
     Parameters

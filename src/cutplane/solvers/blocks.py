@@ -30,19 +30,19 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse
 
-from ..bundle import AdaptivePosition, BundleSolver, IterativeSolver, Observer, StopRule
-from ..bundle.solver import ROUNDING
 from ..data.blocks import Block
 from ..exec import Executor
 from ..loops import chain_blocks as loops
 from ..loops import row_blocks
-from ..oracles import Cut
-from ..oracles.structured import StructuredOracle
+from ..objective import Cut
+from ..objective.structured import StructuredOracle
 from ..result import Status
 from ..structured.chain import ChainExamples, ChainShape
 from ..structured.linear import CACHE_NUMBERS, LinearExamples
+from .base import ROUNDING, IterativeSolver, Observer, StopRule
 from .choose import AutoSolver
 from .coordinate import flat_rows
+from .cutting_plane import AdaptivePosition, BundleSolver
 
 # Where the gap is not seen to be met there is a certificate when the passes have grown by this
 # factor: they then take a part of the time that shrinks, and a progress line moves all the same.

@@ -38,10 +38,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..bundle import Best, IterativeSolver, Observer, StopRule
-from ..oracles import Cut, Oracle, Point, RowOracle
+from ..objective import Cut, Oracle, Point, RowOracle
 from ..result import Iteration, Status
 from . import constants
+from .base import Best, IterativeSolver, Observer, StopRule
 from .coordinate import CoordinateSolver
 from .curvature import factor_cost, needs_no_factor
 from .newton import NewtonSolver
@@ -131,7 +131,7 @@ class AutoSolver(IterativeSolver):
                 warm = None
             if cheap or (in_memory and cost < math.inf):
                 yield NewtonSolver(oracle, C, self._stop(), self._observe, warm)
-        from ..bundle import AdaptivePosition, BundleSolver  # few runs need them
+        from .cutting_plane import AdaptivePosition, BundleSolver  # few runs need them
 
         self._is_last = True
         yield BundleSolver(oracle, C, self._stop(), AdaptivePosition(), self._observe)

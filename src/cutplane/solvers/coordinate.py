@@ -35,15 +35,15 @@ from typing import Any
 
 import numpy as np
 
-from ..bundle import IterativeSolver, Observer, StopRule
 from ..data import BlockedMatrix
 from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, read_only
 from ..exec import SerialExecutor
 from ..loops import dual_rows as loops
 from ..losses import direction
-from ..oracles import Cut, Point, RowOracle
+from ..objective import Cut, Point, RowOracle
 from ..result import Status
 from . import constants
+from .base import IterativeSolver, Observer, StopRule
 
 # Work of a certificate, in passes; between two of them there is at least as much.
 CERTIFICATE = 1.0
@@ -112,7 +112,7 @@ class CoordinateSolver(IterativeSolver):
         self._known = np.zeros(len(matrix)), Cut(np.zeros(oracle.dimension), 0.0)
         self.point, self.trial, self._scaled = (oracle.new_point() for _ in range(3))
         self._origin = oracle.new_point()
-        oracle.surface.evaluate(self._origin)
+        oracle.score_risk.evaluate(self._origin)
         self._warm = dual_point is not None
         if dual_point is not None:
             self._go_to(dual_point)
@@ -145,7 +145,7 @@ class CoordinateSolver(IterativeSolver):
         if self._warm or self.loss.regression or self.loss.curvature is not None:
             self._bias[2] = self.point.bias
         if self._warm:
-            _, offset = self.oracle.surface.dual_plane(self._coef())
+            _, offset = self.oracle.score_risk.dual_plane(self._coef())
             dual = self.C * offset / self.oracle.targets.total - 0.5 * _dot(self._w, self._w)
         due, first = self.passes + CERTIFICATE, True
         while status is None:

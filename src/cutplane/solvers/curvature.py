@@ -20,8 +20,8 @@ import scipy.linalg
 from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, RowMajorBlock
 from ..exec import SerialExecutor
 from ..loops import smoothed as loops
-from ..oracles import RowOracle
-from ..oracles.linear import RowProducts
+from ..objective import RowOracle
+from ..objective.linear import RowProducts
 from . import constants
 
 # Times that the matrix is brought up to date before it is computed anew.

@@ -23,8 +23,8 @@ import numpy as np
 
 from ..loops import interior as loops
 from ..losses import direction
-from ..oracles import Point, RowOracle
-from ..oracles.linear import RowProducts
+from ..objective import Point, RowOracle
+from ..objective.linear import RowProducts
 from .curvature import Factor
 
 # How far to go to where the first row would leave the inside.
@@ -112,7 +112,7 @@ class InteriorPoint:
 
         if target == 0.0:
             self._moves[...] = 0.0
-        self._oracle.surface.run(part)
+        self._oracle.score_risk.run(part)
 
     def _move(self, target: float) -> tuple[float, float, float, float]:
         targets, point = self._oracle.targets, self.point
@@ -132,7 +132,7 @@ class InteriorPoint:
             )
             return np.array(answer)
 
-        parts = self._oracle.surface.run(part)
+        parts = self._oracle.score_risk.run(part)
         _, now, first, second = sum(parts)
         return float(min(part[0] for part in parts)), float(now), float(first), float(second)
 
@@ -158,4 +158,4 @@ class InteriorPoint:
                 self.coef[rows],
             )
 
-        point.risk = float(sum(self._oracle.surface.run(part))) / targets.total
+        point.risk = float(sum(self._oracle.score_risk.run(part))) / targets.total

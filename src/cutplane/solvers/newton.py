@@ -31,13 +31,13 @@ from __future__ import annotations
 import numpy as np
 
 from .._blas import single_threaded_blas
-from ..bundle import IterativeSolver, Observer, StopRule
 from ..loops import smoothed as loops
 from ..losses import direction
-from ..oracles import Cut, RowOracle
-from ..oracles.search import newton
+from ..objective import Cut, RowOracle
+from ..objective.search import newton
 from ..result import Status
 from . import constants
+from .base import IterativeSolver, Observer, StopRule
 from .curvature import Factor, make_directions
 from .interior import InteriorPoint
 
@@ -171,7 +171,7 @@ class NewtonSolver(IterativeSolver):
             )
             return np.array(sums)
 
-        risk, slack = sum(self.oracle.surface.run(part)) / targets.total
+        risk, slack = sum(self.oracle.score_risk.run(part)) / targets.total
         self._slack = self.C * float(slack)
         self._bends *= self.C / targets.total
         self.trial.bias, self.trial.risk = self._bias, float(risk)
@@ -194,7 +194,7 @@ class NewtonSolver(IterativeSolver):
                 )
                 return np.array(sums)
 
-            slope, bend = sum(self.oracle.surface.run(part))
+            slope, bend = sum(self.oracle.score_risk.run(part))
             return float(slope), float(bend)
 
         return newton(derivatives, self._bias, 1e-14 * targets.total)
@@ -211,7 +211,7 @@ class NewtonSolver(IterativeSolver):
             labels, weights = targets.labels[rows], targets.weights[rows]
             loops.shift_to(self._loss, self._coef[rows], labels, weights, self._shift[rows])
 
-        self.oracle.surface.run(part)
+        self.oracle.score_risk.run(part)
 
     # -- certificates -------------------------------------------------------------------
 
@@ -252,7 +252,7 @@ class NewtonSolver(IterativeSolver):
                 self._aim[rows],
             )
 
-        self.oracle.surface.run(part)
+        self.oracle.score_risk.run(part)
         self._bound_of(self._aim)
 
     def _squared_gradient(self) -> float:
@@ -304,7 +304,7 @@ class NewtonSolver(IterativeSolver):
                     self._shift[rows],
                 )
 
-            risk = sum(self.oracle.surface.run(part)) / targets.total
+            risk = sum(self.oracle.score_risk.run(part)) / targets.total
             return self.C * risk + mixed + step * squared
 
         first = _dot(self._gradient, way)

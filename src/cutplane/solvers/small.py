@@ -9,14 +9,14 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from ..bundle import Best, IterativeSolver, Observer, StopRule
 from ..data.blocks import Block, ColumnMajorBlock, CSRBlock
 from ..exec import SerialExecutor
 from ..loops import smoothed as loops
 from ..losses import direction
-from ..oracles import Cut, RowOracle
+from ..objective import Cut, RowOracle
 from ..result import Status
 from . import constants
+from .base import Best, IterativeSolver, Observer, StopRule
 
 # Products in a compiled call, about a fifth of a second: then the clock is looked at.
 CALL_WORK = 1 << 28

@@ -33,8 +33,8 @@ from ..data.sums import PARTS, ChunkSums, SumPlan
 from ..exec import Executor
 from ..loops import viterbi
 from ..loops.bounded import MANY, ROUNDING
-from ..oracles import Cut, Line, Point
-from ..oracles.linear import bounded_scores
+from ..objective import Cut, Line, Point
+from ..objective.linear import bounded_scores
 
 # Additions and comparisons of a chunk: a few hundred microseconds.
 CHUNK_WORK = 1 << 20

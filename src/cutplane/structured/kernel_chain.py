@@ -15,13 +15,13 @@ import numpy as np
 
 from ..exec import Executor
 from ..loops import viterbi
-from ..oracles import Line, Point
+from ..objective import Line, Point
 from .chain import ChainShape, ChainWeights, LabelledChains, upper
 from .examples import parts_at
-from .parts import PartsModel, PartsSurface, Reach
+from .parts import PartsModel, PartsScoreRisk, Reach
 
 
-class KernelChainSurface(PartsSurface):
+class KernelChainScoreRisk(PartsScoreRisk):
     """The risk of labelled chains over emissions and plain numbers.
 
     A point's ``coef`` is the most violated labelling.
@@ -91,15 +91,15 @@ class KernelChains(PartsModel):
         self.outputs = shape.labels
         self.plain = dataclasses.replace(shape, features=0).dimension
 
-    def surface(self, executor: Executor) -> KernelChainSurface:
-        return KernelChainSurface(self.chains, executor)
+    def score_risk(self, executor: Executor) -> KernelChainScoreRisk:
+        return KernelChainScoreRisk(self.chains, executor)
 
-    def some(self, which: np.ndarray, executor: Executor) -> KernelChainSurface:
+    def some(self, which: np.ndarray, executor: Executor) -> KernelChainScoreRisk:
         chains = self.chains
         lengths = self.starts[which + 1] - self.starts[which]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         truth = chains.truth[parts_at(self.starts, which)]
-        return KernelChainSurface(
+        return KernelChainScoreRisk(
             LabelledChains(starts, truth, chains.shape, chains.loss), executor
         )
 

@@ -14,10 +14,10 @@ import numpy as np
 from ..exec import Executor
 from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
-from ..oracles import Line, Point
+from ..objective import Line, Point
 from . import rows
 from .examples import Examples, Inference
-from .parts import PartsModel, PartsSurface, Reach
+from .parts import PartsModel, PartsScoreRisk, Reach
 
 
 class KernelProblem(PartsModel):
@@ -40,11 +40,11 @@ class KernelProblem(PartsModel):
         self.starts = examples.starts
         self.largest = np.zeros(4)
 
-    def surface(self, executor: Executor) -> ProblemSurface:
-        return ProblemSurface(self, self.examples.inference, executor)
+    def score_risk(self, executor: Executor) -> ProblemScoreRisk:
+        return ProblemScoreRisk(self, self.examples.inference, executor)
 
-    def some(self, which: np.ndarray, executor: Executor) -> ProblemSurface:
-        return ProblemSurface(self, self.examples.inference_of(which), executor)
+    def some(self, which: np.ndarray, executor: Executor) -> ProblemScoreRisk:
+        return ProblemScoreRisk(self, self.examples.inference_of(which), executor)
 
     def reach(self, radius: float) -> Reach:
         """From the largest numbers so far: more is not known of a user's problem."""
@@ -52,7 +52,7 @@ class KernelProblem(PartsModel):
         return Reach(loss, parts * radius + plain)
 
 
-class ProblemSurface(PartsSurface):
+class ProblemScoreRisk(PartsScoreRisk):
     """The risk of some examples, or all, over the scores of their parts and the plain weights.
 
     A point's ``coef`` is the plane that touches the risk there.

@@ -22,7 +22,7 @@ from ..data.sums import Node, add_nodes
 from ..exec import Executor
 from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
-from ..oracles import Cut, Line, Point
+from ..objective import Cut, Line, Point
 from .chunks import ChunksHere, Holders, plan_for
 from .examples import Examples
 from .kept import Share

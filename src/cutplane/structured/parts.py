@@ -33,10 +33,10 @@ import numpy as np
 
 from ..exec import Executor
 from ..kernels import KernelMatrix
-from ..oracles import Cut, Line, Point
-from ..oracles.constant import MatrixSample
-from ..oracles.linear import Products
-from ..oracles.surface import PlaneSurface
+from ..objective import Cut, Line, Point
+from ..objective.constant import MatrixSample
+from ..objective.linear import Products
+from ..objective.score_risk import PlaneScoreRisk
 from .examples import parts_at
 
 
@@ -99,7 +99,7 @@ class WithUnits(KernelMatrix):
         return out
 
 
-class PartsSurface(PlaneSurface):
+class PartsScoreRisk(PlaneScoreRisk):
     """A risk over the scores of parts and plain numbers.
 
     Attributes
@@ -200,11 +200,11 @@ class PartsModel(ABC):
         return plain_numbers(rows, self.parts, self.plain)
 
     @abstractmethod
-    def surface(self, executor: Executor) -> PartsSurface:
+    def score_risk(self, executor: Executor) -> PartsScoreRisk:
         """The mean risk of all examples."""
 
     @abstractmethod
-    def some(self, which: np.ndarray, executor: Executor) -> PartsSurface:
+    def some(self, which: np.ndarray, executor: Executor) -> PartsScoreRisk:
         """The mean risk of some examples, over the scores of their parts."""
 
     @abstractmethod
@@ -254,56 +254,56 @@ class FeatureModel:
     products : Products
         With the features of all parts.
     features : int
-    surface : PartsSurface
+    score_risk : PartsScoreRisk
     count : int
         Number of examples.
     """
 
     def __init__(
-        self, products: Products, features: int, surface: PartsSurface, count: int
+        self, products: Products, features: int, score_risk: PartsScoreRisk, count: int
     ) -> None:
         self.count = count
         self._products = products
-        self._surface = surface
-        rows, outputs = surface.shape[0], surface.shape[-1]
+        self._score_risk = score_risk
+        rows, outputs = score_risk.shape[0], score_risk.shape[-1]
         self._shape = (features, outputs)
         self._own = features * outputs
-        self.dimension = self._own + (rows - surface.parts) * outputs
+        self.dimension = self._own + (rows - score_risk.parts) * outputs
 
     def digest(self) -> bytes:
         """Nothing: no state of it is ever kept."""
         return b""
 
     def new_point(self, w: np.ndarray) -> Point:
-        return self._surface.new_point(w)
+        return self._score_risk.new_point(w)
 
     def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
         """One product of all features with their weights."""
         weights = np.ascontiguousarray(w[: self._own].reshape(self._shape))
-        self._products.scores(weights, scores[: self._surface.parts])
-        scores[self._surface.parts :].reshape(-1)[:] = w[self._own :]
+        self._products.scores(weights, scores[: self._score_risk.parts])
+        scores[self._score_risk.parts :].reshape(-1)[:] = w[self._own :]
 
     def infer(self, point: Point, executor: Executor) -> None:
         """From the scores alone."""
-        self._surface.evaluate(point)
+        self._score_risk.evaluate(point)
 
     def upper(self, point: Point, executor: Executor) -> float:
         """One more product of all features with their weights, for the errors of the scores."""
         weights = np.ascontiguousarray(point.w[: self._own].reshape(self._shape))
-        scores, errors = np.zeros((2, *self._surface.shape))
+        scores, errors = np.zeros((2, *self._score_risk.shape))
         self._products.bounded(
-            weights, scores[: self._surface.parts], errors[: self._surface.parts]
+            weights, scores[: self._score_risk.parts], errors[: self._score_risk.parts]
         )
-        return self._surface.upper(point, None, errors)
+        return self._score_risk.upper(point, None, errors)
 
     def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
-        return self._surface.slopes(line)
+        return self._score_risk.slopes(line)
 
     def plane(self, point: Point, executor: Executor) -> np.ndarray:
         """One product of all features with the coefficients of the parts."""
-        coef, _ = self._surface.coefficients(point)
-        own = self._products.gradient(coef[: self._surface.parts])
-        return np.concatenate([own.reshape(-1), coef[self._surface.parts :].reshape(-1)])
+        coef, _ = self._score_risk.coefficients(point)
+        own = self._products.gradient(coef[: self._score_risk.parts])
+        return np.concatenate([own.reshape(-1), coef[self._score_risk.parts :].reshape(-1)])
 
     def cheap_cut(self, w: np.ndarray) -> Cut | None:
         """None: answers are not kept."""

@@ -1,0 +1,20 @@
+"""The objective on data. Its oracles turn a point into a cut and a line into its minimum."""
+
+from .base import Oracle, Refreshing, Resumable
+from .linear import LinearOracle, RowOracle
+from .point import Cut, Line, Point, Proof
+from .score_risk import ListwiseScoreRisk, ScoreRisk
+
+__all__ = [
+    "Cut",
+    "Line",
+    "LinearOracle",
+    "ListwiseScoreRisk",
+    "Oracle",
+    "Point",
+    "Proof",
+    "Refreshing",
+    "Resumable",
+    "RowOracle",
+    "ScoreRisk",
+]

@@ -1,0 +1,419 @@
+"""The linear oracle: turns a point w into a cut of the risk, and a line into its minimum.
+
+    R(w) = risk of the scores <w, x_i> + c·w_0
+
+over blocks of rows. c·w_0 is the regularised bias of the papers, a constant
+feature that is never stored; an unregularised bias belongs to the ``ScoreRisk``.
+A cut of R at w is (a, offset) with a = (1/W) Σ coef_i·x_i, where coef and offset
+are the plane that touches the risk at the scores.
+
+The data come in by two products, scores X·w and sums Xᵀ·coef. From one cut to the next the
+hinge's coefficients change in few rows. As long as a block's sum is kept, adding
+(coef − last coef) of those rows to it is all there is to do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..data import BlockedMatrix, BlockSum
+from ..data.blocks import Block, CSRBlock, RowMajorBlock
+from ..data.sums import SumPlan, room_for
+from ..exec import Executor
+from ..loops import bounded, vectors
+from ..risks import Risk, Targets
+from .point import Cut, Point, Proof, squared_norm
+from .score_risk import Passes, RowScoreRisk, ScoreRisk
+
+# Stored numbers from which on it pays to bring sums up to date. Below, sums that cancel exactly
+# should stay exactly zero.
+WORTH_UPDATES = 1 << 16
+# Times that sums are brought up to date before all are computed anew, so that rounding
+# does not add up.
+MOST_UPDATES = 30
+
+Slack = Callable[[float, float], float]
+
+
+class Products(Protocol):
+    """Those who hold the data."""
+
+    def scores(self, w: np.ndarray, out: Any) -> None:
+        """out = X·w."""
+        ...
+
+    def bounded(self, w: np.ndarray, *outs: Any, bias: float = 0.0) -> None:
+        """X·w + bias, and bounds on what rounding has done to it.
+
+        Into two arrays: scores and errors; or, in twice the digits, into three: high + low, errors.
+        """
+        ...
+
+    def gradient(self, coef: Any) -> np.ndarray:
+        """Xᵀ·coef, good until the next call."""
+        ...
+
+    def start_anew(self, forget: bool = False) -> None:
+        """Depend on no gradient before: the next one is computed from all rows.
+
+        With ``forget`` the scores of points do not matter any more either.
+        """
+        ...
+
+
+class RowsElsewhere(Protocol):
+    """A design matrix whose rows are not in this process."""
+
+    shape: tuple[int, int]
+    n_stored: int
+    blocks: range
+    part_rows: list[int]
+
+    def products(self, shape: tuple[int, ...], constant: float, updates: bool) -> Products:
+        """A problem begins: its products."""
+        ...
+
+    def passes(self, targets: Targets, risk: Risk, slices: Sequence[slice], light: bool) -> Passes:
+        """The risk of the problem that has begun is a sum over rows: its passes."""
+        ...
+
+
+def products_of(
+    matrix: BlockedMatrix | RowsElsewhere,
+    shape: tuple[int, ...],
+    constant: float,
+    executor: Executor,
+) -> Products:
+    """The products with a matrix, for a w of a shape."""
+    updates = len(matrix.blocks) <= room_for(shape) and matrix.n_stored >= WORTH_UPDATES
+    if isinstance(matrix, BlockedMatrix):
+        return RowProducts(matrix, shape, constant, executor, updates)
+    return matrix.products(shape, constant, updates)
+
+
+class RowProducts:
+    """Products with rows that are here.
+
+    Parameters
+    ----------
+    matrix : BlockedMatrix
+    shape : tuple of int
+        Of w, the constant feature included.
+    constant : float
+        Value of the constant feature; 0 for none.
+    executor : Executor
+    updates : bool
+        Whether gradients are brought up to date instead of computed anew, where that is less work.
+    plan : SumPlan, optional
+        If the matrix has some of the rows only.
+
+    Attributes
+    ----------
+    updated : ndarray of bool
+        By block: whether the last gradient brought its sum up to date.
+    """
+
+    def __init__(
+        self,
+        matrix: BlockedMatrix,
+        shape: tuple[int, ...],
+        constant: float,
+        executor: Executor,
+        updates: bool,
+        plan: SumPlan | None = None,
+    ) -> None:
+        self._matrix = matrix
+        self._constant = constant
+        self._executor = executor
+        self._sum = BlockSum(matrix, shape, plan)
+        self._updates = updates
+        self.updated = np.zeros(len(matrix.blocks), dtype=bool)
+        rows = (len(matrix), *shape[1:]) if updates else (0,)
+        self._last, self._changes = np.zeros(rows), np.empty(rows)  # coefficients
+        self._age = MOST_UPDATES  # passes since all sums were computed anew
+
+    def scores(self, w: np.ndarray, out: np.ndarray) -> None:
+        if not np.any(w):  # where every fit begins
+            out[...] = 0.0
+            return
+
+        def part(k: int, block: Block) -> None:
+            rows = out[self._matrix.slice(k)]
+            block.scores(w, rows)
+            if self._constant:
+                rows += self._constant * w[-1]
+
+        self._matrix.run(part, self._executor)
+
+    def bounded(self, w: np.ndarray, *outs: np.ndarray, bias: float = 0.0) -> None:
+        columns = w.reshape(len(w), -1)
+        start = np.full(columns.shape[1], bias)
+        if self._constant:  # the model's own intercept, which has been rounded as well
+            start += self._constant * columns[-1]
+            columns = columns[:-1]
+        if not np.any(columns):
+            for out in outs:
+                out[...] = 0.0
+            outs[0][...] = start if w.ndim > 1 else start[0]
+            return
+        tables = [out.reshape(len(self._matrix), -1) for out in outs]
+
+        def part(k: int, block: Block) -> None:
+            rows = self._matrix.slice(k)
+            scores = bounded_scores(block, precise=len(outs) == 3)
+            scores(columns, start, *(table[rows] for table in tables))
+
+        self._matrix.run(part, self._executor)
+
+    def gradient(self, coef: np.ndarray) -> np.ndarray:
+        """As for all products; ``node_sums`` are those of all nodes of the plan."""
+        self._age = 0 if self._age >= MOST_UPDATES else self._age + 1
+
+        def part(k: int, block: Block, total: np.ndarray) -> None:
+            rows = coef[self._matrix.slice(k)]
+            if not (self._updates and self._update(k, rows, block, total)):
+                total[...] = 0.0
+                block.add_gradient(rows, total)
+            if self._constant:
+                total[-1] = self._constant * rows.sum(axis=0)
+
+        self.node_sums = self._sum.run(part, self._executor)
+        return self.node_sums[0]
+
+    def _update(self, k: int, coef: np.ndarray, block: Block, total: np.ndarray) -> bool:
+        """Bring the sum of block k up to date.
+
+        False if it must be computed anew: too many rows have changed, or it is time to.
+        """
+        rows = self._matrix.slice(k)
+        changes = self._changes[rows]
+        changed, active = vectors.take_changes(
+            coef.reshape(-1), self._last[rows].reshape(-1), changes.reshape(-1)
+        )
+        self.updated[k] = self._age > 0 and 2 * changed <= active
+        if self.updated[k]:
+            block.add_gradient(changes, total)
+        return bool(self.updated[k])
+
+    def start_anew(self, forget: bool = False) -> None:
+        self._age = MOST_UPDATES
+
+    def sums(self) -> tuple[np.ndarray, int, np.ndarray] | None:
+        """A copy of what the next gradient builds on, if it does and there was one before: the last
+        coefficients, how old the sums are, and the sums of all blocks.
+        """
+        held = self._sum.held()
+        if not self._updates or held is None:
+            return None
+        return self._last.copy(), self._age, held.copy()
+
+    def restore_sums(self, coef: np.ndarray, age: int, sums: np.ndarray) -> None:
+        """Be as after a gradient with these coefficients, which left these sums."""
+        self._last[...] = coef
+        self._age = age
+        self._sum.restore(sums)
+
+
+def bounded_scores(block: Block, precise: bool) -> Callable[..., None]:
+    """X·w + start of a block with bounds on rounding: (w, start, outputs) → None.
+
+    The precise one has three outputs, the other two; see ``loops.bounded``.
+    """
+    if isinstance(block, CSRBlock):
+        kernel = bounded.precise_csr_scores if precise else bounded.csr_scores
+        return partial(kernel, block.values, block.indices, block.starts)
+    if isinstance(block, RowMajorBlock):
+        return partial(bounded.precise_dense_scores if precise else bounded.dense_scores, block.x)
+    kernel = bounded.precise_column_scores if precise else bounded.column_scores
+    return partial(kernel, block.xt, block.first)
+
+
+def w_shape(
+    matrix: BlockedMatrix | RowsElsewhere, constant: float, outputs: int | None
+) -> tuple[int, ...]:
+    """The shape of w, with the constant feature and one column per output, if there are any."""
+    return (matrix.shape[1] + (constant != 0.0), *(() if outputs is None else (outputs,)))
+
+
+class LinearOracle:
+    """Cuts and lines for a linear model.
+
+    Parameters
+    ----------
+    matrix : BlockedMatrix or RowsElsewhere
+    score_risk : ScoreRisk
+        The risk over the scores of the matrix's rows.
+    constant : float, default=0
+        Value of the constant feature behind the regularised bias; 0 for none.
+    slack : callable, optional
+        (objective of a point, C) → what the lower bound on the optimum of this problem may
+        exceed that of the problem it stands for.
+    products : Products, optional
+        If they have been made already.
+    """
+
+    def __init__(
+        self,
+        matrix: BlockedMatrix | RowsElsewhere,
+        score_risk: ScoreRisk,
+        *,
+        constant: float = 0.0,
+        slack: Slack | None = None,
+        products: Products | None = None,
+    ) -> None:
+        self._slack = slack
+        self.matrix: Any = matrix
+        self.score_risk = score_risk
+        self.executor = score_risk.executor
+        self.constant = constant
+        self._w_shape = w_shape(matrix, constant, score_risk.outputs)
+        self.dimension = math.prod(self._w_shape)
+        self._products = products or products_of(matrix, self._w_shape, constant, self.executor)
+        self._proving: tuple[Point, ...] | None = None  # room for errors, and for more digits
+        # Where scores are known no data are needed.
+        self.blend, self.descend = score_risk.blend, score_risk.descend
+
+    def regularised(self, w: np.ndarray) -> np.ndarray:
+        """The part of w whose square counts in the objective of the user's problem, flat."""
+        # With a slack the constant feature stands for a free bias.
+        return (w if self._slack is None else w[:-1]).reshape(-1)
+
+    def slack(self, primal: float, C: float) -> float:
+        """What a lower bound must be taken down by to hold for the user's problem."""
+        return 0.0 if self._slack is None else self._slack(primal, C)
+
+    def new_point(self) -> Point:
+        """The point w = 0, not evaluated."""
+        return self.score_risk.new_point(np.zeros(self._w_shape))
+
+    def evaluate(self, w: np.ndarray, into: Point) -> None:
+        """Move ``into`` to w: one product X·w."""
+        into.w = w.reshape(self._w_shape)
+        self._products.scores(into.w, into.scores)
+        self.score_risk.find_bias(into)
+        self.score_risk.evaluate(into)
+
+    def score(self, w: np.ndarray, out: np.ndarray) -> None:
+        """out = X·w, with the constant feature."""
+        self._products.scores(w.reshape(self._w_shape), out)
+
+    def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
+        """Move ``into`` to w and prove upper bounds there: one product X·w.
+
+        Every rounding error of the scores, of the losses and of their sum is bounded. If that comes
+        to more than ``tolerance``, the scores are computed once more in twice the digits.
+        """
+        score_risk = self.score_risk
+        into.w = w.reshape(self._w_shape)
+        if self._proving is None:
+            self._proving = tuple(score_risk.new_point(into.w) for _ in range(3))
+        errors, low, high = self._proving
+        self._products.bounded(into.w, into.scores, errors.scores)
+        score_risk.find_bias(into)
+        score_risk.evaluate(into)
+        risk = score_risk.upper(into, None, errors.scores)
+        if not risk - into.risk <= tolerance:
+            outs = high.scores, low.scores, errors.scores
+            self._products.bounded(into.w, *outs, bias=into.bias)
+            better = score_risk.upper(high, low.scores, errors.scores)
+            risk = better if math.isnan(risk) or better < risk else risk
+        return Proof(risk, squared_norm(self.regularised(into.w)))
+
+    def refresh(self, point: Point) -> None:
+        """Compute a point anew from its w and bias, and depend on nothing else that was before."""
+        self.refresh_scores(point)
+        self.score_risk.evaluate(point)
+
+    def refresh_scores(self, point: Point) -> None:
+        """Compute the scores of a point from its w; bias and risk are known."""
+        self._products.start_anew(forget=True)
+        self._products.scores(point.w, point.scores)
+
+    def forget_cuts(self) -> None:
+        """Compute the next cut from all rows, whatever was computed before."""
+        self._products.start_anew()
+
+    def state(self) -> dict[str, Any]:
+        """Guesses of the searches. All else starts anew, here as in a run that goes on from it."""
+        self._products.start_anew()
+        return self.score_risk.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a state."""
+        self.score_risk.restore(state)
+
+    def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
+        """The cut at start, or at start + k(end − start): one product Xᵀ·coef."""
+        point = start if end is None else self.score_risk.between(start, end, k)
+        if self.score_risk.free_bias and point.bracket is None:
+            self.score_risk.find_bias(point)
+        coef, offset = self.score_risk.coefficients(point)
+        total = self.score_risk.total
+        return Cut(self._products.gradient(coef).reshape(-1) / total, offset / total)
+
+
+class RowOracle(LinearOracle):
+    """Cuts and lines for a linear model whose risk is a sum over rows.
+
+    Parameters
+    ----------
+    matrix : BlockedMatrix or RowsElsewhere
+    targets : Targets
+    risk : Risk
+    executor : Executor
+    constant : float, default=0
+        Value of the constant feature behind the regularised bias; 0 for none.
+    free_bias : bool, default=False
+        Minimise over an unregularised bias.
+    slack : callable, optional
+        As for every linear oracle.
+    """
+
+    score_risk: RowScoreRisk
+
+    def __init__(
+        self,
+        matrix: BlockedMatrix | RowsElsewhere,
+        targets: Targets,
+        risk: Risk,
+        executor: Executor,
+        *,
+        constant: float = 0.0,
+        free_bias: bool = False,
+        slack: Slack | None = None,
+    ) -> None:
+        shape = w_shape(matrix, constant, risk.outputs)
+        products = products_of(matrix, shape, constant, executor)
+        passes = None
+        if not isinstance(matrix, BlockedMatrix):
+            passes = partial(matrix.passes, targets, risk)
+        score_risk = RowScoreRisk(
+            targets,
+            risk,
+            executor,
+            free_bias=free_bias,
+            edges=matrix.part_rows,
+            passes=passes,
+        )
+        super().__init__(matrix, score_risk, constant=constant, slack=slack, products=products)
+        self.targets = targets
+        self.risk = risk
+        self.free_bias = free_bias
+
+    def dual_cut(self, coef: np.ndarray) -> Cut:
+        """The cut from any dual point.
+
+        Parameters
+        ----------
+        coef : ndarray, shape of the scores
+            Per row, weight times a number in the domain of the loss's
+            conjugate; for the hinge −y·weight·π with 0 ≤ π ≤ 1.
+        """
+        coef, offset = self.score_risk.dual_plane(coef)
+        total = self.score_risk.total
+        return Cut(self._products.gradient(coef).reshape(-1) / total, offset / total)

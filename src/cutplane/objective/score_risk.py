@@ -1,0 +1,658 @@
+"""The risk as a function of the scores of a point, and its minimum along a line.
+
+A ``ScoreRisk`` knows scores and risk, neither data nor w. There are two kinds.
+
+**Sums over rows**, with an unregularised bias if wanted:
+
+    R(s) = min_b (1/W) Σ_i weight_i·loss(s_i + b, y_i)
+
+With the bias a plane is one below R only if Σ coef_i = 0. A search for the bias ends with two
+biases between which the best one lies, and with the derivatives g₋ ≤ 0 ≤ g₊ of the sum there: the
+coefficients at both, mixed in the proportion g₊ : −g₋, sum to zero, and a mixture of planes is a
+plane below the risk. It is as low as the bracket is wide, which the search knows. Rows may be here
+or elsewhere: ``Passes`` is all that is asked of those who hold them.
+
+**Risks of all scores at once**: pairs of rows, measures of a ranking, structured outputs. An
+evaluation sorts the scores or runs inference, which costs far more than a product with a few
+numbers per row, so nothing is evaluated twice: every point keeps the plane that touches the risk
+there. Along a line the plane gives the derivative for nothing, the plane at w_t (which the loop
+evaluates anyway) is the second point of the search, and the cut is the plane where it is wanted.
+
+Passes over the scores are light, and Python's part in each of them must be small: they run over
+chunks of rows that are coarser than the blocks of the data, and depend only on the data. No chunk
+goes across the end of a part of the data, so that whoever holds a part's rows can do its chunks.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..exec import Executor, SerialExecutor
+from ..loops import vectors
+from ..loops.bounded import MANY, ROUNDING
+from ..risks import ListwiseRisk, Risk, Scores, Targets
+from .point import Line, Point
+from .search import INNER, SlopeSearch, ValueSearch
+
+# A pass over this many scores costs several times its call from Python.
+CHUNK_NUMBERS = 1 << 13
+# Enough to balance threads.
+MOST_CHUNKS = 32
+# Below this much work the calling thread is done before the others have started.
+WORTH_THREADS = 1 << 16
+# Where to look first: k in units of the last step, and how far from the last bias.
+STEPS = np.array([0.0, 0.25, 0.5, 1.0, 2.0, 4.0])
+BIASES = np.array([-4.0, -1.0, -0.25, 0.0, 0.25, 1.0, 4.0])
+BIAS_REACH = 0.1
+# How far above the minimum over the bias a point on a line may be, as a part of the line's
+# tolerance.
+BIAS_PART = 0.1
+# A step along the straight line of w and bias must bring this much in units of the line's
+# tolerance; else the line of min_b R is searched.
+ENOUGH = 0.04
+
+
+def chunks(edges: Sequence[int], width: int) -> list[list[slice]]:
+    """Rows in chunks, by part.
+
+    Parameters
+    ----------
+    edges : sequence of int
+        Rows at which parts of the data begin, and the end.
+    width : int
+        Numbers per row.
+    """
+    rows = edges[-1]
+    count = min(MOST_CHUNKS, max(1, rows * width // CHUNK_NUMBERS))
+    parts = []
+    for a, b in pairwise(edges):
+        pieces = max(1, count * (b - a) // max(1, rows))
+        inner = [a + (b - a) * k // pieces for k in range(pieces + 1)]
+        parts.append([slice(low, high) for low, high in pairwise(inner)])
+    return parts
+
+
+def blend_scores(
+    start: np.ndarray,
+    end: np.ndarray,
+    k: float,
+    into: np.ndarray,
+    slices: Sequence[slice],
+    executor: Executor,
+) -> None:
+    """into = start + k(end − start), in chunks of rows."""
+
+    def part(number: int) -> None:
+        rows = slices[number]
+        a, b, out = start[rows], end[rows], into[rows]
+        vectors.blend(a.reshape(-1), b.reshape(-1), k, out.reshape(-1))
+
+    executor.run(part, len(slices))
+
+
+class ScoreRisk(ABC):
+    """A risk over scores.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the scores.
+    outputs : int or None
+        Scores per row; None for one number.
+    total : float
+        Sums of coefficients, offsets and losses are divided by it.
+    light : bool
+        Whether a pass over the scores is not worth more than one thread.
+    runner : Executor
+        For passes over the scores.
+    free_bias : bool
+        Whether the risk is minimised over an unregularised bias.
+
+    Parameters
+    ----------
+    rows, outputs, total, executor
+        The same.
+    work : float, default=1
+        What a score costs in a pass, where a comparison and a few additions cost 1.
+    edges : sequence of int, optional
+        Rows at which parts of the data begin, and the end.
+    """
+
+    free_bias = False
+
+    def __init__(
+        self,
+        rows: int,
+        outputs: int | None,
+        total: float,
+        executor: Executor,
+        work: float = 1.0,
+        edges: Sequence[int] | None = None,
+    ) -> None:
+        self.outputs = outputs
+        self.shape = (rows,) if outputs is None else (rows, outputs)
+        self.total = total
+        self.executor = executor
+        parts = chunks((0, rows) if edges is None else edges, outputs or 1)
+        self.slices = [rows for part in parts for rows in part]
+        self.light = bool(work * np.prod(self.shape) < WORTH_THREADS)
+        self.runner: Executor = SerialExecutor() if self.light else executor
+        self._blend: Callable[[Any, Any, float, Any], None] = partial(
+            blend_scores, slices=self.slices, executor=self.runner
+        )
+        self._step_guess = 1.0
+        self._spare: Point | None = None
+
+    def new_point(self, w: np.ndarray) -> Point:
+        """A point with buffers of its own, not evaluated."""
+        return Point(w, np.zeros(self.shape))
+
+    def find_bias(self, point: Point) -> None:  # noqa: B027 (most risks have no free bias)
+        """Give a point the best bias for its scores, within the point's tolerance."""
+
+    @abstractmethod
+    def evaluate(self, point: Point) -> None:
+        """Evaluate the risk at the scores and the bias of a point."""
+
+    def upper(self, point: Point, low: Any, errors: Any) -> float:
+        """At least the risk at the scores of a point, which are off by ``errors`` at most.
+
+        ``low`` are further digits of the scores, if there are any; the point has not been evaluated
+        then. Here the risk is taken as it was found, but for the rounding of a sum.
+        """
+        return point.risk * (1.0 + MANY * ROUNDING)
+
+    @abstractmethod
+    def coefficients(self, point: Point) -> tuple[Any, float]:
+        """The plane that touches the risk at a point: Σ coef·s + offset, both not yet divided.
+
+        The array is good until the next call.
+        """
+
+    @abstractmethod
+    def descend(self, line: Line) -> float:
+        """Move the start of a line to the minimum on it, within the tolerance; returns its k."""
+
+    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
+        """Move ``into`` to start + k(end − start), without reading the data."""
+        self._move(start, end, k, into)
+        self.find_bias(into)
+        self.evaluate(into)
+
+    def _move(self, start: Point, end: Point, k: float, into: Point) -> None:
+        """As ``blend``, but the bias moves along, and the risk is not computed."""
+        w = np.empty(start.w.shape)
+        vectors.blend(start.w.reshape(-1), end.w.reshape(-1), k, w.reshape(-1))
+        into.w = w
+        self._move_scores(start, end, k, into)
+
+    def _move_scores(self, start: Point, end: Point, k: float, into: Point) -> None:
+        into.bias = start.bias + k * (end.bias - start.bias)
+        into.bracket = None
+        self._blend(start.scores, end.scores, k, into.scores)
+
+    def between(self, start: Point, end: Point, k: float) -> Point:
+        """The point start + k(end − start) in a buffer of its own; its w is not moved."""
+        point = self.spare()
+        point.tolerance = end.tolerance
+        self._move_scores(start, end, k, point)
+        return point
+
+    def spare(self) -> Point:
+        """A point for what is needed briefly."""
+        if self._spare is None:
+            self._spare = self.new_point(np.empty(0))
+        return self._spare
+
+    def state(self) -> dict[str, Any]:
+        """Where the next search on a line begins."""
+        return {"step": self._step_guess}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a state."""
+        self._step_guess = float(state["step"])
+
+    def run(self, function: Callable[[slice], Any]) -> list[Any]:
+        """Run a function over the chunks."""
+        return self.runner.run(lambda k: function(self.slices[k]), len(self.slices))
+
+
+# -- sums over rows -----------------------------------------------------------
+
+
+class Passes(Protocol):
+    """What a ``RowScoreRisk`` asks those who hold rows.
+
+    An answer has one entry per chunk of rows, in their order, and are added up in that
+    order. Arguments and answers are small, except for the scores themselves, which only those who
+    hold the rows look into.
+
+    Attributes
+    ----------
+    coef : Any
+        Where coefficients go: an array, or what stands for it.
+    """
+
+    coef: Any
+
+    def new_scores(self) -> Any:
+        """Room for the scores of a point."""
+        ...
+
+    def blend(self, start: Any, end: Any, k: float, into: Any) -> None:
+        """Scores at start + k(end − start)."""
+        ...
+
+    def value(self, at: Scores) -> list[float]:
+        """Σ weight·loss."""
+        ...
+
+    def line_slopes(self, start: Scores, end: Scores, steps: np.ndarray) -> list[np.ndarray]:
+        """Derivatives in k at start + k(end − start), for several k."""
+        ...
+
+    def bias_slopes(self, scores: Any, biases: np.ndarray) -> list[np.ndarray]:
+        """Derivatives in the bias, at several."""
+        ...
+
+    def fill(self, scores: Any, low: float, high: float, part: float) -> None:
+        """Fill in coefficients: ``1 − part`` of those at the bias ``low``, ``part`` of the other's.
+
+        Any such mixture is the plane of a cut.
+        """
+        ...
+
+    def upper(self, at: Scores, low: Any, errors: Any) -> list[float]:
+        """At least Σ weight·loss, of scores that are off by ``errors`` at most.
+
+        ``low`` are further digits of the scores, if there are any.
+        """
+        ...
+
+    def set_coef(self, coef: np.ndarray) -> None:
+        """Take coefficients from elsewhere."""
+        ...
+
+    def offset(self) -> list[float]:
+        """Offset of the plane with the coefficients."""
+        ...
+
+    def weigh(self) -> list[np.ndarray]:
+        """Sums of the positive and of minus the negative coefficients."""
+        ...
+
+    def scale(self, sign: float, factor: float) -> None:
+        """Multiply the coefficients of one sign."""
+        ...
+
+    def slope(self, start: Any, end: Any) -> list[float]:
+        """Derivative in the direction from start to end of the plane with the coefficients."""
+        ...
+
+
+class RowPasses:
+    """Passes over rows that are here.
+
+    Parameters
+    ----------
+    targets : Targets
+    risk : Risk
+    slices : sequence of slice
+        The rows, in chunks.
+    executor : Executor
+        Runs over the chunks.
+    """
+
+    def __init__(
+        self, targets: Targets, risk: Risk, slices: Sequence[slice], executor: Executor
+    ) -> None:
+        rows = len(targets.weights)
+        self._risk = risk
+        self._slices = slices
+        self._targets = [targets[rows] for rows in slices]
+        self._executor = executor
+        self._shape = (rows,) if risk.outputs is None else (rows, risk.outputs)
+        self.coef = np.empty(self._shape)
+
+    def blend(self, start: np.ndarray, end: np.ndarray, k: float, into: np.ndarray) -> None:
+        blend_scores(start, end, k, into, self._slices, self._executor)
+
+    def new_scores(self) -> np.ndarray:
+        return np.zeros(self._shape)
+
+    def value(self, at: Scores) -> list[float]:
+        def part(k: int) -> float:
+            return self._risk.value(at[self._slices[k]], self._targets[k])
+
+        return self._executor.run(part, len(self._slices))
+
+    def upper(self, at: Scores, low: np.ndarray | None, errors: np.ndarray) -> list[float]:
+        def part(k: int) -> float:
+            rows = self._slices[k]
+            scores, error = at.values[rows], errors[rows]
+            if at.bias:
+                scores = scores + at.bias
+                error = error + ROUNDING * np.abs(scores)
+            further = 0.0 if low is None else low[rows]
+            return self._risk.upper(scores, further, error, self._targets[k])
+
+        return self._executor.run(part, len(self._slices))
+
+    def line_slopes(self, start: Scores, end: Scores, steps: np.ndarray) -> list[np.ndarray]:
+        def part(k: int) -> np.ndarray:
+            rows = self._slices[k]
+            return self._risk.line_slopes(start[rows], end[rows], steps, self._targets[k])
+
+        return self._executor.run(part, len(self._slices))
+
+    def bias_slopes(self, scores: np.ndarray, biases: np.ndarray) -> list[np.ndarray]:
+        def part(k: int) -> np.ndarray:
+            return self._risk.bias_slopes(scores[self._slices[k]], biases, self._targets[k])
+
+        return self._executor.run(part, len(self._slices))
+
+    def fill(self, scores: np.ndarray, low: float, high: float, part: float) -> None:
+        def fill(k: int) -> None:
+            rows, targets = self._slices[k], self._targets[k]
+            self._risk.coefficients(scores[rows], low, high, part, targets, self.coef[rows])
+
+        self._executor.run(fill, len(self._slices))
+
+    def set_coef(self, coef: np.ndarray) -> None:
+        self.coef[...] = coef
+
+    def offset(self) -> list[float]:
+        def part(k: int) -> float:
+            return self._risk.offset(self.coef[self._slices[k]], self._targets[k])
+
+        return self._executor.run(part, len(self._slices))
+
+    def weigh(self) -> list[np.ndarray]:
+        def part(k: int) -> np.ndarray:
+            coef = self.coef[self._slices[k]]
+            negative = np.minimum(coef, 0.0).sum()
+            return np.array([coef.sum() - negative, -negative])
+
+        return self._executor.run(part, len(self._slices))
+
+    def scale(self, sign: float, factor: float) -> None:
+        def part(k: int) -> None:
+            coef = self.coef[self._slices[k]]
+            coef[coef * sign > 0.0] *= factor
+
+        self._executor.run(part, len(self._slices))
+
+    def slope(self, start: np.ndarray, end: np.ndarray) -> list[float]:
+        def part(k: int) -> float:
+            rows = self._slices[k]
+            return float(np.einsum("i,i->", self.coef[rows], end[rows] - start[rows]))
+
+        return self._executor.run(part, len(self._slices))
+
+
+class RowScoreRisk(ScoreRisk):
+    """ScoreRisk of a sum of losses over rows.
+
+    Parameters
+    ----------
+    targets : Targets
+    risk : Risk
+    executor : Executor
+    free_bias : bool, default=False
+        Minimise over an unregularised bias.
+    edges : sequence of int, optional
+        Rows at which parts of the data begin, and the end.
+    passes : callable, optional
+        If the rows are elsewhere: (chunks of rows, ``light``) → Passes of those who hold them.
+    """
+
+    def __init__(
+        self,
+        targets: Targets,
+        risk: Risk,
+        executor: Executor,
+        *,
+        free_bias: bool = False,
+        edges: Sequence[int] | None = None,
+        passes: Callable[[list[slice], bool], Passes] | None = None,
+    ) -> None:
+        if free_bias and not risk.has_bias:
+            raise ValueError(f"{risk!r} has no exact unregularised bias")
+        rows = len(targets.weights)
+        super().__init__(rows, risk.outputs, targets.total, executor, risk.work, edges)
+        self.targets = targets
+        self.risk = risk
+        self.free_bias = free_bias
+        self.passes: Passes
+        if passes is None:
+            self.passes = RowPasses(targets, risk, self.slices, self.runner)
+        else:
+            self.passes = passes(self.slices, self.light)
+        self._blend = self.passes.blend
+
+    def new_point(self, w: np.ndarray) -> Point:
+        return Point(w, self.passes.new_scores())
+
+    def find_bias(self, point: Point) -> None:
+        """The best bias is looked for near the present one."""
+        if not self.free_bias:
+            return
+        guess = point.bias if np.isfinite(point.bias) else 0.0
+        first = guess + max(BIAS_REACH, 1e-3 * abs(guess)) * BIASES
+        search = SlopeSearch(first, self.total * point.tolerance)
+        while len(search.points):
+            search.add(reduce(np.add, self.passes.bias_slopes(point.scores, search.points)))
+        point.bracket = search.bracket
+        point.bias = search.bracket.point
+
+    def evaluate(self, point: Point) -> None:
+        point.risk = sum(self.passes.value(point.view())) / self.total
+
+    def upper(self, point: Point, low: Any, errors: Any) -> float:
+        value = sum(self.passes.upper(point.view(), low, errors))
+        return value / self.total * (1.0 + (MANY + len(self.slices)) * ROUNDING)
+
+    # -- planes ---------------------------------------------------------------
+
+    def coefficients(self, point: Point) -> tuple[Any, float]:
+        """As for every ``ScoreRisk``; with a free bias the point must have the best one."""
+        self.passes.fill(point.scores, *point.mixture())
+        return self.passes.coef, sum(self.passes.offset())
+
+    def dual_plane(self, coef: np.ndarray) -> tuple[Any, float]:
+        """The plane of any coefficients in the domain of the loss's conjugate, as ``coefficients``.
+
+        With a free bias they are balanced first: the heavier class is scaled down.
+        """
+        self.passes.set_coef(coef)
+        if self.free_bias:
+            above, below = reduce(np.add, self.passes.weigh()).tolist()
+            if above != below:
+                sign = 1.0 if above > below else -1.0
+                self.passes.scale(sign, min(above, below) / max(above, below))
+        return self.passes.coef, sum(self.passes.offset())
+
+    # -- lines ----------------------------------------------------------------
+
+    def descend(self, line: Line) -> float:
+        """As for every ``ScoreRisk``.
+
+        With a free bias, minimising over the bias once where w and the bias, moving together, have
+        their minimum is as good as minimising over both most of the time. But where kinks meet, or
+        in a bent valley, neither can go far without the other: if that brings too little, the line
+        of min_b R is searched.
+        """
+        start, end = line.start, line.end
+        k = self._descend_together(line)
+        point = self.spare() if self.free_bias else start
+        point.tolerance = BIAS_PART * line.tolerance
+        if k > 0.0:
+            self.blend(start, end, k, point)
+        if self.free_bias:
+            won = start.risk - line.value(k, point.risk) if k > 0.0 else 0.0
+            if k == 0.0 or won < ENOUGH * line.tolerance:
+                search = self._steps(line, STEPS[[0, 3]], 1)
+                while len(search.points):
+                    slopes = [self._slope_at(line, step, point) for step in search.points.tolist()]
+                    search.add(np.array(slopes))
+                k = search.bracket.point
+                if k > 0.0:
+                    self.blend(start, end, k, point)
+            if k > 0.0:
+                start.take(point)
+        if line.value(1.0, end.risk) < line.value(k, start.risk):  # the search has a tolerance
+            k = 1.0
+            self._move(start, end, k, start)
+            start.bias, start.risk, start.bracket = end.bias, end.risk, end.bracket
+        if k > 0.0:
+            self._step_guess = k
+        return k
+
+    def _descend_together(self, line: Line) -> float:
+        """The k of the minimum on the line on which w and the bias move together."""
+        a, b = line.start.view(), line.end.view()
+        search = self._steps(line, STEPS, INNER)
+        while len(search.points):
+            sums = reduce(np.add, self.passes.line_slopes(a, b, search.points)) / self.total
+            search.add(sums + line.slope + line.curvature * search.points)
+        return search.bracket.point
+
+    def _steps(self, line: Line, first: np.ndarray, at_once: int) -> SlopeSearch:
+        """A search for the k at which an increasing derivative along a line is zero."""
+        return SlopeSearch(
+            np.unique(np.minimum(self._step_guess * first, line.longest)),
+            line.tolerance,
+            lowest=0.0,
+            highest=line.longest,
+            at_once=at_once,
+        )
+
+    def _slope_at(self, line: Line, k: float, point: Point) -> float:
+        """The derivative at k of what is minimised over the line and the bias; moves a point."""
+        start, end = line.start, line.end
+        self._move(start, end, k, point)
+        self.find_bias(point)
+        self.passes.fill(point.scores, *point.mixture())
+        plane = sum(self.passes.slope(start.scores, end.scores)) / self.total
+        return plane + line.slope + line.curvature * k
+
+
+# -- risks of all scores at once ----------------------------------------------
+
+
+class Planes(ABC):
+    """The search along a line where every point keeps the plane that touches the risk there."""
+
+    _step_guess: float
+
+    @abstractmethod
+    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
+        """Move ``into`` to start + k(end − start) and evaluate it; at k = 1 all is known."""
+
+    @abstractmethod
+    def slopes(self, line: Line) -> Callable[[Point], float]:
+        """What gives the derivative along a line of the plane at a point."""
+
+    @abstractmethod
+    def kept_points(self) -> tuple[Point, Point]:
+        """Two points for what a search has seen."""
+
+    def descend(self, line: Line) -> float:
+        """Move the start of a line to the minimum on it; returns its k.
+
+        Both ends must have been evaluated.
+        """
+        start, end = line.start, line.end
+        slope = self.slopes(line)
+        best, last = self.kept_points()
+        lowest, lowest_k = math.inf, -1.0
+        search = ValueSearch(
+            line.height(0.0, start.risk, slope(start)),
+            self._step_guess,
+            line.tolerance,
+            longest=line.longest,
+            curvature=line.curvature,
+            known=line.height(1.0, end.risk, slope(end)),
+        )
+        while (k := search.k) is not None:
+            self.blend(start, end, k, last)
+            here = line.height(k, last.risk, slope(last))
+            search.add(here)
+            if here.value < lowest:  # keep it: by convexity the answer is the best one
+                lowest, lowest_k = here.value, k
+                best, last = last, best
+        k = search.minimum.k
+        if k == 0.0:
+            return k
+        if k == lowest_k:
+            start.take(best)
+        else:  # the end itself
+            self.blend(start, end, k, start)
+        self._step_guess = k
+        return k
+
+
+class PlaneScoreRisk(Planes, ScoreRisk):
+    """ScoreRisk whose points keep the plane that touches the risk there."""
+
+    _second: Point | None = None
+
+    def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
+        if k == 1.0:  # known
+            into.copy(end)
+        else:
+            self._move(start, end, k, into)
+            self.evaluate(into)
+
+    def between(self, start: Point, end: Point, k: float) -> Point:
+        point = super().between(start, end, k)
+        self.evaluate(point)
+        return point
+
+    def coefficients(self, point: Point) -> tuple[np.ndarray, float]:
+        return point.coef, point.offset
+
+    def kept_points(self) -> tuple[Point, Point]:
+        self._second = self._second or self.new_point(np.empty(0))
+        return self._second, self.spare()
+
+
+class ListwiseScoreRisk(PlaneScoreRisk):
+    """ScoreRisk of a risk of all scores at once.
+
+    Attributes
+    ----------
+    evaluations : int
+        How often the risk was evaluated.
+
+    Parameters
+    ----------
+    risk : ListwiseRisk
+    executor : Executor
+    """
+
+    def __init__(self, risk: ListwiseRisk, executor: Executor) -> None:
+        super().__init__(risk.rows, None, 1.0, executor)
+        self.risk = risk
+        self.evaluations = 0
+
+    def new_point(self, w: np.ndarray) -> Point:
+        return Point(w, np.zeros(self.shape), coef=np.zeros(self.shape))
+
+    def evaluate(self, point: Point) -> None:
+        self.evaluations += 1
+        point.risk, point.offset = self.risk.evaluate(point.scores, point.coef, self.executor)
+
+    def upper(self, point: Point, low: np.ndarray | None, errors: np.ndarray) -> float:
+        return self.risk.upper(point.scores, low, errors, self.executor)
+
+    def slopes(self, line: Line) -> Callable[[Point], float]:
+        direction = line.end.scores - line.start.scores
+        return lambda point: float(np.einsum("i,i->", point.coef, direction))

@@ -1,0 +1,328 @@
+"""Minima of convex functions of one variable: steps along a line, and the bias.
+
+A search says where it wants to look next and is told what was found there; it calls nobody.
+
+``SlopeSearch`` needs derivatives only. For sums over rows a pass costs little more for several
+points than for one, so it asks for a few at a time. In a bracket low < high with slopes
+g₋ ≤ 0 ≤ g₊ the point where the chord of the slopes is zero is above the minimum by no more than
+
+    excess = (high − low)·|g₋|·g₊ / (|g₋| + g₊),
+
+so the search knows when it is good enough without ever asking for a value.
+
+``ValueSearch`` needs a value and a derivative at one point at a time. It is for risks of all
+scores at once, where each point is dear.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+# Points per pass inside a bracket, beside the chord's zero.
+INNER = 6
+MOST_PASSES = 60
+# How much farther to look at a time outside a bracket; then the square of it, and so on.
+GROWTH = 16.0
+# Beyond this no kink of finite data lies.
+FAR = 1e300
+# Evaluations until the slope turns, and as many inside the bracket.
+MOST_EVALUATIONS = 30
+# Relative to where it is, a Newton step that is the last one.
+SMALL_STEP = 1e-13
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """Where the minimum is: between two points with slopes of opposite sign.
+
+    Attributes
+    ----------
+    low, high : float
+    low_slope, high_slope : float
+        At most 0 and at least 0; both 0, and low = high, where a minimum was met.
+    """
+
+    low: float
+    high: float
+    low_slope: float
+    high_slope: float
+
+    @property
+    def part(self) -> float:
+        """How far along the bracket the chord of the slopes is zero, from 0 to 1."""
+        rise = self.high_slope - self.low_slope
+        return -self.low_slope / rise if rise > 0.0 else 0.0
+
+    @property
+    def point(self) -> float:
+        """Where the chord of the slopes is zero."""
+        return self.low + self.part * (self.high - self.low)
+
+    @property
+    def excess(self) -> float:
+        """How far above the minimum that point is, at most."""
+        return (self.high - self.low) * self.part * self.high_slope
+
+
+class SlopeSearch:
+    """A bracket whose ``point`` is within ``tolerance`` of the minimum of a convex function.
+
+    Attributes
+    ----------
+    points : ndarray
+        Where to look next, increasing; empty when the search has ended.
+    bracket : Bracket
+        What has been found by then.
+
+    Parameters
+    ----------
+    first : ndarray
+        Where to look first, increasing, within the limits.
+    tolerance : float
+        0 for the last digit, and for the least of several minima.
+    lowest, highest : float
+        Limits. Where the function still falls at the highest (or rises at the lowest), that is
+        the answer, as both ends of the bracket.
+    at_once : int, optional
+        Points per pass inside a bracket; 1 where each costs as much as a pass.
+    """
+
+    def __init__(
+        self,
+        first: np.ndarray,
+        tolerance: float,
+        *,
+        lowest: float = -math.inf,
+        highest: float = math.inf,
+        at_once: int = INNER,
+    ) -> None:
+        self.points = first
+        self.bracket = Bracket(float(first[0]), float(first[0]), 0.0, 0.0)
+        self._tolerance = tolerance
+        self._lowest, self._highest = lowest, highest
+        self._at_once = at_once
+        self._low: tuple[float, float] | None = None  # (point, slope)
+        self._high: tuple[float, float] | None = None
+        self._flat: float | None = None  # where the slope was zero
+        self._reach, self._growth = float(first[-1] - first[0]) or 1.0, GROWTH
+        self._same_end = 0  # passes in a row that have moved one end of the bracket only
+        self._passes = 0
+
+    def add(self, slopes: np.ndarray) -> None:
+        """Take the derivatives at ``points``."""
+        points, self.points = self.points, np.empty(0)
+        before = self._low, self._high
+        for point, slope in zip(points.tolist(), slopes.tolist(), strict=True):
+            if math.isnan(slope):
+                self.bracket = Bracket(point, point, 0.0, 0.0)
+                return
+            if slope == 0.0 and self._flat is None:
+                self._flat = point
+            if slope < 0.0:
+                self._low = point, slope
+            else:
+                self._high = point, slope
+                break
+        self._passes += 1
+        low, high = self._low, self._high
+        if low is None or high is None:  # the minimum is outside
+            end, limit = (
+                (high[0], self._lowest) if high is not None else (points[-1], self._highest)
+            )
+            if end == limit or abs(end) >= FAR:
+                end = end if self._flat is None or end == limit else self._flat
+                self.bracket = Bracket(end, end, 0.0, 0.0)
+                return
+            beyond = end - self._reach if low is None else end + self._reach
+            beyond = max(beyond, limit) if low is None else min(beyond, limit)
+            self._reach = min(self._reach * self._growth, FAR)
+            self._growth = min(self._growth * self._growth, FAR)
+            following = np.array([beyond])
+        else:
+            self.bracket = Bracket(low[0], high[0], low[1], high[1])
+            if self.bracket.excess <= self._tolerance > 0.0:
+                return
+            moved_both = low != before[0] and high != before[1]
+            self._same_end = 0 if moved_both else self._same_end + 1
+            following = self._inside(self._at_once if self._same_end < 2 else INNER)
+        if self._passes < MOST_PASSES:
+            self.points = following
+
+    def _inside(self, count: int) -> np.ndarray:
+        """Points between the ends: the chord's zero and others evenly apart."""
+        low, high = self.bracket.low, self.bracket.high
+        points = {self.bracket.point}
+        if count > 1:
+            points |= {low + (high - low) * (k + 1) / (count + 1) for k in range(count)}
+        return np.array(sorted(p for p in points if low < p < high))
+
+
+@dataclass(frozen=True)
+class LineValue:
+    """A convex function of one variable at k: its value and derivative."""
+
+    k: float
+    value: float
+    slope: float
+
+
+class ValueSearch:
+    """The minimum over k ≥ 0 of a convex function of one variable.
+
+    Keeps a bracket whose ends have derivatives of opposite sign. A parabola through
+    each end lies below the function, so the value at which the two meet bounds the
+    minimum: the search ends once the better end is within ``tolerance`` of that.
+
+    Attributes
+    ----------
+    k : float or None
+        Where to look next; None when the search has ended.
+    minimum : Height
+        The best one that it was told of.
+
+    Parameters
+    ----------
+    start : Height
+        At 0.
+    guess : float
+        First k to try, positive.
+    tolerance : float
+        Acceptable distance to the minimum.
+    longest : float, optional
+        Where to stop if the function still falls there.
+    curvature : float, optional
+        The function is at least this much curved everywhere: those parabolas' curvature.
+    known : Height, optional
+        A second point that has been evaluated already.
+    """
+
+    def __init__(
+        self,
+        start: LineValue,
+        guess: float,
+        tolerance: float,
+        *,
+        longest: float = math.inf,
+        curvature: float = 0.0,
+        known: LineValue | None = None,
+    ) -> None:
+        self.k: float | None = None
+        self.minimum = start
+        self._low, self._high = start, None if known is None or known.slope < 0.0 else known
+        self._tolerance = tolerance
+        self._longest = longest
+        self._curvature = curvature
+        self._outside = self._within = 0  # evaluations
+        if start.slope >= 0.0:
+            return
+        self.k = min(guess, longest)
+        if known is None or known.k > longest:
+            self._high = None
+        elif known.slope < 0.0:
+            self._low, self.k = known, min(max(guess, 2.0 * known.k), longest)
+        elif guess >= 0.98 * known.k:
+            self.k = _inside(start, known, curvature, 0)
+
+    def add(self, here: LineValue) -> None:
+        """Take the value and the derivative at ``k``."""
+        self.k = None
+        # What is not a number moves the low end before the slope has turned, then the high one.
+        if here.slope >= 0.0 or (self._within and not here.slope < 0.0):
+            self._high = here
+        else:
+            self._low = here
+        low, high = self._low, self._high
+        if high is None:  # until the slope turns
+            self.minimum = low
+            self._outside += 1
+            if here.k != self._longest and self._outside < MOST_EVALUATIONS:
+                # A guess may be orders too small.
+                self.k = min(here.k * 4.0**self._outside, self._longest)
+            return
+        self.minimum = low if low.value <= high.value else high
+        if high.slope == 0.0:
+            self.minimum = high
+            return
+        bound = _lower_bound(low, high, self._curvature)
+        good = self.minimum.value - bound <= self._tolerance
+        if not good and self._within < MOST_EVALUATIONS:
+            k = _inside(low, high, self._curvature, self._within)
+            self._within += 1
+            self.k = k if low.k < k < high.k else None
+
+
+def _meeting(low: LineValue, high: LineValue, curvature: float) -> float:
+    """How far above low.k the parabolas through both ends meet."""
+    width = high.k - low.k
+    bend = 0.5 * curvature * width
+    return (low.value - high.value + (high.slope - bend) * width) / (
+        high.slope - low.slope - 2.0 * bend
+    )
+
+
+def _lower_bound(low: LineValue, high: LineValue, curvature: float) -> float:
+    """The least value of the higher one of the parabolas through both ends."""
+    width = high.k - low.k
+    if high.slope - low.slope <= curvature * width * (1.0 + 1e-12):  # just one parabola
+        return low.value - 0.5 * low.slope * low.slope / curvature
+    meet = min(max(_meeting(low, high, curvature), 0.0), width)
+    if -low.slope < curvature * meet:  # the one through low turns before
+        return low.value - 0.5 * low.slope * low.slope / curvature
+    if high.slope < curvature * (width - meet):
+        return high.value - 0.5 * high.slope * high.slope / curvature
+    return low.value + meet * (low.slope + 0.5 * curvature * meet)
+
+
+def _inside(low: LineValue, high: LineValue, curvature: float, evaluation: int) -> float:
+    """Where to look next between the ends.
+
+    The derivative's secant is right for smooth functions, the meeting point for
+    kinks: they take turns, and halving comes in if the bracket stays wide.
+    """
+    width = high.k - low.k
+    secant = -low.slope / (high.slope - low.slope) * width
+    turn = evaluation % 5
+    if turn == 4:
+        inner = 0.5 * width
+    elif turn % 2 and high.slope - low.slope > curvature * width * (1.0 + 1e-12):
+        inner = _meeting(low, high, curvature)
+    else:
+        inner = secant
+    return low.k + min(max(inner, 0.02 * width), 0.98 * width)
+
+
+def newton(
+    derivatives: Callable[[float], tuple[float, float]], start: float, tolerance: float
+) -> float:
+    """The minimiser of a smooth convex function of one variable, by guarded Newton steps.
+
+    Parameters
+    ----------
+    derivatives : callable
+        x → (first, second derivative).
+    start : float
+    tolerance : float
+        First derivative at which to stop.
+    """
+    low, high = -math.inf, math.inf
+    x = start
+    reach = 10.0  # far out the curvature says little: steps may grow, but step by step
+    for _ in range(100):
+        slope, curvature = derivatives(x)
+        if not abs(slope) > tolerance:  # also if it is not a number
+            break
+        if slope < 0.0:
+            low = x
+        else:
+            high = x
+        step = -slope / curvature if curvature > 0.0 else math.copysign(math.inf, -slope)
+        if abs(step) <= SMALL_STEP * max(1.0, abs(x)):  # rounding may keep the slope larger
+            return x + step
+        new = x + min(max(step, -reach), reach)
+        x = new if low < new < high else 0.5 * (low + high)
+        reach *= 4.0
+    return x

@@ -1,0 +1,130 @@
+"""Rows of the kernel matrix under a budget of bytes.
+
+All rows lie in one array of slots. When a row is needed and no slot is free, the row that was
+used least recently goes. When the solver leaves columns out, the rows kept are compacted in
+place and the bytes gained become new slots.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...kernels import KernelMatrix
+from ...loops import decomposition as loops
+
+FEWEST_ROWS = 2  # a pair cannot do with less
+
+
+class RowCache:
+    """The rows used last.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+    budget : float
+        Bytes for the rows. At least two rows are kept whatever it says.
+    """
+
+    def __init__(self, matrix: KernelMatrix, budget: float) -> None:
+        self.matrix = matrix
+        rows = len(matrix.diagonal)
+        width = matrix.columns
+        slots = int(budget // (matrix.dtype.itemsize * max(1, width)))
+        slots = min(max(slots, FEWEST_ROWS), rows)
+        self._rows = rows
+        self._slots = slots
+        self._slot_of = np.full(rows, -1)
+        self._clock = 0
+        self.computed = 0  # rows, since the beginning
+        self.computed_values = 0
+        if matrix.values is not None:  # nothing to compute, nothing to copy
+            self._borrow(matrix.values)
+        else:
+            self._flat = np.empty(slots * width, dtype=matrix.dtype)
+            self._lay_out(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+    def _borrow(self, values: np.ndarray) -> None:
+        """Use all rows where they are."""
+        self._flat = np.empty(0, dtype=values.dtype)
+        self.slots = values
+        self._row_in = np.arange(self._rows)
+        self._slot_of = np.arange(self._rows)
+        self._stamp = np.zeros(self._rows, dtype=np.int64)
+
+    def _lay_out(self, held: np.ndarray, stamps: np.ndarray) -> None:
+        """Cut the array into slots, the first of which hold the rows ``held``."""
+        width = self.matrix.columns
+        count = min(len(self._flat) // max(1, width), self._rows)
+        self.slots = self._flat[: count * width].reshape(count, width)
+        self._row_in = np.full(count, -1)
+        self._row_in[: len(held)] = held
+        self._stamp = np.zeros(count, dtype=np.int64)
+        self._stamp[: len(held)] = stamps
+        self._slot_of[:] = -1
+        self._slot_of[held] = np.arange(len(held))
+
+    @property
+    def capacity(self) -> int:
+        """Rows that fit."""
+        return len(self.slots)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows."""
+        return self._flat.nbytes
+
+    def fetch(self, rows: np.ndarray) -> np.ndarray:
+        """The slots of distinct rows, computed in one block where they are missing."""
+        self._clock += 1
+        slots = self._slot_of[rows]
+        self._stamp[slots[slots >= 0]] = self._clock
+        missing = rows[slots < 0]
+        if len(missing):
+            taken = self._free(len(missing))
+            self._slot_of[self._row_in[taken][self._row_in[taken] >= 0]] = -1
+            self._row_in[taken] = -1  # nothing is promised before the values are there
+            self.matrix.fill(missing, taken, self.slots)
+            self._row_in[taken] = missing
+            self._slot_of[missing] = taken
+            self._stamp[taken] = self._clock
+            self.computed += len(missing)
+            self.computed_values += len(missing) * self.matrix.columns
+        return self._slot_of[rows]
+
+    def _free(self, count: int) -> np.ndarray:
+        """The slots to use next: least recently used first, none that this fetch needs."""
+        if count >= len(self._stamp):
+            return np.arange(count)
+        return np.sort(np.argpartition(self._stamp, count - 1)[:count])
+
+    def restrict(self, matrix: KernelMatrix, keep: np.ndarray, rows: np.ndarray) -> None:
+        """Keep these columns only, and of the cached rows those that may be asked for again.
+
+        Parameters
+        ----------
+        matrix : KernelMatrix
+            The kernel of what is left.
+        keep : ndarray of int
+            Columns, ascending.
+        rows : ndarray of int
+            Rows of the variables that are left.
+        """
+        if len(self._flat) == 0:
+            self._flat = np.empty(self._slots * self.matrix.columns, dtype=matrix.dtype)
+            self.reset(matrix)
+            return
+        wanted = np.zeros(self._rows + 1, dtype=bool)  # the last is for empty slots
+        wanted[rows] = True
+        used = np.flatnonzero(wanted[self._row_in])
+        held, stamps = self._row_in[used], self._stamp[used]
+        loops.compact_rows(self._flat, used, self.matrix.columns, keep)
+        self.matrix = matrix
+        self._lay_out(held, stamps)
+
+    def reset(self, matrix: KernelMatrix) -> None:
+        """Forget all rows, for a matrix with other columns."""
+        self.matrix = matrix
+        if matrix.values is not None:
+            self._borrow(matrix.values)
+        else:
+            self._lay_out(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))

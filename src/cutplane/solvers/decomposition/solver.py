@@ -1,0 +1,663 @@
+"""Decomposition (Joachims 1998): optimise a few variables at a time, the others held fixed.
+
+    repeat
+        g = Kβ + c; stop if the gap is small enough, or the violation
+            max g over what may fall − min g over what may grow
+        W = working set of q variables
+        rows of W                               (cache; the missing ones as one product of matrices)
+        minimise over β_W                       (pairwise steps on the q × q block of K)
+        s = Kβ follows: s += Σ_W Δβ_i K_i       (one pass over q rows)
+        leave out variables that stay at bounds (shrinking)
+    bring all variables back and check again; verify: s anew in double precision, then the gap.
+
+Small problems are the case of a working set of all variables: nothing is chosen or left out, and
+s follows from the steps themselves. With large q the inner problem is solved to a part of the
+violation only, by many cheap steps of pairs: the kernel rows, which dominate the time, come in
+large blocks.
+
+Working sets are the steepest feasible direction (Joachims 1998, Zoutendijk 1970): the q/2 variables
+with the least g that may grow and the q/2 with the largest g that may fall. Of large sets half is
+kept from the set before, the newest half, lest variables come and go (Wen et al. 2018,
+ThunderSVM): their rows are at hand anyway. A set of two is chosen by second order (Fan, Chen, Lin
+2005).
+
+Shrinking: a variable at a bound whose multiplier estimate stayed positive for ``history``
+iterations will probably end there: it leaves the problem. Its row of K is a column that nobody
+updates from then on; ``Absent`` remembers s and β of that moment. To bring a row back, s is
+corrected by the rows whose β has changed since. Terms of the gap of variables that are left out are
+0 if they are rightly so: until all are back the gap of the others is taken for it.
+
+Where single precision does not do, the run goes on in double precision. Where pairs creep, the
+interior point method has its turn (``interior``).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...exec import Executor
+from ...kernels import KernelMatrix
+from ...loops import decomposition as loops
+from ...result import SolveResult, Status
+from .cache import RowCache
+from .interior import Pace, factor_columns, factor_of, interior_point
+from .problem import (
+    DualIteration,
+    DualPoint,
+    DualProblem,
+    DualSettings,
+    Observer,
+    certificate_of,
+)
+from .verify import (
+    Definiteness,
+    Verified,
+    balanced,
+    best_bias,
+    definiteness,
+    looks_indefinite,
+    rounding,
+    stretched,
+    verify,
+)
+
+logger = logging.getLogger("cutplane")
+
+# Up to MIDDLE variables all rows are cheap and stay in the cache, so that sets may be large: fewer
+# rounds. Measured on five sets of 1,500 to 2,400 rows, C = 1 and 1,000: sets of 512 take 0.7 to 2
+# times as long, sets of 256 take 0.75 to 2.1 times, all variables at once 0.6 to 4 times.
+MIDDLE, MIDDLE_SET = 2500, 1000
+LARGE_SET = 512  # a working set worth a product of matrices
+KEEP_FROM = 64  # smaller sets are chosen afresh every time
+SET_STEPS = 500  # what an iteration costs besides its steps of pairs, in such steps
+EXACT_SET = 64  # working sets up to this size are solved (almost) exactly
+CHUNK = 4096  # columns of s that a thread updates at a time
+PART = 0.1  # of the violation: how far the others are solved
+LEAST_PART = 1e-3  # of the violation that an inner problem leaves, at least
+STEPS_PER_VARIABLE = 50  # most inner steps of an iteration
+HURRY = 0.5  # seconds to verify, at most, after an interrupt
+NEAR = 10.0  # times the gap that is enough: from there on the best bias is worth its sort
+# Points that were thought good enough and were not: of so many the last is the limit of precision.
+MOST_FAILURES = 20
+# Iterations without progress that prove the limit of precision: so many times all variables.
+STALL = 30
+LONGEST_STALL = 3000
+
+
+@dataclass
+class ActiveSet:
+    """The variables that take part, in ascending order.
+
+    Attributes
+    ----------
+    variables, rows : ndarray of int
+        Numbers in the whole problem. A row takes part if one of its variables does.
+    columns : ndarray of int
+        Of each variable: the place of its row among ``rows``.
+    linear, lower, upper : ndarray
+        Of the problem, for these variables.
+    history : ndarray of int
+        Iterations for which the multiplier estimate of a variable at a bound was positive.
+    previous : ndarray of int
+        The working set before, as numbers of these variables.
+    """
+
+    variables: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+    linear: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    history: np.ndarray
+    previous: np.ndarray
+
+    @staticmethod
+    def of(problem: DualProblem, variables: np.ndarray) -> ActiveSet:
+        if problem.row_of is None:
+            rows, columns = variables, np.arange(len(variables))
+        else:
+            rows, columns = np.unique(problem.row_of[variables], return_inverse=True)
+        return ActiveSet(
+            variables,
+            rows,
+            columns,
+            problem.linear[variables],
+            problem.lower[variables],
+            problem.upper[variables],
+            history=np.zeros(len(variables), dtype=np.int64),
+            previous=np.empty(0, dtype=np.int64),
+        )
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Rows that left the problem together.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+    s : ndarray
+        Kβ of these rows when they left.
+    beta : ndarray
+        β of all variables at that moment.
+    """
+
+    rows: np.ndarray
+    s: np.ndarray
+    beta: np.ndarray
+
+
+@dataclass(frozen=True)
+class _State:
+    """Where the solver is; replaced as a whole, so that an interrupt cannot split it."""
+
+    beta: np.ndarray  # of all variables
+    s: np.ndarray  # Kβ of the active rows
+    value: float  # ½βᵀKβ + cᵀβ
+    active: ActiveSet
+    absent: tuple[Absent, ...] = ()
+    step: float = 0.0  # the largest change of a variable that led here
+
+
+class DualSolver:
+    """One run of the decomposition solver.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+    problem : DualProblem
+    settings : DualSettings
+    executor : Executor
+    observer : callable, optional
+        Gets a DualIteration now and then; a true answer stops the run.
+    definite : bool or None
+        What is known of the kernel; False withholds the certificate, None has the solver look.
+    exact : KernelMatrix, optional
+        The same in double precision, if ``matrix`` is not, or knows less of its rounding.
+
+    Attributes
+    ----------
+    indefinite : bool
+        Whether the kernel is not positive semidefinite, as far as is known.
+    """
+
+    def __init__(
+        self,
+        matrix: KernelMatrix,
+        problem: DualProblem,
+        settings: DualSettings,
+        executor: Executor,
+        observer: Observer | None = None,
+        definite: bool | None = True,
+        exact: KernelMatrix | None = None,
+    ) -> None:
+        self._exact = matrix if exact is None else exact
+        self._single = exact is not None and matrix.dtype == np.float32
+        self._problem = problem
+        self._settings = settings
+        self._executor = executor
+        self._observer = observer
+        self._definite = definite
+        self.indefinite = definite is False
+        self._started = time.perf_counter()
+        parts = ("rows", "inner", "update", "shrink", "restore", "verify")
+        self._seconds = dict.fromkeys(parts, 0.0)
+        self._trace: list[DualIteration] = []
+        self._iterations = 0
+        self._primal = np.inf  # best so far
+        self._least_curvature = np.inf
+        self._state: _State | None = None
+        self._mass = problem.mass
+        self._pace = Pace(len(problem), factor_columns(self._exact), settings.max_iter)
+        self._part = 1.0  # of the tolerance that is to be kept before a point is verified
+        self._failures = 0
+        self._known: Definiteness | None = None
+        self._verified: Verified | None = None  # of the state
+        self._room = np.empty(0)  # for the values of a working set
+        self._use(matrix)
+
+    def _use(self, matrix: KernelMatrix) -> None:
+        """Work with this matrix; the working sets are as large as its rows in the cache allow."""
+        self._matrix = matrix
+        self._cache = RowCache(matrix, self._settings.cache_bytes)
+        self._diagonal = matrix.diagonal
+        size, count = self._settings.working_set_size, len(self._problem)
+        if size is None:
+            size = MIDDLE_SET if count <= MIDDLE else LARGE_SET
+        if size < count or self._cache.capacity < matrix.columns:
+            size = min(size, self._cache.capacity, count)
+            size = max(2, size - size % 2)
+        self._size = min(size, count)
+
+    def point(self) -> DualPoint:
+        """Where the solver is now."""
+        state = self._state
+        assert state is not None
+        active = state.active
+        g = state.s[active.columns] + active.linear
+        bias = loops.assess(g, state.beta[active.variables], active.lower, active.upper)[1]
+        sums = self._problem.row_sums(state.beta, self._matrix.columns)
+        return DualPoint(state.beta, bias - self._exact.offset(sums, 0.0).value)
+
+    # -- the loop ---------------------------------------------------------------------
+
+    def run(self, start: np.ndarray | None = None) -> SolveResult:
+        """Minimise, from ``start`` (default: the simplest feasible point).
+
+        The result's ``w`` holds β.
+        """
+        try:
+            self._known = definiteness(self._definite, lambda: self._exact)
+            self._state = self._first_state(start)
+            status = self._iterate()
+        except KeyboardInterrupt:
+            if self._state is None:  # not even the first point is known
+                raise
+            status = Status.INTERRUPTED
+        return self._result(status)
+
+    def _iterate(self) -> Status:
+        settings = self._settings
+        stalled, least, hopeless = 0, np.inf, False
+        patience = min(STALL * -(-len(self._problem) // self._size), LONGEST_STALL)
+        while True:
+            state = self._state
+            assert state is not None
+            active, beta = state.active, state.beta[state.active.variables]
+            g = state.s[active.columns] + active.linear
+            violation, bias, gap = loops.assess(g, beta, active.lower, active.upper)
+            # Of small sets not every iteration is told, and worth the best bias.
+            now, size = self._iterations, self._size
+            told = now == 0 or (now + 1) * size // EXACT_SET != now * size // EXACT_SET
+            enough = settings.enough(gap - state.value, self._mass)
+            if told and not state.absent and self._part * enough < gap <= NEAR * enough:
+                box = active.lower, active.upper
+                best = best_bias(g, *box, self._problem.total)
+                gap = min(gap, loops.gap_at(g, beta, *box, best))
+            primal = gap - state.value
+            reached = settings.reached(violation, gap, primal, self._mass, self._part)
+            hopeless = hopeless or self._pace.hopeless(gap)  # also once all variables are back
+            stuck = hopeless or stalled >= patience or not violation > 0.0 or np.isnan(gap)
+            if reached or stuck:
+                if state.absent:
+                    self._restore()
+                    stalled = 0
+                    continue
+                if not self._trace:
+                    self._record(state, violation, gap)
+                status = self._conclude(stuck)
+                if status is not None:
+                    return status
+                stalled, least = 0, np.inf
+                continue
+            if self._pace.slow():
+                status = self._conclude(False) if self._jump() else None
+                if status is not None:
+                    return status
+                continue
+            goal = settings.tol
+            if settings.stopping != "kkt":
+                goal = violation * min(1.0, max(LEAST_PART, self._part * enough / gap))
+            chosen = self._choose(g, beta)
+            self._state = self._optimise(chosen, g, beta, violation, goal)
+            gained = state.value - self._state.value
+            if gained > 1e-15 * abs(state.value) or violation < 0.5 * least:
+                stalled, least = 0, violation
+            else:
+                stalled += 1
+            self._iterations += 1
+            if told or self._limit() is not None:
+                status = self._record(state, violation, gap)
+                if status is not None:
+                    return status
+            active.previous = chosen
+            if settings.shrinking and self._size < len(self._problem):
+                loops.count_positive(g, beta, active.lower, active.upper, bias, active.history)
+                self._shrink()
+
+    def _choose(self, g: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """The working set: numbers of distinct active variables, the newest last."""
+        assert self._state is not None
+        active, size = self._state.active, self._size
+        if size >= len(g):
+            return np.arange(len(g))
+        growing = np.where(beta < active.upper, g, np.inf)
+        if size == 2:
+            i = int(np.argmin(growing))
+            row = self._cache.fetch(active.rows[active.columns[[i]]])[0]
+            diagonal = self._diagonal[active.rows]
+            second = (self._cache.slots[row], active.columns, diagonal, i)
+            return np.array([i, loops.second_order_partner(g, beta, active.lower, *second)])
+        falling = np.where(beta > active.lower, g, -np.inf)
+        least, most = growing.min(), falling.max()
+        previous = active.previous
+        kept = previous[len(previous) - size // 2 :] if size >= KEEP_FROM else previous[:0]
+        growing[kept] = np.inf
+        falling[kept] = -np.inf
+        half = (size - len(kept)) // 2
+        first = np.argpartition(growing, half)[:half]
+        first = first[growing[first] < most]
+        falling[first] = -np.inf  # a free variable may be on both sides
+        second_half = np.argpartition(falling, len(falling) - half)[len(falling) - half :]
+        return np.concatenate([kept, first, second_half[falling[second_half] > least]])
+
+    def _optimise(
+        self, chosen: np.ndarray, g: np.ndarray, beta: np.ndarray, violation: float, goal: float
+    ) -> _State:
+        """Minimise over the chosen variables, on the way to a violation of ``goal``."""
+        state, count = self._state, len(chosen)
+        assert state is not None
+        active = state.active
+        columns = active.columns[chosen]
+        rows, place = active.rows[columns], np.arange(count)
+        if self._problem.row_of is not None:
+            rows, place = np.unique(rows, return_inverse=True)
+        # How far: exactly if that is cheap, or if there is no other set.
+        if count <= EXACT_SET:
+            tol = 0.1 * goal if count > 2 else 0.0
+        else:
+            tol = max(0.0 if count == len(self._problem) else PART * violation, 0.5 * goal)
+        begin = time.perf_counter()
+        slots = self._cache.fetch(rows)
+        fetched = time.perf_counter()
+        point, slope, seen = beta[chosen], g[chosen], np.empty(2)
+        source, own = self._cache.slots, slots[place]
+        if count == len(self._problem) == len(rows) and source.flags.carray:
+            block = source, own, np.ones(count, dtype=bool)  # the values where they are
+        else:
+            if len(self._room) < count * count or self._room.dtype != source.dtype:
+                self._room = np.empty(count * count, dtype=source.dtype)
+            room = self._room[: count * count].reshape(count, count)
+            block = room, np.arange(count), np.zeros(count, dtype=bool)
+        steps = loops.pairwise_steps(
+            source,
+            own,
+            columns,
+            *block,
+            self._diagonal[active.rows[columns]],
+            slope,
+            point,
+            active.lower[chosen],
+            active.upper[chosen],
+            tol,
+            STEPS_PER_VARIABLE * max(count, EXACT_SET) if count > 2 else 1,
+            seen,
+        )
+        self._pace.add(max(steps, SET_STEPS) if count > 2 else steps, SET_STEPS)
+        self._least_curvature = min(self._least_curvature, seen[1])
+        solved = time.perf_counter()
+        change = point - beta[chosen]
+        # Exact for a quadratic: the mean of the slopes at both ends.
+        value = state.value + 0.5 * float(change @ (g[chosen] + slope))
+        whole = state.beta.copy()
+        whole[active.variables[chosen]] = point
+        if count == len(state.s) == len(self._problem):
+            s = slope - active.linear
+        else:
+            s = state.s.copy()
+            moved = np.bincount(place, change, minlength=len(rows))
+            self._add(slots[moved != 0.0], moved[moved != 0.0], s)
+        updated = time.perf_counter()
+        self._seconds["rows"] += fetched - begin
+        self._seconds["inner"] += solved - fetched
+        self._seconds["update"] += updated - solved
+        step = float(np.abs(change).max(initial=0.0))
+        return replace(state, beta=whole, s=s, value=value, step=step)
+
+    def _jump(self) -> bool:
+        """Go where the interior point method leads, if that is better."""
+        assert self._state is not None and self._known is not None
+        if self._state.absent:
+            self._restore()
+        settings = self._settings
+        factor = None
+        if self._known.kind != "withheld":
+            factor = factor_of(self._exact, settings.cache_bytes)
+        if factor is None:
+            return False
+        beta = interior_point(factor, self._problem, self._started + settings.time_limit)
+        self._pace.tried()
+        if beta is None:
+            return False
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = self._verify()
+            state, self._state = self._state, self._first_state(beta)
+            better = self._verify().gap < found.gap
+        if not better:  # rounding is in the way
+            self._state, self._verified = state, found
+        return better
+
+    # -- sums of rows -----------------------------------------------------------------
+
+    def _first_state(self, start: np.ndarray | None) -> _State:
+        problem = self._problem
+        beta = problem.start() if start is None else problem.repaired(start)
+        s = np.zeros(self._matrix.columns)
+        sums = problem.row_sums(beta, len(s))
+        self._add_products(sums, s)
+        value = 0.5 * float(sums @ s) + float(problem.linear @ beta)
+        return _State(beta, s, value, ActiveSet.of(problem, np.arange(len(problem))))
+
+    def _add(self, slots: np.ndarray, coef: np.ndarray, s: np.ndarray) -> None:
+        """s += Σ coef·rows in the slots."""
+        rows = self._cache.slots
+
+        def chunk(k: int) -> None:
+            first = k * CHUNK
+            loops.add_rows(rows, slots, coef, first, min(first + CHUNK, len(s)), s)
+
+        self._executor.run(chunk, -(-len(s) // CHUNK))
+
+    def _add_products(self, coef: np.ndarray, s: np.ndarray) -> None:
+        """s += Σ_i coef_i K_i over all rows i with a coefficient, in blocks that fit the cache."""
+        rows = np.flatnonzero(coef)
+        block = max(1, min(self._cache.capacity, LARGE_SET))
+        for first in range(0, len(rows), block):
+            some = rows[first : first + block]
+            begin = time.perf_counter()
+            slots = self._cache.fetch(some)
+            self._seconds["rows"] += time.perf_counter() - begin
+            self._add(slots, coef[some], s)
+
+    # -- shrinking --------------------------------------------------------------------
+
+    def _shrink(self) -> None:
+        """Leave out the variables whose time has come, if they are worth the effort."""
+        state = self._state
+        assert state is not None
+        active, history = state.active, self._settings.history
+        if history is None:
+            history = 100 if self._size < EXACT_SET else 20
+        leaving = active.history >= history
+        leaving[active.previous] = False
+        if 10 * np.count_nonzero(leaving) < len(leaving):
+            return
+        begin = time.perf_counter()
+        smaller = ActiveSet.of(self._problem, active.variables[~leaving])
+        smaller.history = active.history[~leaving]
+        smaller.previous = (np.cumsum(~leaving) - 1)[active.previous]
+        remain = np.isin(active.rows, smaller.rows, assume_unique=True)
+        keep = np.flatnonzero(remain)
+        gone = Absent(active.rows[~remain], state.s[~remain], state.beta)
+        self._cache.restrict(self._matrix.restricted(smaller.rows), keep, smaller.rows)
+        self._state = replace(state, s=state.s[keep], active=smaller, absent=(*state.absent, gone))
+        self._seconds["shrink"] += time.perf_counter() - begin
+
+    def _restore(self) -> None:
+        """Bring all variables back, with their s."""
+        begin = time.perf_counter()
+        state = self._state
+        assert state is not None
+        problem, rows = self._problem, self._matrix.columns
+        s = np.empty(rows)
+        s[state.active.rows] = state.s
+        for gone in state.absent:
+            values = gone.s.copy()
+            self._cache.reset(self._matrix.restricted(gone.rows))
+            self._add_products(problem.row_sums(state.beta - gone.beta, rows), values)
+            s[gone.rows] = values
+        self._cache.reset(self._matrix)
+        everything = ActiveSet.of(problem, np.arange(len(problem)))
+        self._state = replace(state, s=s, active=everything, absent=())
+        self._seconds["restore"] += time.perf_counter() - begin
+
+    # -- the end ----------------------------------------------------------------------
+
+    def _conclude(self, stuck: bool) -> Status | None:
+        """Verify a point that seems good enough, or cannot be made better; None to go on."""
+        settings, mass = self._settings, self._mass
+        found = self._verify()
+        if not np.isfinite(found.gap):
+            return Status.NUMERICALLY_LIMITED
+        if found.good(settings, mass):
+            return Status.CONVERGED
+        state = self._state
+        assert state is not None
+        if found.slack > 0.5 * settings.enough(found.primal, mass):
+            longer = stretched(self._problem, state.beta, found)
+            if longer is not None:
+                self._state = replace(state, beta=longer)
+                if self._verify().good(settings, mass):
+                    return Status.CONVERGED
+                self._state, self._verified = state, found
+        if self._single:
+            logger.debug("single precision does not do: on in double precision")
+            self._single = False
+            del self._cache  # its memory is wanted
+            self._use(self._exact)
+            return None
+        self._failures += 1
+        self._part *= 0.5
+        if stuck or found.lost(settings, mass) or self._failures >= MOST_FAILURES:
+            return Status.NUMERICALLY_LIMITED
+        return None
+
+    def _verify(self) -> Verified:
+        """s of all rows anew, in double precision where that matters, and what is certain of it."""
+        begin = time.perf_counter()
+        state, problem, exact = self._state, self._problem, self._exact
+        assert state is not None and self._known is not None
+        active = state.active
+        if state.absent:
+            self._cache.reset(self._matrix)
+            active = ActiveSet.of(problem, np.arange(len(problem)))
+        beta = balanced(problem, state.beta)
+        sums = problem.row_sums(beta, self._matrix.columns)
+        careful = exact.careful_sums(sums)
+        s, error = self._sums(beta, sums) if careful is None else careful
+        found = verify(exact, problem, beta, s, error, self._known.lift)
+        if careful is None and found.slack > 0.5 * self._settings.enough(found.primal, self._mass):
+            rows = len(sums)
+            if 8 * rows * rows <= self._settings.cache_bytes and exact.dtype == np.float64:
+                s, sizes = np.empty(rows), np.empty(rows)
+                loops.sums_with_sizes(exact.whole(), np.arange(rows), sums, s, sizes)
+                error = rounding(exact, sums, loops.SOME + rows // loops.SOME, sizes)
+                found = verify(exact, problem, beta, s, error, self._known.lift)
+        value = 0.5 * float(sums @ s) + float(problem.linear @ beta)
+        self._state = _State(beta, s, value, active, step=state.step)
+        self._verified = found
+        self._seconds["verify"] += time.perf_counter() - begin
+        return found
+
+    def _sums(self, beta: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """s of all rows anew, and how far each value is off at most.
+
+        Rows in the cache need not be computed again. If they are in single precision, that is
+        enough for variables at 0 whose margin is larger than the error: they have no loss.
+        """
+        problem, used = self._problem, np.flatnonzero(sums)
+        error = rounding(self._exact, sums, len(used))
+        if self._single and 2 * len(used) > len(sums):
+            return self._exact.combine(used, sums[used]), error
+        s = np.zeros(len(sums))
+        self._add_products(sums, s)
+        if self._single:
+            rough = rounding(self._matrix, sums, len(used))
+            rows = problem.rows
+            g = s[rows] + problem.linear
+            violation, bias, _ = loops.assess(g, beta, problem.lower, problem.upper)
+            r, margin = g + bias, 2.0 * rough[rows] + violation
+            clear = (problem.lower == 0.0) & (r > margin) | (problem.upper == 0.0) & (r < -margin)
+            needed = np.unique(rows[~clear | (beta != 0.0)])
+            rough[needed] = error[needed]
+            s[needed] = self._exact.combine(used, sums[used], needed)
+            error = rough
+        return s, error
+
+    def _limit(self) -> Status | None:
+        """Whether the user wants no more."""
+        settings = self._settings
+        if settings.max_iter is not None and self._iterations >= settings.max_iter:
+            return Status.MAX_ITER
+        if time.perf_counter() - self._started >= settings.time_limit:
+            return Status.TIME_LIMIT
+        return None
+
+    def _record(self, state: _State, violation: float, gap: float) -> Status | None:
+        """Tell of the iteration from ``state`` on, and ask whether it was the last."""
+        limit = self._limit()
+        trial = np.inf if state.absent else gap - state.value
+        self._primal = min(self._primal, trial)
+        record = DualIteration(
+            number=max(1, self._iterations),
+            primal=self._primal,
+            dual=-state.value,
+            trial=trial,
+            step=0.0 if self._state is None else self._state.step,
+            cuts=self._size,
+            seconds=time.perf_counter() - self._started,
+            violation=violation,
+            active=len(state.active.variables),
+        )
+        self._trace.append(record)
+        logger.debug(
+            "iteration %d: violation %.2e, %d active variables, dual %.8g",
+            record.number,
+            violation,
+            record.active,
+            record.dual,
+        )
+        stopped = self._observer is not None and bool(self._observer(record))
+        return Status.STOPPED if stopped and limit is None else limit
+
+    def _result(self, status: Status) -> SolveResult:
+        found, state = self._verified, self._state
+        assert state is not None and self._known is not None
+        quick = True
+        if status is Status.INTERRUPTED:
+            self._cache.reset(self._matrix)  # perhaps in the midst of a change
+            self._observer = None
+            # A guess, from the kernel values so far.
+            values = self._matrix.columns * np.count_nonzero(state.beta)
+            seconds = self._seconds["rows"] * values / max(1, self._cache.computed_values)
+            quick = bool(seconds <= HURRY)
+        if not self._trace:
+            self._record(state, np.inf, np.inf)
+        if quick:
+            if status is not Status.CONVERGED or found is None:
+                found = self._verify()
+                state = self._state
+                assert state is not None
+            bias, kind = found.bias, self._known.kind
+            pairs = self._least_curvature
+            if kind == "conditional" and looks_indefinite(
+                self._exact, self._problem, state.beta, pairs
+            ):
+                kind = "withheld"
+            self.indefinite = kind == "withheld"
+            certificate = certificate_of(found.primal, found.dual, kind)
+        else:
+            bias, certificate = self.point().bias, certificate_of(np.inf, -np.inf, "withheld")
+        return SolveResult(
+            w=state.beta,
+            bias=bias,
+            status=status,
+            certificate=certificate,
+            n_iter=max(1, self._iterations),
+            trace=tuple(self._trace),
+            timings={**self._seconds, "total": time.perf_counter() - self._started},
+        )

@@ -1,0 +1,285 @@
+"""What is certain of a dual point: primal and bound, with all rounding taken off.
+
+Solvers follow s = Kβ by small corrections, perhaps in single precision. Here s has been computed
+from β anew. With u the unit of rounding each value of s is off by at most
+
+    error_i = u·(depth + a)·Σ_j |β_j|·|K_ij|
+
+where depth counts the additions that a term goes through, and a says how much a kernel value may
+be off (``KernelMatrix.amplification``). K is positive semidefinite, so that |K_ij| is at most
+√K_ii·√K_jj, which takes its place where the sum is not known. The primal takes every loss as high
+as these errors allow, the dual the quadratic form.
+
+Where Σβ misses its total by some rounding δ, β is not feasible, and the dual is a bound only after
+|δ|·|b*| has been taken off. The best bias b* is −g_i of some i for the best w, so it is at
+most max|c| + |w*|·max √K_ii.
+
+All of this needs a kernel that is positive semidefinite. Of one that does not say so itself few
+rows are factorised. Where Cholesky's method gets through on K + shift·I in floating point, with a
+shift of at least c = (n + 2)·u·trace, K + (shift + c)·I is positive semidefinite for certain (Rump
+2006). Values computed in floating point are not semidefinite to the last digit themselves, so that
+such a lift is all that can be proved; certificates take what it may change off. More rows than
+PROVABLE are only looked at: some of them, and the pairs that the solver met.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from ...kernels import NEGATIVE, KernelMatrix, has_negative_eigenvalue
+from ...loops import decomposition as loops
+from .problem import DualProblem, DualSettings
+
+UNIT = float(np.finfo(np.float64).eps) / 2.0
+SAMPLE = 160  # rows on which a kernel is tested
+PROVABLE = 2000  # rows whose values are factorised
+
+
+def best_bias(g: np.ndarray, lower: np.ndarray, upper: np.ndarray, total: float) -> float:
+    """The b that minimises the primal: a weighted quantile of −g, the middle if it is an interval.
+
+    The primal's slope in b is total − Σ upper at the left end and grows by upper_i − lower_i as b
+    passes −g_i. Variables that cannot move do not count.
+    """
+    moves = upper > lower
+    points, jumps = -g[moves], (upper - lower)[moves]
+    if not len(points):
+        return 0.0
+    order = np.argsort(points, kind="stable")
+    points = points[order]
+    slopes = total - float(upper[moves].sum()) + np.cumsum(jumps[order])
+    tiny = 1e-10 * float(jumps.sum())
+    right = np.flatnonzero(slopes >= -tiny)
+    if not len(right):
+        return float(points[0])
+    k = int(right[0])
+    if slopes[k] <= tiny and k + 1 < len(points):
+        return 0.5 * float(points[k] + points[k + 1])
+    return float(points[k])
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What is certain of a point.
+
+    Attributes
+    ----------
+    bias : float
+        The best one for this point.
+    primal, dual : float
+        An upper bound on the model's objective, and a lower bound on that of any model.
+    violation : float
+        Of the optimality conditions.
+    slack : float
+        The part of the gap that is rounding.
+    doubt : float
+        How far a margin may be off: the violation and the largest error of a score.
+    """
+
+    bias: float
+    primal: float
+    dual: float
+    violation: float
+    slack: float
+    doubt: float
+
+    @property
+    def gap(self) -> float:
+        return self.primal - self.dual
+
+    def good(self, settings: DualSettings, mass: float) -> bool:
+        """Whether the tolerance is kept."""
+        return settings.reached(self.violation, self.gap, self.primal, mass)
+
+    def lost(self, settings: DualSettings, mass: float) -> bool:
+        """Whether the tolerance is out of reach: what is left of the gap is rounding."""
+        if settings.stopping == "kkt":
+            return False
+        enough = settings.enough(self.primal, mass)
+        return self.slack > 0.9 * enough and self.gap - self.slack <= max(enough, 0.1 * self.slack)
+
+
+def balanced(problem: DualProblem, beta: np.ndarray) -> np.ndarray:
+    """The point with Σβ as near to the total as one free variable can bring it."""
+    used = np.flatnonzero(beta)
+    values = beta[used]
+    for turn in range(2):
+        excess = math.fsum(values.tolist()) - problem.total
+        if excess == 0.0:
+            break
+        bound = problem.lower[used] if excess > 0.0 else problem.upper[used]
+        free = np.flatnonzero(np.abs(values - bound) > 2.0 * abs(excess))
+        if not len(free):
+            break
+        # The smallest one has the finest digits.
+        k = free[np.argmin(np.abs(values[free]))]
+        values[k] -= excess
+        if turn == 0:
+            beta = beta.copy()
+        beta[used[k]] = values[k]
+    return beta
+
+
+def stretched(problem: DualProblem, beta: np.ndarray, found: Verified) -> np.ndarray | None:
+    """The point made a little longer, by what margins may be off; None if a bound forbids it.
+
+    Where C is so large that rounding of margins, times C, is most of the objective, the
+    longer model has no losses at all.
+    """
+    if problem.total != 0.0 or not 0.0 < found.doubt < 1e-2:
+        return None
+    longer = beta * (1.0 + 2.0 * found.doubt)
+    inside = np.all((longer >= problem.lower) & (longer <= problem.upper))
+    return balanced(problem, longer) if inside else None
+
+
+def rounding(
+    matrix: KernelMatrix, sums: np.ndarray, depth: int, sizes: np.ndarray | None = None
+) -> np.ndarray:
+    """How far Σ_j sums_j·K_ij may be off, for every row i, if it is added in double precision.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+        Where the values come from.
+    sums : ndarray
+        Coefficients of the rows.
+    depth : int
+        Additions that a term goes through, at most.
+    sizes : ndarray, optional
+        Σ_j |sums_j|·|K_ij|, if that is known.
+    """
+    root = np.sqrt(np.abs(matrix.diagonal))
+    with np.errstate(over="ignore", invalid="ignore"):
+        most = root * float(np.abs(sums) @ root)
+        if sizes is None:
+            return (UNIT * (depth + 8.0 + matrix.amplification)) * most
+        off = matrix.amplification * (sizes if matrix.relative else most)
+        return UNIT * ((depth + 8.0) * sizes + off)
+
+
+def verify(
+    matrix: KernelMatrix,
+    problem: DualProblem,
+    beta: np.ndarray,
+    s: np.ndarray,
+    error: np.ndarray,
+    lift: float = 0.0,
+) -> Verified:
+    """Bounds on both sides of the optimum.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+        In double precision.
+    problem : DualProblem
+    beta : ndarray
+        Within its bounds.
+    s, error : ndarray
+        Kβ of every row, and how far each value is off at most.
+    lift : float
+        K + lift·I is known to be positive semidefinite.
+    """
+    total = problem.total
+    sums = problem.row_sums(beta, len(s))
+    lack = abs(math.fsum(beta[beta != 0.0].tolist()) - total)
+    offset = matrix.offset(sums, lack)
+    if offset.error:
+        error = error + offset.error
+    box = problem.linear, problem.lower, problem.upper
+    own = s if problem.row_of is None else s[problem.row_of]
+    g = own + problem.linear
+    violation = loops.assess(g, beta, *box[1:])[0]
+    bias = best_bias(g, *box[1:], total)
+    if offset.value != 0.0:
+        error = error + UNIT * abs(bias - offset.value)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mine = error if problem.row_of is None else error[problem.row_of]
+        gap, lost, slope, slope_size, steepest, doubt = loops.certain_losses(
+            own, mine, beta, *box, bias, UNIT if problem.rounded else 0.0
+        )
+        half, half_error, half_size, squares = loops.certain_square(sums, s, error)
+        count = UNIT * (len(beta) + 8.0)
+        half_error += count * half_size
+        slope_error = (count + (UNIT if problem.rounded else 0.0)) * slope_size
+        constant = bias * total
+        primal = half + half_error + lost * (1.0 + count) + constant
+        primal += 4.0 * UNIT * (abs(half) + abs(constant))
+        longest = math.sqrt(2.02 * max(0.0, primal if total == 0.0 else half + half_error))
+        farthest = steepest + longest * math.sqrt(float(np.abs(matrix.diagonal).max(initial=0.0)))
+        # The dual of K + lift·I is below that of K, and a bound even if K needs the lift.
+        half_error += 0.5 * lift * squares * (1.0 + count)
+        dual = -half - slope - half_error - slope_error - lack * farthest
+        dual -= 4.0 * UNIT * (abs(half) + abs(slope))
+    slack = max(0.0, primal - dual - max(0.0, gap))
+    return Verified(bias - offset.value, primal, dual + 0.0, violation, slack, violation + doubt)
+
+
+# -- whether the kernel is positive semidefinite ----------------------------------------------
+
+
+@dataclass(frozen=True)
+class Definiteness:
+    """What is known of a kernel.
+
+    Attributes
+    ----------
+    kind : {'exact', 'conditional', 'withheld'}
+        Of the certificates of its problems.
+    lift : float
+        If 'exact': K + lift·I is positive semidefinite.
+    """
+
+    kind: str
+    lift: float = 0.0
+
+
+def definiteness(known: bool | None, look: Callable[[], KernelMatrix]) -> Definiteness:
+    """What is known of a kernel by its form (``known``), or by a proof on all of its rows."""
+    if known is not None:
+        return Definiteness("exact" if known else "withheld")
+    matrix = look()
+    if matrix.columns > PROVABLE:
+        return Definiteness("conditional")
+    values = np.array(matrix.whole(), dtype=np.float64)
+    uneven = 0.5 * float(np.abs(values - values.T).sum(axis=1).max(initial=0.0))
+    size = len(values)
+    trace = float(np.abs(np.diagonal(values)).sum())
+    needed = (size + 3.0) * float(np.finfo(np.float64).eps) * trace
+    values = 0.5 * (values + values.T)
+    values[np.diag_indices(size)] += 2.0 * needed
+    try:
+        scipy.linalg.cholesky(values, lower=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        if has_negative_eigenvalue(matrix, np.arange(size)):
+            return Definiteness("withheld")
+        return Definiteness("conditional")
+    return Definiteness("exact", 4.0 * needed + uneven)
+
+
+def looks_indefinite(
+    matrix: KernelMatrix, problem: DualProblem, beta: np.ndarray, least_curvature: float
+) -> bool:
+    """Test a kernel on the pairs that the solver met and on some rows that matter.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+    problem : DualProblem
+    beta : ndarray
+        The solution: its support vectors are tested.
+    least_curvature : float
+        Of all pairs that were moved, relative to the diagonal.
+    """
+    if least_curvature < -NEGATIVE:
+        return True
+    rows = np.unique(problem.rows[beta != 0.0])
+    if len(rows) < 2:
+        rows = np.arange(matrix.columns)
+    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE)).astype(np.int64)]
+    return has_negative_eigenvalue(matrix, rows)

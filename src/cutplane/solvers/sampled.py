@@ -1,0 +1,221 @@
+"""The loop with a kernel: coordinates in the span of the cuts, and what sampling changes.
+
+Cuts from samples lie below the risk with high probability only, so the lower bound is an
+estimate, unless no cut was sampled. The span grows with every cut; when many cuts have been dropped
+it is built anew from those that are left and the best point.
+
+In the constant-time method the risk is known on samples only. The point is then always the
+solution of the reduced problem, and the run ends when p samples in a row show no violation
+above ε; between these no cut is added, and the reported risk is the mean over the samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..loops.bounded import MANY
+from ..loops.bounded import ROUNDING as UNIT
+from ..objective import Cut, Point
+from ..objective.constant import ConstantOracle
+from ..objective.cut_basis import CutBasis
+from ..objective.sampled import Level, ScoreRiskOracle
+from ..result import Certificate, SolveResult, Status
+from .base import ROUNDING_PART, Best, Observer, StopRule
+from .cutting_plane import BundleSolver, CutPosition
+from .reduced import Bundle
+from .space import CoordinateSpace
+
+# Cuts whose weight was zero for so long are dropped, as in the paper.
+IDLE_SOLUTIONS = 20
+
+
+@dataclass(frozen=True)
+class CutBasisBest(Best):
+    """A point in coordinates, with the span they belong to."""
+
+    cut_basis: CutBasis = field(kw_only=True)
+
+
+class SampledSolver(BundleSolver):
+    """The loop on points of a kernel's feature space whose scores are known for all rows.
+
+    The result's ``w`` holds the coefficients of the rows.
+
+    Parameters
+    ----------
+    oracle : ScoreRiskOracle
+    C, stop, position, observer
+        As for the loop without kernels.
+
+    Attributes
+    ----------
+    first_cut : callable or None
+        Gives a cut to start from, in the place of the one at w = 0.
+    """
+
+    oracle: ScoreRiskOracle | ConstantOracle
+
+    def __init__(
+        self,
+        oracle: ScoreRiskOracle | ConstantOracle,
+        C: float,
+        stop: StopRule,
+        position: CutPosition | None,
+        observer: Observer | None = None,
+    ) -> None:
+        super().__init__(oracle, C, stop, position, observer)
+        self.space: CoordinateSpace = CoordinateSpace(
+            oracle.dimension,
+            oracle.executor,
+            lambda: oracle.cut_basis.errors if oracle.exact else None,
+        )
+        self.bundle = Bundle(self.space, IDLE_SOLUTIONS)
+        self.first_cut: Callable[[], Cut] | None = None
+
+    def _begin(self, start: np.ndarray | None) -> None:
+        super()._begin(start)
+        if self.first_cut is not None:
+            with self.watch.phase("start"):
+                self._add(self.first_cut())
+
+    def _keep(self, point: Point) -> None:
+        super()._keep(point)
+        self._best = CutBasisBest(**vars(self.best), cut_basis=self.oracle.cut_basis)
+
+    def _add(self, cut: Cut) -> None:
+        super()._add(cut)
+        self.space.numbers = np.append(self.space.numbers, len(self.oracle.cut_basis) - 1)
+
+    def _cut_at(self) -> tuple[Any, ...] | None:
+        if not self.trace and self.first_cut is not None:
+            return None
+        if not self.trace or self.position is not None:
+            return super()._cut_at()
+        assert self.solution is not None and isinstance(self.oracle, ScoreRiskOracle)
+        risk = (self.solution.dual - 0.5 * self.solution.squared_norm) / self.C
+        enough = self.stop.enough(self.best.primal, self.C) / self.C
+        return self.trial, None, 0.0, Level(self.trial.scores, risk + enough)
+
+    def _drop_cuts(self) -> None:
+        super()._drop_cuts()
+        cut_basis = self.oracle.cut_basis
+        if (
+            len(cut_basis) == cut_basis.capacity
+            or len(cut_basis) - len(self.bundle) > self.oracle.idle_vectors
+        ):
+            with self.watch.phase("gram"):
+                self._rebase()
+
+    def _rebase(self) -> None:
+        """Build the span anew from the vectors of the cuts that are left and the best point."""
+        assert isinstance(self.best, CutBasisBest)
+        count = len(self.bundle)
+        needed = count + self.oracle.idle_vectors + 2
+        capacity = self.oracle.dimension
+        while capacity < needed:
+            capacity *= 2
+        coordinates = self.oracle.rebase(self.space.numbers, self.point, capacity)
+        cut_basis = self.oracle.cut_basis
+        w = cut_basis.moved(coordinates, self.best.w)
+        self._best = replace(self.best, w=w, cut_basis=cut_basis, proved=False)
+        self.point.w = cut_basis.moved(coordinates, self.point.w)
+        self.trial.w = np.zeros(capacity)  # to be evaluated anew before it is used
+        self.space.numbers = np.arange(count)
+        vectors = cut_basis.coordinates(self.space.numbers)
+        self.bundle.replace(vectors, self.oracle.offsets(self.bundle.offsets))
+
+    def _support(self) -> None:
+        """Where products of cuts are too rough, the last bound anew from all their rows at once."""
+        oracle, weights = self.oracle, self.C * self.bundle.weights
+        if not (isinstance(oracle, ScoreRiskOracle) and oracle.exact):
+            return
+        if self.space.error(weights) <= ROUNDING_PART * self.best.primal:
+            return
+        with self.watch.phase("certificate"):
+            cuts = [oracle.cut_basis.expansions[k] for k in self.space.numbers]
+            height = float(weights @ self.bundle.offsets)
+            squared = oracle.proved_square(cuts, weights)
+            # The zero cut may get some of the weight: a part of all weights is as feasible.
+            part = min(1.0, height / squared) if squared > 0.0 else 1.0
+            height, squared = part * height, part * part * squared
+            rounding = (len(weights) + MANY) * UNIT * (abs(height) + squared)
+            self._raise(height - 0.5 * squared - rounding)
+
+    def _provable(self) -> bool:
+        assert isinstance(self.best, CutBasisBest)
+        return (
+            self.best.cut_basis is self.oracle.cut_basis
+        )  # else an interrupt has come between the two
+
+    def _result(self, status: Status) -> SolveResult:
+        result = super()._result(status)
+        assert isinstance(self.best, CutBasisBest)
+        expansion = self.best.cut_basis.expand(self.best.w)
+        w = np.zeros((self.oracle.rows, *expansion.coef.shape[1:]))
+        w[expansion.rows] = expansion.coef
+        certificate = result.certificate
+        if self.oracle.cut_basis.negative and not self.oracle.definite:
+            certificate = Certificate(certificate.primal, -np.inf, "withheld")
+        elif not self.oracle.exact:
+            certificate = replace(certificate, kind="estimated")
+        return replace(result, w=w, certificate=certificate)
+
+
+class ConstantTimeSolver(SampledSolver):
+    """The loop where the risk is known on samples only (Algorithm 2).
+
+    Parameters
+    ----------
+    oracle : ConstantOracle
+    C, stop, observer
+        As for the loop without kernels.
+    passes : int
+        p: samples in a row without a violation after which to stop.
+    """
+
+    oracle: ConstantOracle
+
+    def __init__(
+        self,
+        oracle: ConstantOracle,
+        C: float,
+        stop: StopRule,
+        passes: int,
+        observer: Observer | None = None,
+    ) -> None:
+        super().__init__(oracle, C, stop, None, observer)
+        self._wanted = passes
+        self._passed = 0
+        self._risks: list[float] = []
+
+    def _take_trial(self) -> float:
+        """The solution of the reduced problem, with the mean risk of its samples."""
+        if self._passed == 0:
+            self._risks = []
+        self._risks.append(self.trial.risk)
+        self.oracle.blend(self.point, self.trial, 1.0, self.point)
+        self.point.risk = float(np.mean(self._risks))
+        self._keep(self.point)
+        return 1.0
+
+    def _converged(self) -> bool:
+        passed = self.stop.converged(self.trace[-1].trial, self.dual, self.C)
+        self._passed = self._passed + 1 if passed else 0
+        # A sample of all rows will not say anything else next time.
+        return self._passed >= (1 if self.oracle.exact else self._wanted)
+
+    def _cut_at(self) -> tuple[Any, ...] | None:
+        return None if self._passed else (self.trial if self.trace else self.point,)
+
+    def _provable(self) -> bool:
+        return False  # the objective is an estimate from samples
+
+    def _verified(self) -> bool:
+        return True
+
+    def _stalled(self) -> bool:
+        return False
