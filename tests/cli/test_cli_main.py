@@ -48,7 +48,8 @@ def test_no_command_shows_the_help_and_is_wrong_usage(capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["train-it"], ["demo", "--seed", "-1"], ["demo", "--seed", "x"], ["demo", "extra"]]
+    "arguments",
+    [["train-it"], ["demo", "--seed", "-1"], ["demo", "--seed", "x"], ["demo", "extra"]],
 )
 def test_wrong_usage(arguments, capsys):
     assert main(arguments) == 2
