@@ -48,7 +48,8 @@ def test_no_command_shows_the_help_and_is_wrong_usage(capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["train-it"], ["demo", "--C", "0"], ["demo", "--seed", "x"], ["demo", "extra"]]
+    "arguments",
+    [["train-it"], ["demo", "--seed", "-1"], ["demo", "--seed", "x"], ["demo", "extra"]],
 )
 def test_wrong_usage(arguments, capsys):
     assert main(arguments) == 2
@@ -113,7 +114,7 @@ def test_verbose_shows_where_an_error_came_from(monkeypatch, capsys):
 def test_as_a_process():
     done = cutplane_process("--version")
     assert (done.returncode, done.stdout) == (0, f"cutplane {cutplane.__version__}\n")
-    done = cutplane_process("demo", "--C", "none")
+    done = cutplane_process("train", "--C", "none", "d", "m")
     assert done.returncode == 2 and "must be a number above 0, got 'none'" in done.stderr
 
 
@@ -139,4 +140,4 @@ def test_a_reader_that_leaves_early_is_no_error_message(tmp_path):
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, "")
-    assert (tmp_path / "model.npz").exists()
+    assert (tmp_path / "demo.html").exists()
