@@ -245,7 +245,7 @@ def test_chains(files, tmp_path, capsys):
     assert run("svm_hmm_learn", "-c", 5, "-e", 0.05, "--b", 0, files.tags, model) == 0
     told = capsys.readouterr()
     assert "--b has no meaning here: the search for the best tags is exact" in told.err
-    expected = cutplane.ChainTagger(C=5.0, tol=0.05, stopping="epsilon")
+    expected = cutplane.ChainTagger(C=5.0 / 24, tol=0.05, stopping="epsilon")  # 24 sequences
     expected.fit(files.X, files.y["tags"].astype(int), lengths=[5] * 24)
     primal = float(told.out.split("primal ")[1].partition(",")[0])
     assert primal == pytest.approx(expected.certificate_.primal, rel=1e-7)

@@ -199,7 +199,8 @@ def _svm_rank_learn(values: Values, table: Table) -> Wanted:
 
 
 def _svm_hmm_learn(values: Values, table: Table) -> Wanted:
-    found = {"C": values["-c"], "tol": values["-e"], "stopping": "epsilon"}
+    sequences = 1 if table.qid is None else len(np.unique(table.qid))
+    found = {"C": values["-c"] / sequences, "tol": values["-e"], "stopping": "epsilon"}
     if values["--t"] == "2":
         found["order"] = 2
     return Wanted("chain", found)
