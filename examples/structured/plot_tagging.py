@@ -15,8 +15,10 @@ tag can depend on the one before. A classifier of single words cannot do that.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.feature_extraction import DictVectorizer
+from sklearn.pipeline import make_pipeline
 
 from cutplane import ChainTagger, LinearSVC
+from cutplane.metrics import chunk_f1
 
 rng = np.random.default_rng(0)
 SYLLABLES = ["an", "ber", "cor", "dal", "el", "fin", "gor", "han", "il", "kar", "lo", "mir", "nor"]
@@ -64,8 +66,9 @@ train, test = [sentence() for _ in range(400)], [sentence() for _ in range(400)]
 print(*(f"{word}/{tag}" for word, tag in zip(*train[0], strict=True)))
 
 # %%
-# Features are dictionaries, as users of CRF toolkits have them. ``DictVectorizer`` makes them rows
-# of a sparse matrix; ``lengths`` tells where sentences end.
+# Features of a word are a dictionary, as users of CRF toolkits have them, and a sentence is a list of
+# them. ``ChainTagger`` takes such lists and keeps the names of the features. The classifier of
+# single words takes rows of a matrix, which ``DictVectorizer`` makes.
 
 
 def features(words, k):
@@ -81,48 +84,29 @@ def features(words, k):
 
 
 def dictionaries(sentences):
-    """One dictionary per word of all sentences."""
-    return [features(words, k) for words, _ in sentences for k in range(len(words))]
+    """A list of dictionaries for every sentence."""
+    return [[features(words, k) for k in range(len(words))] for words, _ in sentences]
 
 
-vectorizer = DictVectorizer()
-X_train = vectorizer.fit_transform(dictionaries(train))
-X_test = vectorizer.transform(dictionaries(test))
-y_train, y_test = (np.concatenate([tags for _, tags in part]) for part in (train, test))
-train_lengths, test_lengths = ([len(words) for words, _ in part] for part in (train, test))
-
-tagger = ChainTagger(C=0.3).fit(X_train, y_train, lengths=train_lengths)
-words = LinearSVC(C=0.3, fit_intercept=False).fit(X_train, y_train)
+X_train, X_test = dictionaries(train), dictionaries(test)
+y_train, y_test = ([tags for _, tags in part] for part in (train, test))
+tagger = ChainTagger(C=0.3).fit(X_train, y_train)
+words = make_pipeline(DictVectorizer(), LinearSVC(C=0.3, fit_intercept=False))
+words.fit(sum(X_train, []), sum(y_train, []))
 predicted = {
-    "single words": words.predict(X_test),
-    "chain": tagger.predict(X_test, lengths=test_lengths),
+    "single words": [words.predict(sentence) for sentence in X_test],
+    "chain": tagger.predict(X_test),
 }
-print(f"{X_train.shape[1]} features; {tagger.certificate_}")
+print(f"{tagger.n_features_in_} features; {tagger.certificate_}")
 
 # %%
-# A name counts if all of its words are tagged right, and no more. F1 is computed of whole names.
+# A name counts if all of its words are tagged right, and no more. ``chunk_f1`` is the F1 of such
+# names.
 
-
-def entities(tags, lengths):
-    """(first word, word after the last, kind) of every name."""
-    found, begin = set(), None
-    ends = set(np.cumsum(lengths))
-    for k, tag in enumerate([*tags, "O"]):
-        goes_on = begin is not None and tag == f"I-{tags[begin][2:]}" and k not in ends
-        if begin is not None and not goes_on:
-            found.add((begin, k, tags[begin][2:]))
-            begin = None
-        if begin is None and tag != "O":
-            begin = k
-    return found
-
-
-truth = entities(y_test, test_lengths)
 f1 = {}
 for method, tags in predicted.items():
-    answer = entities(tags, test_lengths)
-    f1[method] = 100 * 2 * len(truth & answer) / (len(truth) + len(answer))
-    accuracy = 100 * np.mean(tags == y_test)
+    f1[method] = 100 * chunk_f1(y_test, tags)
+    accuracy = 100 * np.mean(np.concatenate(tags) == np.concatenate(y_test))
     print(f"{method:12s} F1 of names {f1[method]:.1f} %, right words {accuracy:.1f} %")
 
 # %%
