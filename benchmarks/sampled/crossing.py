@@ -57,8 +57,8 @@ def _nystroem() -> Any:
 
 MODELS: dict[str, Callable[[], Any]] = {
     "SVC": _svc,
-    "SampledCutSVC": lambda: _sampled("auto"),
-    "SampledCutSVC, max_basis=None": lambda: _sampled(None),
+    "SampledCutSVC, max_basis='pool'": lambda: _sampled("pool"),
+    "SampledCutSVC": lambda: _sampled(None),
     f"CholeskyFeatures({COMPONENTS}) + LinearSVC": _cholesky,
     f"scikit-learn Nystroem({COMPONENTS}) + LinearSVC": _nystroem,
 }

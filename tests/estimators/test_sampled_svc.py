@@ -270,9 +270,9 @@ def test_samples_are_drawn_from_a_bounded_pool(monkeypatch):
         settings = {"gamma": 5.0, "start_rows": start, "sample_size": 60, "max_iter": 40}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            bounded = SampledCutSVC(random_state=0, **settings).fit(X, y)
-            free = SampledCutSVC(random_state=0, max_basis=None, **settings).fit(X, y)
-            several = SampledCutSVC(random_state=0, **settings).fit(X3, y3)
+            bounded = SampledCutSVC(random_state=0, max_basis="pool", **settings).fit(X, y)
+            free = SampledCutSVC(random_state=0, **settings).fit(X, y)
+            several = SampledCutSVC(random_state=0, max_basis="pool", **settings).fit(X3, y3)
         assert bounded.n_basis_ <= 150 < free.n_basis_
         assert several.n_basis_ <= 150  # the problems share the pool
         assert bounded.certificate_.kind == "estimated"

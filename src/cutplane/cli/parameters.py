@@ -401,10 +401,11 @@ PARAMETERS = (
     ),
     Parameter(
         "max_basis", HOW,
-        "Compute predictions from at most this many rows of the training data, or 'none' for no "
-        "limit; auto takes all samples of --method linear from 20,000 rows. Fewer make predictions "
-        "faster and less exact.",
-        or_none(lambda text: text if text == "auto" else count(text)), of=(SAMPLED,),
+        "Compute predictions from at most this many rows of the training data; pool takes all "
+        "samples of --method linear from 20,000 rows. Fewer make predictions faster and less "
+        "exact.",
+        lambda text: text if text == "pool" else count(text), of=(SAMPLED,),
+        unset="all that are needed",
     ),
     Parameter(
         "max_basis", HOW,

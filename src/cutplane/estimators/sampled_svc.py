@@ -98,11 +98,11 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         With ``method='linear'`` and ``solver='ocas'``: the problem is first solved on so many rows
         without sampling cuts, and goes on from there. If there are no more rows, that is the
         solution, and the certificate is exact. 0: start from nothing.
-    max_basis : int, 'auto' or None, default='auto'
+    max_basis : int, 'pool' or None, default=None
         Most rows that predictions are computed from. With a number the model is projected to
         the span of so many of its rows if it has more; ``basis_error_`` tells what that changes.
-        'auto': with ``method='linear'`` all samples are drawn from the same 20,000 rows, taken
-        at random; the lower bound is then that of models of these rows. None: no bound.
+        'pool': with ``method='linear'`` all samples are drawn from the same 20,000 rows, taken
+        at random; the estimated bound is then that of models of these rows. None: no limit.
     max_iter : int or None, default=None
         Most iterations per problem.
     time_limit : float or None, default=None
@@ -179,7 +179,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         stopping: str = "relative",
         passes: int = 4,
         start_rows: int = 4000,
-        max_basis: int | str | None = "auto",
+        max_basis: int | str | None = None,
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
@@ -245,7 +245,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
                 self.n_kernel_values_ = sum(problem.oracle.kernel_values for problem in problems)
                 self._samplings = [self._sampling(problem, matrix) for problem in problems]
                 self.basis_error_ = 0.0
-                if self.max_basis is None or self.max_basis == "auto":
+                if self.max_basis is None or self.max_basis == "pool":
                     return results
                 precise = matrix
                 if isinstance(matrix, ProductMatrix):  # the kernel in double precision
@@ -274,7 +274,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         check_integer("passes", self.passes, at_least=1)
         check_integer("start_rows", self.start_rows, at_least=0)
         if isinstance(self.max_basis, str):
-            check_choice("max_basis", self.max_basis, ("auto",))
+            check_choice("max_basis", self.max_basis, ("pool",))
         elif self.max_basis is not None:
             check_integer("max_basis", self.max_basis, at_least=1)
         return settings
@@ -339,7 +339,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         generators = [np.random.default_rng(seed) for seed in own]
         # Rows that count, in an order that all problems share, so that they share basis rows.
         counting = np.flatnonzero(risks[0][1].weights)
-        bounded = self.method == "linear" and self.max_basis == "auto" and len(counting) > POOL
+        bounded = self.method == "linear" and self.max_basis == "pool" and len(counting) > POOL
         if bounded or self._starts():
             counting = generators[0].permutation(counting)
         start = np.sort(counting[: int(self.start_rows)]) if self._starts() else None
