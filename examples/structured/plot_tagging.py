@@ -12,6 +12,8 @@ tag can depend on the one before. A classifier of single words cannot do that.
 # so most names of the test sentences never occur in training. Two writers in five use no capitals,
 # and three words in ten outside of names are typing errors.
 
+from itertools import chain
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.feature_extraction import DictVectorizer
@@ -66,8 +68,8 @@ train, test = [sentence() for _ in range(400)], [sentence() for _ in range(400)]
 print(*(f"{word}/{tag}" for word, tag in zip(*train[0], strict=True)))
 
 # %%
-# Features of a word are a dictionary, as users of CRF toolkits have them, and a sentence is a list of
-# them. ``ChainTagger`` takes such lists and keeps the names of the features. The classifier of
+# Features of a word are a dictionary, as users of CRF toolkits have them, and a sentence is a list
+# of them. ``ChainTagger`` takes such lists and keeps the names of the features. The classifier of
 # single words takes rows of a matrix, which ``DictVectorizer`` makes.
 
 
@@ -92,7 +94,7 @@ X_train, X_test = dictionaries(train), dictionaries(test)
 y_train, y_test = ([tags for _, tags in part] for part in (train, test))
 tagger = ChainTagger(C=0.3).fit(X_train, y_train)
 words = make_pipeline(DictVectorizer(), LinearSVC(C=0.3, fit_intercept=False))
-words.fit(sum(X_train, []), sum(y_train, []))
+words.fit(list(chain(*X_train)), list(chain(*y_train)))
 predicted = {
     "single words": [words.predict(sentence) for sentence in X_test],
     "chain": tagger.predict(X_test),
