@@ -2,8 +2,8 @@
 
 exp(−10·|x − z|²) with C = 1: many rows have a loss, and every basis row counts. All estimators get
 the same rows, two threads and at most LIMIT seconds where they take a limit; scikit-learn's use as
-many threads as they want. ``SampledCutSVC`` is measured with its default, samples from a pool of
-rows, and without a bound, so that what the bound costs can be seen.
+many threads as they want. ``SampledCutSVC`` is measured as it is, and with samples from a
+pool of rows, so that what the pool costs can be seen.
 """
 
 from __future__ import annotations
