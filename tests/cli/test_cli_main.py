@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,9 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"cutplane {cutplane.__version__}\n"
 
 
-def test_help_teaches_with_examples_that_parse(capsys):
+def test_help_teaches_with_examples_that_parse(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("words.template").write_text("U00:%x[0,0]\n")  # read with the flags
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     assert "exit codes:" in text and "130  interrupted" in text

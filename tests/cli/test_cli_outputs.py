@@ -181,7 +181,7 @@ def test_other_products_without_a_reader(files, tmp_path):
     ended = shell(f"cutplane demo >&- && {path}", tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert cutplane.load_model(tmp_path / "m").n_features_in_ == 6
-    assert (tmp_path / "cutplane-demo" / "certificate.json").exists()
+    assert (tmp_path / "cutplane-demo" / "demo.html").exists()
 
 
 @pytest.mark.parametrize("words", ["predict {data} {model}", "evaluate {data} {model}"])
