@@ -154,10 +154,10 @@ def _checks(report: Report, case: dict[str, Any]) -> list[Check]:
 
 def _ours(task: Task, solver: str, options: dict[str, Any], seconds: float) -> dict[str, Any]:
     from cutplane import ChainTagger
-    from cutplane.estimators import _problems
+    from cutplane.objective import structured
 
     oracles: list[Any] = []
-    plain = _problems.StructuredOracle
+    plain = structured.StructuredOracle
 
     class Counted(plain):  # type: ignore[misc, valid-type]
         def __init__(self, *arguments: Any) -> None:
@@ -166,7 +166,7 @@ def _ours(task: Task, solver: str, options: dict[str, Any], seconds: float) -> d
 
     tagger = ChainTagger(solver=solver, n_jobs=1, time_limit=seconds, **options)
     train = task.train
-    _problems.StructuredOracle = Counted  # type: ignore[misc]
+    structured.StructuredOracle = Counted  # type: ignore[misc]
     try:
         wall, cpu = time.perf_counter(), time.process_time()
         with warnings.catch_warnings():
@@ -174,7 +174,7 @@ def _ours(task: Task, solver: str, options: dict[str, Any], seconds: float) -> d
             tagger.fit(train.X, train.y, lengths=train.lengths)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     finally:
-        _problems.StructuredOracle = plain  # type: ignore[misc]
+        structured.StructuredOracle = plain  # type: ignore[misc]
     tags = tagger.predict(task.test.X, lengths=task.test.lengths)
     return {
         "seconds": wall,

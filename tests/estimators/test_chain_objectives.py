@@ -173,7 +173,7 @@ def test_warm_starts(solver, monkeypatch):
             super().__init__(*arguments)
             oracles.append(self)
 
-    monkeypatch.setattr("cutplane.estimators._problems.StructuredOracle", Counted)
+    monkeypatch.setattr("cutplane.objective.structured.StructuredOracle", Counted)
     cold = ChainTagger(1.0, solver=solver, tol=1e-4).fit(X, y, lengths=lengths)
     model = ChainTagger(1.0, solver=solver, tol=1e-4, warm_start=True).fit(X, y, lengths=lengths)
     again = model.fit(X, y, lengths=lengths)

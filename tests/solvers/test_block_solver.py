@@ -65,7 +65,7 @@ def test_chains_take_a_part_of_the_inference(monkeypatch):
             super().__init__(*arguments)
             oracles.append(self)
 
-    monkeypatch.setattr("cutplane.estimators._problems.StructuredOracle", Counted)
+    monkeypatch.setattr("cutplane.objective.structured.StructuredOracle", Counted)
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(n, 40)) for n in rng.integers(1, 8, 100)]
     hidden = rng.normal(size=(40, 5))
