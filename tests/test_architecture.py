@@ -33,8 +33,8 @@ ALLOWED: dict[str, set[str]] = {
     "kernels": {"_blas", "loops"},
     "objective": {"_blas", "data", "exec", "kernels", "loops", "risks"},
     "solvers": {
-        *("_blas", "data", "exec", "kernels", "loops", "losses", "objective", "result", "risks"),
-        "structured",
+        *("_blas", "_lazy", "data", "exec", "kernels", "loops", "losses", "objective", "result"),
+        *("risks", "structured"),
     },
     "structured": {"data", "exec", "kernels", "loops", "objective", "result", "risks"},
     "cluster": {"_checks", "data", "exec", "loops", "objective", "risks", "structured"},
