@@ -138,7 +138,7 @@ def test_hooks_of_sampled_cuts_form_a_tree(iris, classes, options):
 
 
 def test_a_sampled_model_on_the_way_is_that_of_a_shorter_fit(moons):
-    options = {"C": 10.0, "tol": 1e-6, "random_state": 0, "sample_size": 50}
+    options = {"C": 10.0, "tol": 1e-6, "random_state": 0, "sample_size": 50, "start_rows": 0}
     recorder = Recorder(stop_at=6)
     model = quiet_fit(SampledCutSVC(**options).set_callbacks(recorder), *moons)
     assert model.results_[0].status is Status.STOPPED
