@@ -23,6 +23,7 @@ from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor
 from cutplane.losses import LOSSES
 from cutplane.objective import RowOracle
+from cutplane.objective.structured import StructuredOracle
 from cutplane.risks import CrammerSingerRisk, LossRisk, MultinomialRisk, Risk, Targets
 
 CLASSES = 4
@@ -396,3 +397,20 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
         return importlib.import_module(f"benchmarks.{name}")
 
     return module
+
+
+# -- structured problems --------------------------------------------------------------
+
+
+@pytest.fixture
+def oracles(monkeypatch: pytest.MonkeyPatch) -> list[StructuredOracle]:
+    """The oracles of structured problems that the test makes, which count their inference."""
+    made: list[StructuredOracle] = []
+
+    class Noted(StructuredOracle):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr("cutplane.objective.structured.StructuredOracle", Noted)
+    return made

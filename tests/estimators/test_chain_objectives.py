@@ -13,7 +13,6 @@ import cutplane.exec
 import cutplane.structured.chain
 from cutplane import LinearSVC
 from cutplane.estimators.chain_tagger import ChainTagger
-from cutplane.objective.structured import StructuredOracle
 from cutplane.structured.chain import ChainShape
 from structured_reference import enumerated_chains, random_chains
 
@@ -164,16 +163,8 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch, loss, sparse):
 
 
 @pytest.mark.parametrize("solver", ["auto", "ocas"])
-def test_warm_starts(solver, monkeypatch):
+def test_warm_starts(solver, oracles):
     X, y, lengths = random_text()
-    oracles = []
-
-    class Counted(StructuredOracle):
-        def __init__(self, *arguments):
-            super().__init__(*arguments)
-            oracles.append(self)
-
-    monkeypatch.setattr("cutplane.objective.structured.StructuredOracle", Counted)
     cold = ChainTagger(1.0, solver=solver, tol=1e-4).fit(X, y, lengths=lengths)
     model = ChainTagger(1.0, solver=solver, tol=1e-4, warm_start=True).fit(X, y, lengths=lengths)
     again = model.fit(X, y, lengths=lengths)

@@ -49,6 +49,8 @@ from .base import IterativeSolver, Observer, StopRule
 CERTIFICATE = 1.0
 # Passes at most where no limit is given.
 MOST_PASSES = 5000.0
+# Passes between two certificates, at most: limits are looked at with each.
+MOST_BETWEEN = 100.0
 
 # What the machine wants: rows in a tile, and tiles dealt out together; numbers for which memory is
 # asked for ahead, which fit the second cache; numbers in a compiled call, some 20 ms.
@@ -161,7 +163,8 @@ class CoordinateSolver(IterativeSolver):
             settled = count == 0 or self._reach <= constants.LITTLE * self._last_reach
             if self.passes >= due or enough or settled or self._out_of_time():
                 status = self._certify()
-                due, first = constants.GROWTH * self.passes + CERTIFICATE, False
+                between = min((constants.GROWTH - 1.0) * self.passes, MOST_BETWEEN)
+                due, first = self.passes + between + CERTIFICATE, False
         return status
 
     def _pass(self) -> tuple[int, float]:
