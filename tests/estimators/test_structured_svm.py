@@ -135,8 +135,10 @@ def permutations(x):
 
 
 @pytest.mark.parametrize("problem", [Matching(), SparseMatching()], ids=["dense", "sparse"])
-@pytest.mark.parametrize("solver", ["cpa", "ocas", "bcfw", "auto"])
-@pytest.mark.parametrize("cache_size", [0, 4])
+@pytest.mark.parametrize(
+    ("solver", "cache_size"),
+    [("cpa", 0), ("cpa", 4), ("ocas", 0), ("ocas", 4), ("bcfw", 4), ("auto", 4)],
+)
 @pytest.mark.parametrize("C", [1.0, 100.0])
 def test_matchings_against_the_enumerated_problem(matchings, problem, solver, cache_size, C):
     X, Y = matchings
