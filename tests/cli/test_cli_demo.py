@@ -11,11 +11,14 @@ import subprocess
 import sys
 import types
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import cutplane
 from cutplane.cli import demo, main
+from cutplane.result import Status
 
 SEED = 3
 
@@ -50,6 +53,21 @@ def test_ends_well_and_quietly(done):
     assert "\x1b" not in done.out
     assert done.out.isascii()  # prints on any console
     assert max(map(len, done.out.splitlines()[:-4])) <= 110  # the last ones hold a path
+
+
+def test_an_interrupt_ends_it_and_writes_nothing(tmp_path, monkeypatch, capsys):
+    """A fit that Ctrl-C ends keeps its model; the demo must not go on with it."""
+    plain = cutplane.LinearSVC.fit
+
+    def interrupted(self, X, y=None):
+        plain(self, X, y)
+        self.results_ = [replace(result, status=Status.INTERRUPTED) for result in self.results_]
+        return self
+
+    monkeypatch.setattr(cutplane.LinearSVC, "fit", interrupted)
+    assert main(["demo", "--output", str(tmp_path)]) == 130
+    assert "interrupted" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == []
 
 
 def test_one_page_that_needs_nothing_else(done):

@@ -30,6 +30,7 @@ import numpy as np
 from .. import __version__
 from ..reporting.line import format_percent, format_seconds
 from ..reporting.text import print_table, waiting
+from ..result import Status
 from .errors import ExitCode
 from .outputs import output_file, output_folder, report_stream
 from .parser import VERBOSE, Argument, add_arguments, seed_number
@@ -193,6 +194,8 @@ def fitted(name: str, model: Any, X: Any, y: Any = None) -> Fit:
         started = time.perf_counter()
         model.fit(X, y)
         seconds = time.perf_counter() - started
+    if any(result.status is Status.INTERRUPTED for result in getattr(model, "results_", ())):
+        raise KeyboardInterrupt  # Ctrl-C has ended the fit: it is meant for the demo
     for warning in caught:
         if issubclass(warning.category, ConvergenceWarning):
             message = str(warning.message)
