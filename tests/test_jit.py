@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from numba import types
+from numba.experimental import jitclass
+
 import cutplane
+from cutplane import _jit
 
 SCRIPT = """
 import sys
@@ -40,3 +44,23 @@ def test_a_change_of_a_loss_is_seen_by_the_loops(tmp_path):
     assert "max(0.0, 1.0 - z)" in text
     losses.write_text(text.replace("max(0.0, 1.0 - z)", "max(0.0, 2.0 - z)"), encoding="utf-8")
     assert run(tmp_path) == ["6.0", "0", "compiler"]
+
+
+def test_what_other_packages_compile_is_none_of_ours():
+    """numba makes the constructor of a class from text: that function has no module."""
+
+    @jitclass([("x", types.float64)])
+    class Number:
+        def __init__(self, x):
+            self.x = x
+
+    with _jit.compilations() as counts:
+        assert Number(2.5).x == 2.5
+    assert counts.loops == 0
+
+
+def test_a_listener_may_come_late():
+    """While something is being compiled: only its end is heard."""
+    late = _jit.Compilations()
+    late.on_end(None)
+    assert late.loops == 0

@@ -149,7 +149,8 @@ class Compilations(event.Listener):
 
     def on_start(self, event: Any) -> None:
         """Take note of a compilation that begins."""
-        module = event.data["dispatcher"].py_func.__module__
+        # Functions that other packages make of text, as numba's jitclass does, have no module.
+        module = event.data["dispatcher"].py_func.__module__ or ""
         ours = module.partition(".")[0] == __name__.partition(".")[0]
         if ours and not any(self._inside):
             self._started = time.perf_counter()
@@ -159,7 +160,8 @@ class Compilations(event.Listener):
 
     def on_end(self, event: Any) -> None:
         """Take note of a compilation that has ended."""
-        if self._inside.pop() and not any(self._inside):
+        # The listener may have come while something was being compiled.
+        if self._inside and self._inside.pop() and not any(self._inside):
             self.loops += 1
             self.seconds += time.perf_counter() - self._started
 
