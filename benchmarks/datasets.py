@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from .families import FAMILIES
+from .families import FAMILIES, PACKAGED
 from .generated import GENERATORS
 from .kmers import positional_kmers
 from .targets import Rows, equal_ranks
@@ -44,7 +44,7 @@ class DataSet:
     name: str
     X: sp.csr_matrix | np.ndarray
     y: np.ndarray
-    origin: str  # 'data folder', 'generated' or 'a file given'
+    origin: str  # 'data folder', 'package', 'generated' or 'a file given'
     qid: np.ndarray | None = None
 
     def facts(self) -> dict[str, object]:
@@ -108,6 +108,13 @@ class Source:
             if self.file is None:
                 raise MissingDataError("a file of yours: give it by --file")
             data = own_file(self.file)
+        elif name in PACKAGED:
+            try:
+                data = DataSet(name, *PACKAGED[name](), "package")
+            except ModuleNotFoundError as error:
+                raise MissingDataError(
+                    f"{name}: the package {error.name} is not installed"
+                ) from None
         elif name in FAMILIES:
             data = DataSet(name, *FAMILIES[name](), "generated")
         elif self.generated:

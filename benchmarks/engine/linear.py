@@ -34,6 +34,8 @@ from ..solvers import Cutplane, Effort, Model, Problem, Run, Solver
 # Fast ones first, so that a run that is cut short has seen most.
 SETS = (
     *("iris", "wine", "breast-cancer", "digits-8", "200 × 10", "2,000 × 20"),
+    *("nursery", "splice", "page-blocks", "satimage-4", "cells", "abalone-19", "caravan", "hiva"),
+    *("lending", "grants", "sylva", "tweets", "fars"),
     *("a9a", "w8a", "codrna", "ijcnn1", "usps3", "news20-0", "news20-3", "news20-15"),
     *("aclimdb", "celegans", "mnist8", "covtype"),
     *("unscaled", "rare class", "repeated rows", "fingerprints"),
@@ -43,6 +45,7 @@ SETS = (
 SMOOTH_SETS = (
     *("iris", "breast-cancer", "2,000 × 20", "a9a", "w8a", "news20-3", "aclimdb", "covtype"),
     *("unscaled", "rare class", "2,000 × 5,000", "embedding 20,000"),
+    *("splice", "page-blocks", "lending", "hiva", "tweets"),
 )
 LOSSES = ("hinge", "squared_hinge", "logistic")
 PENALTIES = (1e-3, 1e-2, 1.0, 1e2, 1e4)
