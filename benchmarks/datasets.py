@@ -3,32 +3,33 @@
 Every set of the folder is CSR float32 with int32 indices; those of ``families`` may be dense.
 Binary labels are −1 and +1 as float64, class labels and ranks int64, real targets float64; rows of
 a ranking have a query. The data folder comes from the caller or from the environment variable
-CUTPLANE_DATA. Parsed files are kept as .npz in a cache folder outside the project
-(CUTPLANE_BENCH_CACHE, or a folder in the system's temporary one), because the licences of several
+CUTPLANE_DATA. joblib keeps parsed files in a cache folder outside the project
+(CUTPLANE_BENCH_CACHE, or ~/.cache/cutplane-benchmarks), because the licences of several
 sets forbid copies in it and parsing svmlight text is slow.
 """
 
 from __future__ import annotations
 
 import bz2
-import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 
-from .families import FAMILIES
+from .families import FAMILIES, PACKAGED
 from .generated import GENERATORS
 from .kmers import positional_kmers
 from .targets import Rows, equal_ranks
 
 DATA_VARIABLE = "CUTPLANE_DATA"
 CACHE_VARIABLE = "CUTPLANE_BENCH_CACHE"
-FORMAT = 1  # of the cached files: raise it when a loader changes
+DEFAULT_CACHE = Path.home() / ".cache" / "cutplane-benchmarks"  # pickles: for nobody else
+FORMAT = 2  # of the cached arrays: raise it when a loader changes
 SEED = 20080705
 FILE = "file"  # the name of the user's own
 
@@ -44,7 +45,7 @@ class DataSet:
     name: str
     X: sp.csr_matrix | np.ndarray
     y: np.ndarray
-    origin: str  # 'data folder', 'generated' or 'a file given'
+    origin: str  # 'data folder', 'package', 'generated' or 'a file given'
     qid: np.ndarray | None = None
 
     def facts(self) -> dict[str, object]:
@@ -108,6 +109,13 @@ class Source:
             if self.file is None:
                 raise MissingDataError("a file of yours: give it by --file")
             data = own_file(self.file)
+        elif name in PACKAGED:
+            try:
+                data = DataSet(name, *PACKAGED[name](), "package")
+            except ModuleNotFoundError as error:
+                raise MissingDataError(
+                    f"{name}: the package {error.name} is not installed"
+                ) from None
         elif name in FAMILIES:
             data = DataSet(name, *FAMILIES[name](), "generated")
         elif self.generated:
@@ -313,51 +321,20 @@ def _load(
             f"{name}: no data folder; give one by --data or in the environment variable "
             f"{DATA_VARIABLE}"
         )
-    relative, load = FILES[name]
+    relative, _ = FILES[name]
     file = folder / relative
     if not file.is_file():
         raise MissingDataError(f"{name}: {relative} is not in the data folder")
-    cached = _cache_file(name, file)
-    if not cached.is_file():
-        X, y, *qid = load(file)
-        _write_cache(cached, _canonical(X), y, *qid)
-    X, y, stored = _read_cache(cached)
-    return X, y, "data folder", stored
+    status = file.stat()  # another file with the same path is parsed anew
+    folder = Path(os.environ.get(CACHE_VARIABLE) or DEFAULT_CACHE)
+    parsed = joblib.Memory(folder, verbose=0).cache(_parsed)
+    X, y, qid = parsed(name, str(file.resolve()), status.st_size, status.st_mtime_ns, FORMAT)
+    return X, y, "data folder", qid
 
 
-def _cache_file(name: str, file: Path) -> Path:
-    """Another file gets another name, so that a cache is never stale."""
-    given = os.environ.get(CACHE_VARIABLE)
-    folder = Path(given) if given else Path(tempfile.gettempdir()) / "cutplane-benchmarks"
-    status = file.stat()
-    key = f"{FORMAT} {file.resolve()} {status.st_size} {status.st_mtime_ns}"
-    return folder / f"{name}-{hashlib.blake2b(key.encode(), digest_size=6).hexdigest()}.npz"
-
-
-def _read_cache(file: Path) -> tuple[sp.csr_matrix, np.ndarray, np.ndarray | None]:
-    with np.load(file) as archive:
-        parts = archive["data"], archive["indices"], archive["indptr"]
-        X = sp.csr_matrix(parts, shape=tuple(archive["shape"]))
-        X.has_canonical_format = True
-        return X, archive["y"], archive.get("qid")
-
-
-def _write_cache(
-    file: Path, X: sp.csr_matrix, y: np.ndarray, qid: np.ndarray | None = None
-) -> None:
-    """Write aside and rename, so that a run that is stopped leaves no half file."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(suffix=".npz", dir=file.parent)
-    try:
-        with os.fdopen(handle, "wb") as out:
-            parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "y": y}
-            if qid is not None:
-                parts["qid"] = qid
-            np.savez(out, shape=X.shape, **parts)
-        os.replace(temporary, file)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+def _parsed(name: str, file: str, *_key: int) -> tuple[sp.csr_matrix, np.ndarray, Any]:
+    X, y, *qid = FILES[name][1](Path(file))
+    return _canonical(X), y, qid[0] if qid else None
 
 
 def _canonical(X: sp.spmatrix) -> sp.csr_matrix:

@@ -17,23 +17,52 @@ from .programs import SvmLight, SvmPerf
 from .solvers import Effort, Liblinear, Model, Problem, ScikitLearn, Solver
 
 
-class StochasticGradient:
-    """scikit-learn's SGDClassifier: hinge, no bias, ``max_iter`` epochs of its own schedule."""
+class Estimator:
+    """A peer that is an estimator like those of scikit-learn, for problems without a bias.
 
-    name = "SGDClassifier"
+    An adapter gives its name, its package, the losses it knows and a method ``estimator``.
+    """
+
+    name: str
+    package: str
+    losses: tuple[str, ...] = ("hinge",)
     ours = False
+    threads = 1
 
     def missing(self) -> str | None:
-        return None  # cutplane depends on scikit-learn
+        try:
+            importlib.import_module(self.package)
+        except ImportError:
+            return f"{self.name} is left out: pip install {self.package}"
+        if self.threads > usable_cores():
+            return f"{self.name}: this process may use {usable_cores()} core(s) only"
+        return None
 
     def solves(self, problem: Problem) -> bool:
-        return problem.loss == "hinge" and problem.bias == "none"
+        return problem.loss in self.losses and problem.bias == "none"
 
-    def prepare(self, problem: Problem) -> sp.csr_matrix:
+    def prepare(self, problem: Problem) -> Any:
         return problem.data.X.astype(np.float64)
 
-    def train(self, problem: Problem, prepared: sp.csr_matrix, effort: Effort) -> Any:
-        model = SGDClassifier(
+    def estimator(self, problem: Problem, effort: Effort) -> Any:
+        raise NotImplementedError
+
+    def train(self, problem: Problem, prepared: Any, effort: Effort) -> Any:
+        return self.estimator(problem, effort).fit(prepared, problem.data.y)
+
+    def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
+        biased = problem.bias != "none"
+        b = float(np.ravel(trained.intercept_)[0]) if biased else 0.0
+        return Model(np.ravel(trained.coef_).astype(np.float64), b), {}, None
+
+
+class StochasticGradient(Estimator):
+    """scikit-learn's SGDClassifier: ``max_iter`` epochs of its own schedule."""
+
+    name, package = "SGDClassifier", "sklearn"
+
+    def estimator(self, problem: Problem, effort: Effort) -> Any:
+        return SGDClassifier(
             loss="hinge",
             alpha=1.0 / (problem.C * len(problem.data.y)),
             fit_intercept=False,
@@ -41,43 +70,31 @@ class StochasticGradient:
             tol=None,
             random_state=0,
         )
-        return model.fit(prepared, problem.data.y)
 
     def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
-        return Model(trained.coef_[0], 0.0), {"n_iter": int(trained.n_iter_)}, None
+        model, _, result = super().finish(problem, trained)
+        return model, {"n_iter": int(trained.n_iter_)}, result
 
 
-class Snap:
+class Snap(Estimator):
     """snapml's SupportVectorMachine: dual coordinate descent, ``max_iter`` passes, any threads.
 
     Its regulariser is 1/C. CSR in float32 is what it takes without a copy of its own.
     """
 
-    ours = False
+    package, losses = "snapml", ("hinge", "squared_hinge")
 
     def __init__(self, threads: int = 1) -> None:
         self.threads = threads
         self.name = "snapml" if threads == 1 else f"snapml, {threads} threads"
 
-    def missing(self) -> str | None:
-        try:
-            importlib.import_module("snapml")
-        except ImportError:
-            return "snapml is left out: pip install snapml"
-        if self.threads > usable_cores():
-            return f"{self.name}: this process may use {usable_cores()} core(s) only"
-        return None
-
-    def solves(self, problem: Problem) -> bool:
-        return problem.loss in ("hinge", "squared_hinge") and problem.bias == "none"
-
     def prepare(self, problem: Problem) -> sp.csr_matrix:
         return sp.csr_matrix(problem.data.X, dtype=np.float32)
 
-    def train(self, problem: Problem, prepared: sp.csr_matrix, effort: Effort) -> Any:
+    def estimator(self, problem: Problem, effort: Effort) -> Any:
         from snapml import SupportVectorMachine
 
-        model = SupportVectorMachine(
+        return SupportVectorMachine(
             loss=problem.loss,
             regularizer=1.0 / problem.C,
             max_iter=effort.max_iter or 1000,
@@ -85,13 +102,9 @@ class Snap:
             n_jobs=self.threads,
             random_state=0,
         )
-        return model.fit(prepared, problem.data.y)
-
-    def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
-        return Model(np.ravel(trained.coef_).astype(np.float64), 0.0), {}, None
 
 
-class Skglm:
+class Skglm(Estimator):
     """skglm's LinearSVC: coordinate descent on the dual with Anderson's extrapolation.
 
     Its working sets begin with 10 rows and it solves at most 50 of them, which are over before the
@@ -99,54 +112,28 @@ class Skglm:
     ``max_iter`` counts the passes over it: that converges.
     """
 
-    name = "skglm"
-    ours = False
+    name = package = "skglm"
 
-    def missing(self) -> str | None:
-        try:
-            importlib.import_module("skglm")
-        except ImportError:
-            return "skglm is left out: pip install skglm"
-        return None
-
-    def solves(self, problem: Problem) -> bool:
-        return problem.loss == "hinge" and problem.bias == "none"
-
-    def prepare(self, problem: Problem) -> sp.csr_matrix:
-        return problem.data.X.astype(np.float64)
-
-    def train(self, problem: Problem, prepared: sp.csr_matrix, effort: Effort) -> Any:
+    def estimator(self, problem: Problem, effort: Effort) -> Any:
         from skglm import LinearSVC
 
-        model = LinearSVC(
+        return LinearSVC(
             C=problem.C,
-            p0=prepared.shape[0],
+            p0=len(problem.data.y),
             max_iter=50 if effort.max_iter is None else 1,
             max_epochs=effort.max_iter or 50_000,
             tol=effort.tol or 1e-4,
             fit_intercept=False,
         )
-        return model.fit(prepared, problem.data.y)
-
-    def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
-        return Model(np.ravel(trained.coef_), 0.0), {}, None
 
 
-class ReHLine:
+class ReHLine(Estimator):
     """ReHLine's classifier: coordinate descent on the dual of piecewise linear losses.
 
-    It takes dense rows only.
+    It takes dense rows only, and regularises the bias.
     """
 
-    name = "ReHLine"
-    ours = False
-
-    def missing(self) -> str | None:
-        try:
-            importlib.import_module("rehline")
-        except ImportError:
-            return "ReHLine is left out: pip install rehline"
-        return None
+    name, package = "ReHLine", "rehline"
 
     def solves(self, problem: Problem) -> bool:
         rows, features = problem.data.X.shape
@@ -156,22 +143,16 @@ class ReHLine:
         X = problem.data.X
         return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
 
-    def train(self, problem: Problem, prepared: np.ndarray, effort: Effort) -> Any:
+    def estimator(self, problem: Problem, effort: Effort) -> Any:
         from rehline import plq_Ridge_Classifier
 
-        model = plq_Ridge_Classifier(
+        return plq_Ridge_Classifier(
             loss={"name": "svm"},
             C=problem.C,
             fit_intercept=problem.bias != "none",
             max_iter=effort.max_iter or 1000,
             tol=effort.tol or 1e-4,
         )
-        return model.fit(prepared, problem.data.y)
-
-    def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
-        biased = problem.bias != "none"
-        b = float(np.ravel(trained.intercept_)[0]) if biased else 0.0
-        return Model(np.ravel(trained.coef_), b), {}, None
 
 
 # Numbers of a dense copy for peers that take nothing else.

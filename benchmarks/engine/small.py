@@ -22,4 +22,3 @@ def run(report: Report) -> None:
         if data is not None:
             problems = (Problem(data, C, loss, "free") for loss in linear.LOSSES for C in PENALTIES)
             linear.measure(report, problems, MOST)
-    linear.add_distributions(report)

@@ -6,53 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..tables import case_name, markdown, seconds_text
+from ..tables import markdown, seconds_text
 
 Content = dict[str, Any]
-DISTANCES = ("0.01", "0.001", "0.0001")
-
-
-def _objective(cases: list[Content]) -> str:
-    names = list(dict.fromkeys(peer["solver"] for case in cases for peer in case["peers"]))
-    columns = ["seconds to 1e-2 / 1e-3 / 1e-4", "ours, 2 threads", "ours, 1 thread", *names]
-    columns += ["certified 1e-3", "reads of the data", "best peer / ours (2, 1)"]
-    rows = []
-    for case in cases:
-        ours = {entry["threads"]: entry for entry in case["ours"]}
-        two = ours.get(2, ours[1])
-        certified = two["certified"]["0.001"]
-        ratios = [case["ratios"].get(k) for k in ("2", "1")]
-        rows.append(
-            [
-                case_name(case),
-                *(_ours(ours.get(k)) for k in (2, 1)),
-                *(_peer(case["peers"], name) for name in names),
-                "–" if certified is None else seconds_text(certified["median"]),
-                "–" if two["reads"] is None else f"{two['reads']:.0f}",
-                ", ".join("–" if r is None else f"{r:.1f}" for r in ratios),
-            ]
-        )
-    return markdown(columns, rows)
-
-
-def _ours(entry: Content | None) -> str:
-    if entry is None:
-        return "–"
-    found = [entry["within"][d] for d in DISTANCES]
-    return " / ".join("–" if t is None else seconds_text(t["median"]) for t in found)
-
-
-def _peer(peers: list[Content], name: str) -> str:
-    peer = next((p for p in peers if p["solver"] == name), None)
-    if peer is None:
-        return "–"
-    found = [peer["within"][d] for d in DISTANCES]
-    text = " / ".join("–" if t is None else seconds_text(t) for t in found)
-    if peer.get("bias", "none") != "none":
-        text += " (with bias)"
-    if found[-1] is None:
-        text += f" ({peer['closest']:.0e} after {seconds_text(peer['longest'])})"
-    return text
 
 
 def _products(cases: list[Content]) -> str:
@@ -152,26 +108,6 @@ def _labels(cases: list[Content]) -> str:
     return markdown([*columns, "above the best known, median", "worst label"], rows)
 
 
-def _summary(cases: list[Content]) -> str:
-    rows = [
-        [
-            case["what"],
-            f"{case['mean']:.2f}",
-            f"{min(case['ratios'].values()):.2f}",
-            case["worst"],
-            *(_at(case, distance) for distance in ("0.01", "0.0001")),
-        ]
-        for case in cases
-    ]
-    columns = ["best peer / ours at 1e-3", "geometric mean", "least", "where", "at 1e-2", "at 1e-4"]
-    return markdown(columns, rows)
-
-
-def _at(case: Content, distance: str) -> str:
-    found = case.get("others", {}).get(distance)
-    return "–" if found is None else f"{found['mean']:.2f}, ahead in {found['ahead']}/{found['of']}"
-
-
 def _linear(cases: list[Content]) -> str:
     fits = [case for case in cases if "regret" in case]
     parts = [regrets(cases), worst(cases), _fits(fits)]
@@ -181,17 +117,18 @@ def _linear(cases: list[Content]) -> str:
 
 def regrets(cases: list[Content]) -> str:
     """How the regrets of sections ``linear`` or ``small`` are spread, by loss and bias."""
-    rows = [
-        [
-            case["what"].removeprefix("regret, "),
-            case["cases"],
-            f"{case['geometric_mean']:.2f}",
-            *(f"{case['quantiles'][q]:.2f}" for q in ("0.5", "0.75", "0.9", "0.95", "1.0")),
-            f"{100 * case['ahead']:.0f} %",
-        ]
-        for case in cases
-        if "quantiles" in case
-    ]
+    by_kind: dict[str, list[float]] = {"all": []}
+    for case in (c for c in cases if "regret" in c):
+        bias = "without bias" if case["bias"] == "none" else f"{case['bias']} bias"
+        for kind in (f"{case['loss'].replace('_', ' ')}, {bias}", "all"):
+            by_kind.setdefault(kind, []).append(case["regret"])
+    by_kind["all"] = by_kind.pop("all")  # the last row
+    rows = []
+    for kind, found in by_kind.items():
+        logs = np.log(found)
+        middle = np.exp([logs.mean(), *np.quantile(logs, (0.5, 0.75, 0.9, 0.95, 1.0))])
+        ahead = f"{100 * np.mean(logs <= 0.0):.0f} %"
+        rows.append([kind, len(found), *(f"{value:.2f}" for value in middle), ahead])
     heads = ["regret", "cases", "geometric mean", "median", "75 %", "90 %", "95 %", "worst"]
     return markdown([*heads, "ahead"], rows)
 
@@ -265,18 +202,10 @@ def _constants(cases: list[Content]) -> str:
 
 TABLES = {
     "linear": ("What the default settings give, against every peer", _linear),
+    "file": ("A file given, against every peer", _linear),
     "small": ("Small data, against scikit-learn", _linear),
     "cold": ("The first fit of a process", _cold),
     "constants": ("What half and double of each constant does", _constants),
-    "summary": ("How far ahead of the best peer", _summary),
-    "covtype": ("Covertype: time to the objective", _objective),
-    "mnist8": ("MNIST, 8 against the rest: time to the objective", _objective),
-    "aclimdb": ("Film reviews: time to the objective", _objective),
-    "a9a": ("a9a: time to the objective", _objective),
-    "w8a": ("w8a: time to the objective", _objective),
-    "celegans": ("Splice sites: time to the objective", _objective),
-    "others": ("Data the constants were not chosen on: time to the objective", _objective),
-    "file": ("A file given: time to the objective", _objective),
     "products": ("The products that a pass consists of", _products),
     "paths": ("Paths over C", _paths),
     "labels": ("Many labels per row", _labels),

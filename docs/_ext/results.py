@@ -1,6 +1,6 @@
 """Pages about the benchmarks, written from the JSON files under benchmarks/results.
 
-Every build writes a page per suite, with the tables and figures of its sections, and a summary that
+Every build writes a page per suite, with the tables and figures of its sections, and two texts that
 the page ``benchmarks.md`` includes. A section that its suite does not know is left out; a folder
 without files gives no page.
 """
@@ -37,7 +37,13 @@ def write(app: Any) -> None:
     folder = Path(app.srcdir) / "generated" / "benchmarks"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    (folder / "summary.txt").write_text(_summary(folder), "utf-8")
+    try:
+        readme.draw_figure(RESULTS, folder / "linear.svg")
+        text = f"![{readme.PICTURED}](generated/benchmarks/linear.svg)\n\n{readme.linear(RESULTS)}"
+    except ValueError:
+        text = "The section `linear` of the suite `engine` has not been run."
+    (folder / "linear.txt").write_text(text, "utf-8")
+    (folder / "memory.txt").write_text(readme.larger_than_memory(RESULTS), "utf-8")
     found = [path.name for path in sorted(RESULTS.iterdir()) if path.is_dir()]
     known = [name for name in TITLES if name in found]
     others = [name for name in found if name not in TITLES and name != "quick"]
@@ -46,15 +52,6 @@ def write(app: Any) -> None:
         if text:
             # The number gives the order in the table of contents.
             (folder / f"{number:02d}-{suite}.md").write_text(text, "utf-8")
-
-
-def _summary(folder: Path) -> str:
-    try:
-        cases = readme.engine_cases(RESULTS)[1]
-        readme.draw_figure(cases, folder / "summary.svg")
-        return readme.tables(RESULTS)
-    except ValueError:
-        return "The results of the suite `engine` are not there."
 
 
 def _suite(suite: str, folder: Path) -> str:

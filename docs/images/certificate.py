@@ -27,11 +27,11 @@ def main() -> None:
 
     figure = Figure(figsize=(8.0, 3.4), layout="constrained")
     ax = figure.subplots()
-    ax.plot(iterations, primal, color=ORANGE, linewidth=2.2)
-    ax.plot(iterations, dual, color=BLUE, linewidth=2.2)
+    ax.plot(iterations, primal, color=BLUE, linewidth=2.2)
+    ax.plot(iterations, dual, color=ORANGE, linewidth=2.2)
     ax.fill_between(iterations, dual, primal, color="#999999", alpha=0.18, linewidth=0)
-    ax.text(7.4, 32.5, "objective of the best model so far", color=ORANGE, fontsize=11)
-    ax.text(10.4, 13.0, "lower bound: no model gets below it", color=BLUE, fontsize=11)
+    ax.text(7.4, 32.5, "objective of the best model so far", color=BLUE, fontsize=11)
+    ax.text(10.4, 13.0, "lower bound: no model gets below it", color=ORANGE, fontsize=11)
     ax.text(5.4, 20.0, "the optimum\nis in between", color="#555555", fontsize=11)
     ax.annotate(
         f"proved: within {100 * model.certificate_.relative_gap:.2f} % of the optimum",

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .reporting.plots import plot_convergence
     from .result import Certificate, Iteration, SolveResult, Status
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 # Importing the package takes milliseconds; scikit-learn and numba are loaded
 # with the first name that needs them.

@@ -429,7 +429,7 @@ def chunk_f1(
     Parameters
     ----------
     y_true, y_pred : list of sequences of tags; with ``lengths`` the tags of all tokens
-        What :meth:`ChainTagger.predict` gives.
+        What :meth:`cutplane.ChainTagger.predict` gives.
     scheme : {'IOB2', 'IOB1', 'BIOES'}, default='IOB2'
         Of the tags, see :func:`chunks`.
     lengths : array-like of int, optional
