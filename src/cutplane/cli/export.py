@@ -1,4 +1,12 @@
-"""``cutplane export``: a model for other programs."""
+"""Write a model for other programs: an ONNX graph, the text of SVM-light's svm_classify,
+or the weights of a linear model: one per line with the bias last (weights), as a table
+of features (csv), or as JSON.
+
+examples:
+  cutplane export model model.onnx
+  cutplane export --format svmlight model model.txt
+  cutplane export model weights.csv
+"""
 
 from __future__ import annotations
 
@@ -6,7 +14,6 @@ import argparse
 import csv
 import io
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,41 +22,22 @@ import numpy as np
 from .errors import CommandError, ExitCode, UsageError
 from .inputs import label_text
 from .outputs import check_target, output_file
-from .parser import VERBOSE, Argument, add_arguments
+from .parser import Argument
 from .predict import load_any
 
 FORMATS = ("onnx", "svmlight", "weights", "csv", "json")
 SUFFIXES = {".onnx": "onnx", ".csv": "csv", ".json": "json"}
 
-DESCRIPTION = """\
-Write a model for other programs: an ONNX graph, the text of SVM-light's svm_classify,
-or the weights of a linear model: one per line with the bias last (weights), as a table
-of features (csv), or as JSON.
-"""
 
-EPILOG = """\
-examples:
-  cutplane export model model.onnx
-  cutplane export --format svmlight model model.txt
-  cutplane export model weights.csv
-"""
-
-
-def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
-    """Add the command."""
-    parser = subparsers.add_parser(
-        "export", help="write a model for other programs", description=DESCRIPTION, epilog=EPILOG
-    )
-    add_arguments(
-        parser,
+FLAGS = {
+    "": (
         Argument("MODEL", "File with the model."),
         Argument("OUT", "File to write; - is standard output."),
         Argument(
             "--format", "(default: by the suffix .onnx, .csv or .json of OUT)", choices=FORMATS
         ),
-        VERBOSE,
     )
-    parser.set_defaults(run=run)
+}
 
 
 def run(args: argparse.Namespace) -> int:
