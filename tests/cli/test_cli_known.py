@@ -423,8 +423,8 @@ def run_examples(kind, train, test, capsys):
 
 def as_manuals_have_it(path, change=lambda label: label):
     """A file with a comment at its head and behind every row."""
-    rows = [line.split(" ", 1) for line in Path(path).read_text().splitlines()]
-    lines = [f"{change(label)} {rest} # row {k}" for k, (label, rest) in enumerate(rows)]
+    rows = [line.partition(" ") for line in Path(path).read_text().splitlines()]
+    lines = [f"{change(label)} {rest} # row {k}" for k, (label, _, rest) in enumerate(rows)]
     return "\n".join(["# made by hand", *lines, ""]).encode()
 
 

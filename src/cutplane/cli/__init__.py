@@ -102,11 +102,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _import_less() -> None:
     """Keep scipy from loading f2py and the tests of numpy: 0.15 s of every command, for nothing.
 
-    scipy says ``from numpy import *``, which loads every module that ``numpy.__all__`` names.
+    scipy copies all that numpy offers, also modules that nobody has asked for so far.
     """
     import numpy as np
 
-    np.__all__[:] = [name for name in np.__all__ if name not in ("f2py", "testing")]
+    for offered in (np.__all__, getattr(np, "__numpy_submodules__", set())):
+        for name in {"f2py", "testing"} & set(offered):
+            offered.remove(name)
 
 
 def _words_to_complete() -> list[str]:

@@ -68,9 +68,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.data} is a table; name the column of its labels with --label")
     left_out = 0
     if args.model is not None:
-        model, kind = (
-            predict.light_model(args) if args.report is None else None
-        ) or predict.load_for(args)
+        light = predict.light_model(args) if args.report is None else None
+        model, kind = light or predict.load_for(args)
         name = kind.name
         parts = predict.parts_of(args.data, args, kind, model)
         table, answers, left_out = predict.applied(model, kind, parts)
@@ -136,17 +135,8 @@ def judge_model(
     beta = None
     if measure == "fbeta":
         beta = 1.0 if parameters["beta"] is None else parameters["beta"]
-    return judge(
-        task,
-        truth,
-        answers,
-        qid=table.qid,
-        classes=classes,
-        k=k,
-        max_fpr=max_fpr,
-        beta=beta,
-        quantiles=quantiles_of(parameters),
-    )
+    found = {"k": k, "max_fpr": max_fpr, "beta": beta, "quantiles": quantiles_of(parameters)}
+    return judge(task, truth, answers, classes=classes, qid=table.qid, **found)
 
 
 def measure_for(kind: Kind, parameters: dict[str, Any]) -> str:
@@ -213,6 +203,15 @@ def read_predictions(name: str, *, text: bool = False) -> np.ndarray:
     return np.array(values, dtype=str if text else np.float64)
 
 
+# Measures of parts: their title, the measure, and what stands between a part and its value.
+BY_PART = {
+    "pinball_by_quantile": ("pinball of", "pinball", ": "),
+    "coverage_by_quantile": ("below", "coverage", ": "),
+    "f1_by_class": ("F1 by class", "f1", " "),
+    "chunk_f1_by_type": ("F1 by type", "chunk_f1", " "),
+}
+
+
 def _facts(judged: Judged) -> dict[str, str]:
     """The measures as text for people."""
     facts: dict[str, str] = {}
@@ -232,21 +231,12 @@ def _facts(judged: Judged) -> dict[str, str]:
                 text += f" ({others['queries']:,} queries)"
         if MEASURES[name].title:
             facts[MEASURES[name].title] = text
-    for name, title in (("pinball_by_quantile", "pinball of"), ("coverage_by_quantile", "below")):
-        if len(others.get(name, ())) > (name == "pinball_by_quantile"):
+    for key, (title, measure, mark) in BY_PART.items():
+        if len(others.get(key, ())) > (key == "pinball_by_quantile"):  # of one it is the pinball
             facts[title] = ", ".join(
-                f"{quantile}: {format_measure(name.partition('_')[0], value)}"
-                for quantile, value in others[name].items()
+                f"{part or 'chunk'}{mark}{format_measure(measure, value)}"
+                for part, value in others[key].items()
             )
-    if "f1_by_class" in others:
-        facts["F1 by class"] = ", ".join(
-            f"{label} {format_measure('f1', f1)}" for label, f1 in others["f1_by_class"].items()
-        )
-    if "chunk_f1_by_type" in others:
-        facts["F1 by type"] = ", ".join(
-            f"{kind or 'chunk'} {format_measure('chunk_f1', f1)}"
-            for kind, f1 in others["chunk_f1_by_type"].items()
-        )
     if "rows_of_unknown_classes" in others:
         facts["unknown"] = f"{others['rows_of_unknown_classes']:,} rows of classes not trained on"
     return facts

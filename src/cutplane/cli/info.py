@@ -223,26 +223,21 @@ class Summary:
 
     def facts(self) -> dict[str, str]:
         """The summary as text for people."""
-        mean = self.stored / self.rows
         low, high = self.scales()
-        more = ", ..." if self.features > inputs.MOST_NAMES else ""
-        names = (
-            f": {', '.join(self.names[: inputs.MOST_NAMES])}{more}"
-            if self.names is not None
-            else ""
-        )
         facts = {
             "rows": f"{self.rows:,}" + (f", {self.empty:,} of them empty" if self.empty else ""),
-            "features": f"{self.features:,}{names}",
+            "features": f"{self.features:,}",
             "stored": f"{self.stored:,} values, {100 * self.density:.3g} %; "
-            f"{mean:.1f} per row, at most {self.longest:,}",
+            f"{self.stored / self.rows:.1f} per row, at most {self.longest:,}",
             "largest": f"|value| per feature: from {low:g} to {high:g}",
             "labels": self._label_text(),
         }
+        if self.names is not None:
+            more = ", ..." if self.features > inputs.MOST_NAMES else ""
+            facts["features"] += f": {', '.join(self.names[: inputs.MOST_NAMES])}{more}"
         if self.queries:
-            facts["queries"] = (
-                f"{len(self.queries):,}, {self.rows / len(self.queries):.1f} rows each on average"
-            )
+            each = self.rows / len(self.queries)
+            facts["queries"] = f"{len(self.queries):,}, {each:.1f} rows each on average"
         if self.weights:
             facts["cost"] = f"from {self.weights[0]:g} to {self.weights[1]:g}"
         for k, warning in enumerate(self.warnings()):

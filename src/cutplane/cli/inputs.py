@@ -299,13 +299,15 @@ def _table_chunks(
 
 def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> list[int]:
     """The positions of a model's features among the columns of data; refuses other columns."""
-    missing = [name for name in wanted if name not in set(names)]
+    position = {name: k for k, name in enumerate(names)}
+    missing = [name for name in wanted if name not in position]
     if missing:
         raise CommandError(
             f"{source} has no column {some_names(missing)}, on which the model was trained; it has "
             f"{some_names(names)}"
         )
-    extra = [name for name in names if name not in set(wanted)]
+    known = set(wanted)
+    extra = [name for name in names if name not in known]
     if extra:
         remedy = (
             "say what it is with --label, --qid or --cost, or choose the model's columns with "
@@ -316,7 +318,6 @@ def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> lis
         raise CommandError(
             f"{source} has a column {some_names(extra)}, which the model does not know; {remedy}"
         )
-    position = {name: k for k, name in enumerate(names)}
     return [position[name] for name in wanted]
 
 

@@ -38,7 +38,7 @@ class Judged:
     scores: np.ndarray | None
     classes: np.ndarray
     qid: np.ndarray | None = None
-    k: float | None = None
+    k: float | None = None  # a number of rows, or if a float so many times the positive rows
     max_fpr: float | None = None
     beta: float | None = None
     quantiles: tuple[float, ...] = ()  # that the columns of scores are, if they are any
@@ -190,25 +190,22 @@ def judge(
     truth: np.ndarray,
     answers: Answers,
     *,
-    qid: np.ndarray | None = None,
     classes: np.ndarray | None = None,
-    k: float | None = None,
-    max_fpr: float | None = None,
-    beta: float | None = None,
     quantiles: tuple[float, ...] = (),
+    **given: Any,
 ) -> Judged:
-    """Put what was predicted beside the truth.
+    """Put what was predicted beside the truth; ``given`` are other fields of ``Judged``.
 
     Without ``classes``, those of the model, there are those of the data; the second of two is the
-    positive one. ``k`` is a number of rows, or if a float so many times the positive rows. With
-    several ``quantiles`` the prediction of a row is the median, if it is among them.
+    positive one. With several ``quantiles`` the prediction of a row is the median, if it is among
+    them.
     """
     labels, scores = answers.labels, answers.scores
     if task is Task.NOVELTY:
         classes = np.array([-1, 1])
     elif classes is None:
         classes = classes_of(truth) if task is Task.LABELS else np.unique(truth)
-    if task is Task.SEQUENCES and qid is None:
+    if task is Task.SEQUENCES and given.get("qid") is None:
         raise UsageError("sequences are told by their qid:, which the data do not have")
     if task is Task.VALUES:
         labels = scores
@@ -221,7 +218,7 @@ def judge(
             )
         assert scores is not None
         labels = classes[(scores > 0.0).astype(np.intp)]
-    return Judged(task, truth, labels, scores, classes, qid, k, max_fpr, beta, quantiles)
+    return Judged(task, truth, labels, scores, classes, quantiles=quantiles, **given)
 
 
 # -- measures -----------------------------------------------------------------

@@ -103,6 +103,13 @@ def _write_tagged(name: str, model: Any, target: str, *, tags_only: bool = False
         file.write("\n".join(lines).rstrip("\n").encode() + b"\n")
 
 
+class _Defaults(dict[str, dict[str, Any]]):
+    """The parameters of estimators and their defaults, each read when it is asked for."""
+
+    def __missing__(self, name: str) -> dict[str, Any]:
+        return defaults_of(name)
+
+
 def light_model(args: argparse.Namespace) -> tuple[Any, Kind] | None:
     """A linear model without its estimator, which starts sooner; None if that is not enough."""
     plain = (
@@ -110,10 +117,9 @@ def light_model(args: argparse.Namespace) -> tuple[Any, Kind] | None:
     )
     if not plain or args.model == "-" or _is_svmlight_model(args.model):
         return None
-    from ..models.scorer import KINDS as LINEAR
     from ..models.scorer import read_scorer
 
-    scorer = read_scorer(args.model, {name: defaults_of(name) for name in LINEAR})
+    scorer = read_scorer(args.model, _Defaults())
     if scorer is None:
         return None
     scorer.n_jobs = args.threads

@@ -151,7 +151,7 @@ def run(args: argparse.Namespace) -> int:
                 "C": conventions(done.model, table),
                 "cv": None if validated is None else validated.as_dict(),
                 **done.as_dict(),
-                "exit_code": int(code_of(done.status)),
+                "exit_code": int(done.code),
             },
             stream,
         )
@@ -252,14 +252,22 @@ class Fit:
 
     def tell(self, command: str) -> ExitCode:
         """Say on stderr that the tolerance was missed, if it was; returns the exit code."""
-        relative = getattr(self.model, "stopping", None) == "relative"
-        return tell_ending(
-            command,
-            self.status,
-            self.worst.certificate.relative_gap,
-            asked=float(self.model.tol) if relative else None,
-            kept="the model is the best so far",
-        )
+        gap = self.worst.certificate.relative_gap
+        if self.status is not Status.CONVERGED:
+            where = "without a certificate"
+            if math.isfinite(gap):
+                where = f"at a gap of {format_percent(gap)}"
+                if getattr(self.model, "stopping", None) == "relative":
+                    where += f", above the {format_percent(float(self.model.tol))} asked for"
+            ended = f"the solver {self.status.reason} {where}; the model is the best so far"
+            print(f"cutplane {command}: {ended}", file=sys.stderr)
+        return self.code
+
+    @property
+    def code(self) -> ExitCode:
+        """The exit code of the status."""
+        codes = {Status.CONVERGED: ExitCode.OK, Status.INTERRUPTED: ExitCode.INTERRUPTED}
+        return codes.get(self.status, ExitCode.ABOVE_TOLERANCE)
 
 
 def make_model(kind: Kind, parameters: dict[str, Any]) -> Any:
@@ -289,7 +297,7 @@ def fit(model: Any, kind: Kind, table: inputs.Table, calibrate: str | None = Non
     for warning in caught:
         if not issubclass(warning.category, ConvergenceWarning | DeprecationWarning):
             logger.warning("%s", warning.message)
-    return Fit(model, results_of(model), time.perf_counter() - started)
+    return Fit(model, tuple(model.results_), time.perf_counter() - started)
 
 
 def _calibrated(model: Any, table: inputs.Table, calibrate: str) -> Any:
@@ -303,11 +311,6 @@ def _calibrated(model: Any, table: inputs.Table, calibrate: str) -> Any:
     rows = inputs.in_memory(table)
     search.fit(rows.X, inputs.whole_labels(rows.y), sample_weight=rows.cost)
     return search.best_estimator_
-
-
-def results_of(model: Any) -> tuple[SolveResult, ...]:
-    """The results of a fitted model's problems."""
-    return tuple(model.results_)
 
 
 def _fit(model: Any, task: Task, table: inputs.Table) -> None:
@@ -326,28 +329,6 @@ def _fit(model: Any, task: Task, table: inputs.Table) -> None:
 
 
 # -- how it ended -------------------------------------------------------------
-
-
-def code_of(status: Status) -> ExitCode:
-    """The exit code of a solver's status."""
-    codes = {Status.CONVERGED: ExitCode.OK, Status.INTERRUPTED: ExitCode.INTERRUPTED}
-    return codes.get(status, ExitCode.ABOVE_TOLERANCE)
-
-
-def tell_ending(
-    command: str, status: Status, gap: float, *, asked: float | None, kept: str
-) -> ExitCode:
-    """Say on stderr that a solver stopped above its tolerance, if it did; returns the exit code.
-
-    ``gap`` and what was ``asked`` for are relative; ``kept`` says what became of the model.
-    """
-    if status is not Status.CONVERGED:
-        where = "without a certificate"
-        if math.isfinite(gap):
-            goal = "" if asked is None else f", above the {format_percent(asked)} asked for"
-            where = f"at a gap of {format_percent(gap)}{goal}"
-        print(f"cutplane {command}: the solver {status.reason} {where}; {kept}", file=sys.stderr)
-    return code_of(status)
 
 
 def certificate_line(done: Fit) -> str:

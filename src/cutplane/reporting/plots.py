@@ -304,7 +304,7 @@ def plot_path(path: Any, *, scores: Any = None, ax: Axes | None = None) -> Axes:
     Cs, folds, gaps, iterations = _curves(path, scores)
     order = np.argsort(Cs, kind="stable")
     Cs = Cs[order]
-    panels = [ax]
+    panels: list[Any] = [ax]
     if ax is None:
         import matplotlib.pyplot as plt
 
