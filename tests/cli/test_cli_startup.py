@@ -76,7 +76,7 @@ def test_nothing_heavy_is_loaded(words, files, saved):
 
 
 def test_a_model_is_described_without_compiled_loops(saved, files):
-    assert imported("info", files.folder / "binary.model", of=("numba", "scipy")) == ["0"]
+    assert imported("info", files.folder / "binary.model", of=("numba", "sklearn")) == ["0"]
 
 
 def test_scipy_does_not_bring_what_nobody_needs(files):

@@ -21,6 +21,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from .. import __version__, _interrupts
 from .errors import ExitCode, UsageError
@@ -106,7 +107,8 @@ def _import_less() -> None:
     """
     import numpy as np
 
-    for offered in (np.__all__, getattr(np, "__numpy_submodules__", set())):
+    lists: list[Any] = [np.__all__, getattr(np, "__numpy_submodules__", set())]
+    for offered in lists:
         for name in {"f2py", "testing"} & set(offered):
             offered.remove(name)
 
@@ -125,7 +127,9 @@ def make_parser(words: Sequence[str]) -> Parser:
     parser.add_argument("--version", action="version", version=f"cutplane {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="command", title="commands")
     for name in (*COMMANDS, *PROGRAMS):
-        shown = {"help": COMMANDS[name]} if name in COMMANDS else {"conflict_handler": "resolve"}
+        shown: Any = {"conflict_handler": "resolve"}  # -h is a flag of theirs
+        if name in COMMANDS:
+            shown = {"help": COMMANDS[name]}
         command = subparsers.add_parser(name, **shown)
         command.set_defaults(parser=command)
         if [name] != list(words[:1]):

@@ -135,7 +135,12 @@ def judge_model(
     beta = None
     if measure == "fbeta":
         beta = 1.0 if parameters["beta"] is None else parameters["beta"]
-    found = {"k": k, "max_fpr": max_fpr, "beta": beta, "quantiles": quantiles_of(parameters)}
+    found: dict[str, Any] = {
+        "k": k,
+        "max_fpr": max_fpr,
+        "beta": beta,
+        "quantiles": quantiles_of(parameters),
+    }
     return judge(task, truth, answers, classes=classes, qid=table.qid, **found)
 
 

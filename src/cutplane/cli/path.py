@@ -214,7 +214,8 @@ def _draw(target: str, steps: list[Step], best: Step, name: str) -> None:
     figure, ax = panel("C", f"{name} on the validation data")
     values = [float("nan") if step.value is None else step.value for step in steps]
     ax.semilogx([step.C for step in steps], values, "o-", color=BLUE)
-    ax.plot(best.C, best.value, "o", color=ORANGE, markersize=9, label=f"best: C = {best.C:g}")
+    mark: dict[str, Any] = {"color": ORANGE, "markersize": 9, "label": f"best: C = {best.C:g}"}
+    ax.plot(best.C, best.value or 0.0, "o", **mark)
     ax.legend(frameon=False)
     with output_file(target) as file:
         figure.savefig(file, format=Path(target).suffix.lstrip(".").lower() or "png", dpi=150)

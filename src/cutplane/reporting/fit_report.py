@@ -766,7 +766,9 @@ def _add_tags(page: html.Page, model: Any, answers: Answers) -> None:
         for name, share in shares.items():
             shown[f"chunk {name}"] = _per_cent(share(truth, predicted, **tags))
         page.tiles(shown)
-        by_type = [share(truth, predicted, **tags, by_type=True) for share in shares.values()]
+        by_type: list[Any] = [
+            share(truth, predicted, **tags, by_type=True) for share in shares.values()
+        ]
         page.table(
             "Chunks by type",
             ("type", *shares),
