@@ -37,7 +37,7 @@ from .parser import (
     number_from_zero,
     positive_number,
 )
-from .predict import Answers, answer_lines, applied, load_any, parts_of, probabilities
+from .predict import Answers, answer, answer_lines, applied, load_any, parts_of
 from .train import data_facts, fit, make_model, model_facts
 
 logger = logging.getLogger("cutplane")
@@ -641,7 +641,7 @@ def _classify(args: argparse.Namespace) -> int:
     if probable:  # as liblinear has it: the labels first, then the label and all probabilities
         rows = read_table(args.data, args).aligned(int(model.n_features_in_))[0]
         names = " ".join(label_text(label) for label in model.classes_.tolist())
-        both = zip(lines, answer_lines(probabilities(model, rows), told), strict=True)
+        both = zip(lines, answer_lines(_scores(answer(model, kind, rows, told)), told), strict=True)
         lines = [f"labels {names}", *(f"{label} {shares}" for label, shares in both)]
     with output_file(args.predictions) as file:
         file.write("".join(f"{line}\n" for line in lines).encode())

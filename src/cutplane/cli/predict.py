@@ -66,8 +66,7 @@ def run(args: argparse.Namespace) -> int:
     model, kind = light_model(args) or load_for(args)
     form = args.output or default_form(kind.task, len(getattr(model, "classes_", ())))
     check_form(kind.task, form)
-    probable = form == PROBABILITIES
-    if probable and not hasattr(model, "predict_proba"):
+    if form == PROBABILITIES and not hasattr(model, "predict_proba"):
         raise UsageError(
             f"{args.model} holds a {type(model).__name__} without probabilities; train it with "
             "--calibrate sigmoid, or with --loss logistic"
@@ -79,10 +78,7 @@ def run(args: argparse.Namespace) -> int:
     with output_file(args.out) as file:
         for table in parts_of(args.data, args, kind, model):
             rows = alignment.apply(table)
-            if probable:
-                values: np.ndarray | None = probabilities(model, rows)
-            else:
-                values = answer(model, kind, rows, form).get(form)
+            values = answer(model, kind, rows, form).get(form)
             assert values is not None
             file.write("".join(f"{line}\n" for line in answer_lines(values, form)).encode())
     alignment.tell(args.data)
@@ -202,12 +198,15 @@ def check_form(task: Task, form: str) -> None:
 def answer(model: Any, kind: Kind, table: inputs.Table, form: str = "labels") -> Answers:
     """What a model says about the rows of a table with the columns that it knows.
 
-    ``form`` is what is needed at least. Scores of many labels are large.
+    ``form`` is what is needed at least; probabilities stand for scores. Scores of many labels are
+    large.
     """
     with warnings.catch_warnings():
         # Columns and names have been compared, and what there is to say has been said.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         match kind.task:
+            case _ if form == PROBABILITIES:
+                return Answers(scores=model.predict_proba(table.X))
             case Task.SEQUENCES:
                 # Sequences may have been brought together: the rows go back to their places.
                 sequences = inputs.chain_rows(table, np.arange(table.rows))
@@ -225,13 +224,6 @@ def answer(model: Any, kind: Kind, table: inputs.Table, form: str = "labels") ->
                 return Answers(model.predict(table.X), model.score_samples(table.X))
             case _:
                 return Answers(model.predict(table.X), model.decision_function(table.X))
-
-
-def probabilities(model: Any, table: inputs.Table) -> np.ndarray:
-    """The probabilities of the classes for the rows of a table, of shape (rows, classes)."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        return model.predict_proba(table.X)
 
 
 def parts_of(name: str, args: argparse.Namespace, kind: Kind, model: Any) -> Iterable[inputs.Table]:
