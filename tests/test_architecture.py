@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "exec": set(),
     "_blas": set(),
     "_checks": set(),
-    "data": {"_checks", "loops"},
+    "data": {"_checks", "_lazy", "loops"},
     "_lazy": set(),
     "risks": {"_lazy", "loops", "losses", "exec"},
     "kernels": {"_blas", "loops"},

@@ -55,7 +55,6 @@ NOT_RUN = {
     r"cutplane completion \w+ > .*": "it writes to the home folder; tests/cli tests what it prints",
     r"dask .*|cutplane train --scheduler .*": "they need several hosts; tests/cluster has workers",
     r"cutplane .*(fold1|covtype|chunker).*": "on public data, which are not here",
-    r"python examples/chunking\.py .*": "on public data, which are not here",
 }
 # Where the pages link to. Nobody asks these hosts when the tests run.
 HOSTS = {

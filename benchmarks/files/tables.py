@@ -48,6 +48,16 @@ def _out_of_core(cases: list[Content]) -> str:
     return markdown(columns, rows)
 
 
+def _start(cases: list[Content]) -> str:
+    return markdown(
+        ["command", "CPU s, least", "CPU s, most"],
+        [
+            [case["what"], *(seconds_text(end(case["cpu_seconds"])) for end in (min, max))]
+            for case in cases
+        ],
+    )
+
+
 def _reader(cases: list[Content]) -> str:
     rows = []
     for case in cases:
@@ -77,5 +87,6 @@ def _reader(cases: list[Content]) -> str:
 TABLES: Tables = {
     "reader": ("Reading svmlight text", _reader),
     "out-of-core": ("6.3 GB of data in 2 GB of memory", _out_of_core),
+    "start": ("Processor seconds of commands on a9a, from a warm cache", _start),
     "splice": ("As many splice sites as the disk takes", _out_of_core),
 }

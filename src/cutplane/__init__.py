@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from .estimators.sampled_svc import SampledCutSVC
     from .estimators.structured_svm import StructuredSVM
     from .models import load_model, save_model
-    from .reporting.calibration_plot import plot_calibration
     from .reporting.fit_report import report
-    from .reporting.path_plot import plot_path
-    from .reporting.plots import plot_convergence
+    from .reporting.plots import plot_calibration, plot_convergence, plot_path
     from .result import Certificate, Iteration, SolveResult, Status
 
 __version__ = "0.1.0"
@@ -77,9 +75,9 @@ _WHERE = {
     "load_svmlight": ".data.svmlight",
     "load_model": ".models",
     "save_model": ".models",
-    "plot_calibration": ".reporting.calibration_plot",
+    "plot_calibration": ".reporting.plots",
     "plot_convergence": ".reporting.plots",
-    "plot_path": ".reporting.path_plot",
+    "plot_path": ".reporting.plots",
     "report": ".reporting.fit_report",
 }
 

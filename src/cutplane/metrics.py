@@ -364,6 +364,15 @@ def chunks(tags: Any, *, scheme: Scheme = "IOB2") -> list[tuple[str, int, int]]:
     return found
 
 
+def scheme_of(tags: Any) -> Scheme | None:
+    """The scheme of tags that stand for chunks, BIOES or IOB2; None if some tag does not."""
+    names = {str(tag) for tag in np.unique(tags)}
+    letters = {name.partition("-")[0] for name in names}
+    if not letters <= set("BIOES") or not any("-" in name for name in names):
+        return None
+    return "BIOES" if letters & set("ES") else "IOB2"
+
+
 def chunk_precision(
     y_true: Any,
     y_pred: Any,

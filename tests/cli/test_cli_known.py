@@ -10,6 +10,7 @@ import gzip
 import itertools
 import math
 import os
+import re
 import shlex
 from pathlib import Path
 
@@ -17,8 +18,8 @@ import numpy as np
 import pytest
 
 import cutplane
-from cutplane.cli import main
-from cutplane.cli.known import CLASSIFIERS, LEARNERS, as_written
+from cutplane.cli import as_written, main
+from cutplane.cli.known import CLASSIFIERS, LEARNERS
 
 cp = pytest.importorskip("cvxpy")
 
@@ -370,57 +371,89 @@ def test_flags_without_a_meaning_are_accepted(files, tmp_path, capsys):
 
 # -- the programs' own examples ------------------------------------------------
 
-# As their manuals have them, with the names of the files left open.
+# As the pages of the programs have them, with their names of folders and files: of SVM-light,
+# SVM-perf, SVM-rank and SVM-hmm at www.cs.cornell.edu/people/tj/svm_light, and liblinear's README
+# (Debian's packages name its programs liblinear-train and liblinear-predict).
 EXAMPLES = {
-    "binary": [
-        "svm_learn {train} {model}",
-        "svm_classify {test} {model} {out}",
-        "svm_learn -t 0 -c 1 {train} {model}",
-        "svm_perf_learn -c 20 {train} {model}",
-        "svm_perf_classify {test} {model} {out}",
-        "svm_perf_learn -c 20 -l 1 -w 3 {train} {model}",
-        "svm_perf_learn -c 20 -l 10 -w 3 {train} {model}",
-        "svm_perf_classify {test} {model} {out}",
-        "train -s 2 -e 0.01 {train} {model}",
-        "predict -q {test} {model} {out}",
-        "train -s 0 -c 10 -w1 2 -w-1 5 -B 1 {train} {model}",
-        "predict -b 1 {test} {model} {out}",
-        "train -v 5 -e 0.001 {train}",
-    ],
-    "ranking": [
-        "svm_learn -z p {train} {model}",
-        "svm_classify {test} {model} {out}",
-        "svm_rank_learn -c 3 {train} {model}",
-        "svm_rank_classify {test} {model} {out}",
-        "svm_rank_learn -c 20.0 -l 2 {train} {model}",
-        "svm_rank_classify {test} {model} {out}",
-    ],
-    "tags": [
-        "svm_hmm_learn -c 5 -e 0.5 {train} {model}",
-        "svm_hmm_classify {test} {model} {out}",
-    ],
+    "binary": """
+        svm_learn example1/train.dat example1/model
+        svm_classify example1/test.dat example1/model example1/predictions
+        svm_learn example2/train_induction.dat example2/model
+        svm_classify example2/test.dat example2/model example2/predictions
+        svm_perf_learn -c 20 -l 2 --b 0 example1/train.dat example1/model
+        svm_perf_classify example1/test.dat example1/model example1/predictions
+        svm_perf_learn -c 20.0 train.dat model.dat
+        liblinear-train data_file
+        train -s 0 data_file
+        predict -b 1 test_file data_file.model output_file
+        train -v 5 -e 0.001 data_file
+    """,
+    "ranking": """
+        svm_learn -z p example3/train.dat example3/model
+        svm_classify example3/test.dat example3/model example3/predictions
+        svm_rank_learn -c 3 example3/train.dat example3/model
+        svm_classify example3/test.dat example3/model example3/predictions
+        svm_rank_learn -c 20.0 train.dat model.dat
+        svm_rank_classify test.dat model.dat predictions
+    """,
+    "tags": """
+        svm_hmm_learn -c 5 -e 0.5 training_input.dat modelfile.dat
+        svm_hmm_classify test_input.dat modelfile.dat classify.tags
+    """,
+    "four classes": "train -c 10 -w1 2 -w2 5 -w3 2 four_class_data_file",
+    "two classes": "train -c 10 -w3 1 -w2 5 two_class_data_file",
 }
 
 
-def run_examples(kind, train, test, folder, capsys):
-    """Run a list; every command ends well, names its equivalent, and writes what it should."""
-    names = {"train": train, "test": test, "model": folder / "model", "out": folder / "out"}
-    for line in EXAMPLES[kind]:
-        words = shlex.split(line.format(**{k: str(v).replace("\\", "/") for k, v in names.items()}))
+def run_examples(kind, train, test, capsys):
+    """Run a list in this folder; every command ends well, names its equivalent, and writes."""
+    text = {"train": train, "test": test}
+    for line in filter(None, map(str.strip, EXAMPLES[kind].splitlines())):
+        words = line.split()
+        learns = "learn" in words[0] or "train" in words[0]
+        files = [Path(word) for k, word in enumerate(words) if k and re.search("[a-z]{4}", word)]
+        files[0].parent.mkdir(exist_ok=True)
+        files[0].write_bytes(text["train" if learns else "test"])
+        written = files[-1] if len(files) > 1 else Path(f"{files[0]}.model")
+        written.unlink() if written.exists() else None
         assert main(words) == 0, line
-        told = capsys.readouterr()
-        assert "the same as cutplane " in told.err, line
-        learns = "learn" in words[0] or words[0] == "train"
-        written = names["model"] if learns else names["out"]
-        if "-v" not in words:
-            assert written.stat().st_size > 0, line
-            written.unlink() if not learns else None
+        assert "the same as cutplane " in capsys.readouterr().err, line
+        assert written.exists() == ("-v" not in words), line
+
+
+def as_manuals_have_it(path, change=lambda label: label):
+    """A file with a comment at its head and behind every row."""
+    rows = [line.partition(" ") for line in Path(path).read_text().splitlines()]
+    lines = [f"{change(label)} {rest} # row {k}" for k, (label, _, rest) in enumerate(rows)]
+    return "\n".join(["# made by hand", *lines, ""]).encode()
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
-def test_examples_of_the_manuals(kind, files, tmp_path, capsys):
-    data = getattr(files, kind)
-    run_examples(kind, data, data, tmp_path, capsys)
+def test_examples_of_the_manuals(kind, files, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"four classes": "grades", "two classes": "binary"}
+    change = {"two classes": {"1": "3", "-1": "2"}.get}.get(kind, lambda label: label)
+    rows = as_manuals_have_it(getattr(files, names.get(kind, kind)), change)
+    run_examples(kind, rows, rows, capsys)
+
+
+def test_classes_of_the_manual_have_their_factors(files, tmp_path, capsys, monkeypatch):
+    """ "The C values for the two classes are 10 and 50." """
+    monkeypatch.chdir(tmp_path)
+    rows = as_manuals_have_it(files.binary, {"1": "3", "-1": "2"}.get)
+    run_examples("two classes", rows, rows, capsys)
+    model = cutplane.load_model("two_class_data_file.model")
+    assert model.C == 10.0 and model.class_weight == {3.0: 1.0, 2.0: 5.0}
+
+
+def test_transduction_is_refused_with_a_reason(files, tmp_path, capsys, monkeypatch):
+    """SVM-light's second example learns from rows without labels, too."""
+    monkeypatch.chdir(tmp_path)
+    Path("example2").mkdir()
+    rows = as_manuals_have_it(files.binary) + b"0 1:1\n"
+    Path("example2/train_transduction.dat").write_bytes(rows)
+    assert run("svm_learn", "example2/train_transduction.dat", "example2/model") == 1
+    assert "(transduction), cutplane does not: remove these rows" in capsys.readouterr().err
 
 
 def conll(source, target, known, most):
@@ -442,21 +475,20 @@ def conll(source, target, known, most):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not DATA, reason="needs the data folder of the benchmarks")
-@pytest.mark.parametrize("kind", EXAMPLES)
-def test_examples_on_public_data(kind, tmp_path, capsys):
+@pytest.mark.parametrize("kind", ["binary", "ranking", "tags"])
+def test_examples_on_public_data(kind, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     folder = Path(DATA)
     if kind == "tags":
         known = ({}, {})
-        train, test = tmp_path / "train.svm", tmp_path / "test.svm"
-        conll(folder / "conll2000" / "train.txt.gz", train, known, 2000)
-        conll(folder / "conll2000" / "test.txt.gz", test, known, 500)
+        both = [Path("train.svm"), Path("test.svm")]
+        for path, most in zip(both, (2000, 500), strict=True):
+            conll(folder / "conll2000" / f"{path.stem}.txt.gz", path, known, most)
+        rows = [path.read_bytes() for path in both]
     else:
-        train, test = (
-            (folder / "a9a" / "train.svm.gz", folder / "a9a" / "test.svm.gz")
-            if kind == "binary"
-            else (folder / "mq2008" / "fold1.train.svm.gz", folder / "mq2008" / "fold1.test.svm.gz")
-        )
-    run_examples(kind, train, test, tmp_path, capsys)
+        name = {"binary": "a9a/{}.svm.gz", "ranking": "mq2008/fold1.{}.svm.gz"}[kind]
+        rows = [gzip.decompress((folder / name.format(k)).read_bytes()) for k in ("train", "test")]
+    run_examples(kind, *rows, capsys)
 
 
 @pytest.mark.slow

@@ -231,29 +231,35 @@ def test_formulas_have_the_values_of_scikit_learn():
 
     from cutplane.cli import measures
 
+    ours = {name: measure.of for name, measure in MEASURES.items()}
     rng = np.random.default_rng(0)
     undefined = {"zero_division": np.nan}
 
-    def same(ours, theirs):
-        ours = np.nan if ours is None else ours
-        assert ours == pytest.approx(theirs, abs=1e-12, nan_ok=True)
+    def same(found, theirs):
+        found = np.nan if found is None else found
+        assert found == pytest.approx(theirs, abs=1e-12, nan_ok=True)
 
     for _ in range(100):
         n = int(rng.integers(2, 25))
         positive, guess = rng.random(n) < 0.4, rng.random(n) < 0.5
         scores = 0.5 * rng.integers(0, 5, n)
         both = positive, guess
-        same(measures._precision(*both), reference.precision_score(*both, **undefined))
-        same(measures._recall(*both), reference.recall_score(*both, **undefined))
-        same(measures._fbeta(*both), reference.f1_score(*both, **undefined))
-        same(measures._fbeta(*both, 0.5), reference.fbeta_score(*both, beta=0.5, **undefined))
+        same(ours["precision"](*both), reference.precision_score(*both, **undefined))
+        same(ours["recall"](*both), reference.recall_score(*both, **undefined))
+        same(ours["f1"](*both), reference.f1_score(*both, **undefined))
+        same(ours["fbeta"](*both, 0.5), reference.fbeta_score(*both, beta=0.5, **undefined))
         if 0 < positive.sum() < n:
-            same(measures._matthews(*both), reference.matthews_corrcoef(*both))
-            same(measures._roc_auc(positive, scores), reference.roc_auc_score(positive, scores))
+            same(ours["matthews"](*both), reference.matthews_corrcoef(*both))
+            balanced = 1.0 - reference.balanced_accuracy_score(*both)
+            same(ours["balanced_error"](*both), balanced)
+            recalls = reference.recall_score(*both), reference.recall_score(~positive, ~guess)
+            same(ours["g_mean"](*both), np.sqrt(np.prod(recalls)))
+            same(ours["jaccard"](*both), reference.jaccard_score(*both))
+            same(ours["roc_auc"](positive, scores), reference.roc_auc_score(positive, scores))
             area = reference.average_precision_score(positive, scores)
-            same(measures._average_precision(positive, scores), area)
+            same(ours["average_precision"](positive, scores), area)
         y, z = rng.normal(size=(2, n))
-        same(measures._mean_error(y, z), reference.mean_absolute_error(y, z))
-        same(measures._rms_error(y, z), reference.root_mean_squared_error(y, z))
-        same(measures._r2(y, z), reference.r2_score(y, z))
+        same(ours["mae"](y, z), reference.mean_absolute_error(y, z))
+        same(ours["rmse"](y, z), reference.root_mean_squared_error(y, z))
+        same(ours["r2"](y, z), reference.r2_score(y, z))
         same(measures._pinball(y - z, 0.3), reference.mean_pinball_loss(y, z, alpha=0.3))

@@ -43,11 +43,11 @@ def saved(files):
     return models
 
 
-def imported(*words):
-    """The heavy modules that a command loads, in a process of its own."""
+def imported(*words, of=HEAVY):
+    """Which of these modules a command loads, in a process of its own."""
     script = (
-        "import sys; from cutplane.cli import main; code = main(sys.argv[1:])\n"
-        f"print(code, *sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)"
+        "import sys; from cutplane.cli import main; code = main()\n"
+        f"print(code, *sorted(set({of!r}) & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, *map(str, words)], capture_output=True, text=True, check=True
@@ -73,6 +73,17 @@ def imported(*words):
 )
 def test_nothing_heavy_is_loaded(words, files, saved):
     assert imported(*(word.format(folder=files.folder) for word in words)) == ["0"]
+
+
+def test_a_model_is_described_without_compiled_loops(saved, files):
+    assert imported("info", files.folder / "binary.model", of=("numba", "sklearn")) == ["0"]
+
+
+def test_scipy_does_not_bring_what_nobody_needs(files):
+    assert imported("info", files.binary, of=("scipy.sparse", "numpy.f2py")) == [
+        "0",
+        "scipy.sparse",
+    ]
 
 
 @pytest.mark.parametrize("name", ["binary", "classes", "text", "measure", "numbers", "ranking"])

@@ -12,7 +12,12 @@ from itertools import pairwise
 
 import pytest
 
-from cutplane.reporting.progress import _TERMINAL, LONGEST_PAUSE, progress
+from cutplane.reporting.line import Line
+from cutplane.reporting.progress import _TERMINAL, LONGEST_PAUSE, showing
+
+
+def progress(verbose, label="", *, target=None, note=None):
+    return showing(verbose, Line(label, target, note))
 
 
 def show(observer, record, count=5, pause=0.0):
@@ -99,8 +104,9 @@ def test_dumb_terminals_worker_processes_and_missing_streams_count_as_none(
 def test_nothing_heavy_is_loaded_without_a_terminal():
     code = (
         "import sys\n"
-        "from cutplane.reporting.progress import progress\n"
-        "with progress(1, 'x'): pass\n"
+        "from cutplane.reporting.line import Line\n"
+        "from cutplane.reporting.progress import showing\n"
+        "with showing(1, Line('x', None)): pass\n"
         "assert not {'rich', 'matplotlib', 'IPython', 'sklearn'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stderr=subprocess.PIPE)
@@ -237,9 +243,10 @@ def test_real_pseudo_terminal():
     import pty
 
     code = (
-        "from cutplane.reporting.progress import progress\n"
+        "from cutplane.reporting.line import Line\n"
+        "from cutplane.reporting.progress import showing\n"
         "from cutplane.result import Iteration\n"
-        "with progress(1, 'class 3') as observer:\n"
+        "with showing(1, Line('class 3', None)) as observer:\n"
         "    observer(Iteration(7, 2.0, 1.0, 2.0, 1.0, 7, 0.5))\n"
         "print('after')\n"
     )

@@ -33,8 +33,8 @@ from cutplane import (
 )
 from cutplane.cli import main
 from cutplane.metrics import ndcg_score, swapped_pairs
-from cutplane.reporting import charts
 from cutplane.reporting.fit_report import Answers, certificate_in_words, write_report
+from cutplane.reporting.plots import calibration_bins
 from cutplane.result import Certificate
 from cutplane.structured import MulticlassProblem
 
@@ -220,9 +220,10 @@ def test_calibration_groups_are_those_of_scikit_learn():
     values = rng.uniform(size=100)
     positive = rng.uniform(size=100) < values
     shares, means = calibration_curve(positive, values, n_bins=10, strategy="quantile")
-    np.testing.assert_allclose(charts.calibration_groups(positive, values, None), (means, shares))
-    doubled = charts.calibration_groups(positive, values, np.full(100, 2.0))
-    np.testing.assert_allclose(doubled, (means, shares))
+    found = calibration_bins(values, positive, 10)
+    np.testing.assert_allclose(found, (means, shares, np.full(10, 10)))
+    doubled = calibration_bins(values, positive, 10, np.full(100, 2.0))
+    np.testing.assert_allclose(doubled, found)
 
 
 def test_several_classes(tmp_path):
@@ -334,6 +335,26 @@ def test_chains(tmp_path):
     qid = np.repeat(np.arange(20), [len(rows) for rows in X])
     cutplane.report(model, np.vstack(X), tokens, tmp_path / "b.html", qid=qid)
     assert read(tmp_path / "b.html").tables["tiles"] == page.tables["tiles"]
+
+
+def test_chunks_of_a_tagger(tmp_path):
+    """Tags such as B-NP stand for chunks; these are counted here by hand."""
+    tags = np.array(["B-NP", "I-NP", "B-VP", "O"])
+    X = [np.eye(4)[rows] for rows in ([0, 1, 3], [2, 0, 1], [0, 2, 3])]
+    y = [tags[rows.argmax(axis=1)] for rows in X]
+    model = ChainTagger(C=10).fit(X, y)
+    found = model.predict(X)
+    assert all(map(np.array_equal, found, y))
+    truth = [y[0], np.array(["B-VP", "B-NP", "O"]), y[2]]  # one chunk is too long
+    cutplane.report(model, X, truth, tmp_path / "r.html")
+    page = read(tmp_path / "r.html")
+    assert page.tiles["chunk precision"] == page.tiles["chunk recall"] == per_cent(4 / 5)
+    assert page.tiles["chunk F1"] == per_cent(4 / 5)
+    assert page.tables["Chunks by type"] == [
+        ["type", "precision", "recall", "F1"],
+        ["NP", *[per_cent(2 / 3)] * 3],
+        ["VP", *[per_cent(1)] * 3],
+    ]
 
 
 def test_grades(tmp_path):

@@ -1,32 +1,58 @@
 """The command ``cutplane``.
 
-Every command is a module with ``add_parser(subparsers, arguments)``, which sets ``run=run`` as a
-default, and ``run(args) -> int``, which returns an exit code or raises ``CommandError`` with a
-message for the user.
+A command is a module of this package with its name. Its docstring is the help: a description, and
+examples from the line ``examples:`` on. ``FLAGS`` are the arguments that it takes, by the title of
+their group in the help; ``add_flags(parser, words)``, where there is one, adds those that depend on
+the words given. ``run(args)`` returns an exit code or raises ``CommandError`` with a message for
+the user. Only the module of the command that is called is imported.
 """
 
 from __future__ import annotations
 
 import argparse
 import errno
+import importlib
+import itertools
 import logging
+import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from .. import __version__, _interrupts
-from . import completion, convert, demo, evaluate, export, info, known, path, predict, train, warmup
 from .errors import ExitCode, UsageError
 from .outputs import silence, standard_streams
-from .parser import Parser, dashes
+from .parser import VERBOSE, Parser, add_arguments, dashes
 
 __all__ = ["main"]
 
-COMMANDS = (
-    *(train, predict, evaluate, path, info, convert, export, demo, warmup, completion, known),
+COMMANDS = {
+    "train": "fit a model to a file",
+    "predict": "apply a model to a file",
+    "evaluate": "measure a model, or predictions, on data with labels",
+    "path": "fit with several C, and keep the best by a validation file",
+    "info": "tell what a data file or a model holds",
+    "convert": "write data in another format",
+    "export": "write a model for other programs",
+    "demo": "see it work on generated rows, beside scikit-learn",
+    "warmup": "compile ahead, so that the first fit does not wait",
+    "completion": "make the shell complete commands and flags",
+}
+# Programs of others, see ``known``; they are not in the list of commands, which is long enough.
+PROGRAMS = (
+    *("svm_learn", "svm_perf_learn", "svm_rank_learn", "svm_hmm_learn", "liblinear-train"),
+    *("svm_classify", "svm_perf_classify", "svm_rank_classify", "svm_hmm_classify"),
+    "liblinear-predict",
 )
+# liblinear's programs have the names of commands of ours, but other flags.
+LIBLINEAR = {
+    "train": r"-([scpeBRCmq]|v(?=\d)|w[-+]?\d.*)",
+    "predict": r"-[bq]",
+}
 
 logger = logging.getLogger("cutplane")
 
@@ -64,29 +90,79 @@ def main(argv: Sequence[str] | None = None) -> int:
     code : int
         The exit code, see ``ExitCode``.
     """
-    words = completion.words_to_complete()
-    if words is not None:
-        completion.answer_shell(make_parser(words))
+    if argv is None:
+        _import_less()
+    if "_ARGCOMPLETE" in os.environ:  # a shell wants the words so far completed
+        from .completion import argcomplete
+
+        argcomplete().autocomplete(make_parser(_words_to_complete()))
     with standard_streams():
         return _main(sys.argv[1:] if argv is None else argv)
 
 
-def make_parser(arguments: Sequence[str] = ()) -> Parser:
-    """The parser of all commands; what some take depends on the arguments."""
+def _import_less() -> None:
+    """Keep scipy from loading f2py and the tests of numpy: 0.15 s of every command, for nothing.
+
+    scipy copies all that numpy offers, also modules that nobody has asked for so far.
+    """
+    import numpy as np
+
+    lists: list[Any] = [np.__all__, getattr(np, "__numpy_submodules__", set())]
+    for offered in lists:
+        for name in {"f2py", "testing"} & set(offered):
+            offered.remove(name)
+
+
+def _words_to_complete() -> list[str]:
+    line = os.environ.get("COMP_LINE", "")
+    try:
+        return shlex.split(line)[1:]
+    except ValueError:  # a quote is open
+        return line.split()[1:]
+
+
+def make_parser(words: Sequence[str]) -> Parser:
+    """The parser for these arguments: of the commands it knows the flags of the first word's."""
     parser = Parser(prog="cutplane", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"cutplane {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="command", title="commands")
-    for command in COMMANDS:
-        command.add_parser(subparsers, dashes(arguments))
-    for subparser in subparsers.choices.values():
-        subparser.set_defaults(parser=subparser)
+    for name in (*COMMANDS, *PROGRAMS):
+        shown: Any = {"conflict_handler": "resolve"}  # -h is a flag of theirs
+        if name in COMMANDS:
+            shown = {"help": COMMANDS[name]}
+        command = subparsers.add_parser(name, **shown)
+        command.set_defaults(parser=command)
+        if [name] != list(words[:1]):
+            continue
+        module = importlib.import_module(f".{name if name in COMMANDS else 'known'}", __name__)
+        description, examples, rest = (module.__doc__ or "").partition("\nexamples:\n")
+        command.description, command.epilog = description, examples.lstrip() + rest
+        if hasattr(module, "add_flags"):
+            module.add_flags(command, dashes(words))
+        if name in COMMANDS:
+            command.set_defaults(run=module.run)
+            for title, arguments in module.FLAGS.items():
+                add_arguments(command, *arguments, group=title)
+            add_arguments(command, VERBOSE)
     return parser
 
 
+def as_written(arguments: Sequence[str]) -> list[str]:
+    """The arguments, with the command that is meant: train and predict with liblinear's flags."""
+    words = list(arguments)
+    command = words[0] if words else ""
+    if command in LIBLINEAR:
+        # Our -v has no value, liblinear's is a number of folds.
+        folds = any(a == "-v" and b.isdigit() for a, b in itertools.pairwise(words))
+        if folds or any(re.fullmatch(LIBLINEAR[command], word) for word in words[1:]):
+            words[0] = f"liblinear-{command}"
+    return words
+
+
 def _main(argv: Sequence[str]) -> int:
-    argv = known.as_written(argv)
-    parser = make_parser(argv)
+    argv = as_written(argv)
     try:
+        parser = make_parser(argv)
         args = parser.parse_args(argv)
     except SystemExit as stop:  # --help, --version, wrong usage
         try:

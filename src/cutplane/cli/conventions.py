@@ -23,9 +23,36 @@ from .inputs import Table, whole_labels
 def conventions(model: Any, table: Table) -> dict[str, float]:
     """C by the names of the tools that count it so; empty where there is no C."""
     name = type(model).__name__
-    if name not in _CONVENTIONS:
+    if name not in _LOSSES:
         return {}
-    return {tool: float(value) for tool, value in _CONVENTIONS[name](model, table).items()}
+    C = float(model.C)
+    if name == "RankSVM":
+        return _ranking(model)
+    if name == "ChainTagger":
+        sequences = 1 if table.qid is None else len(np.unique(table.qid))
+        return {"sum over sequences": C, "SVM-hmm, mean over sequences": C * sequences}
+    mean = C * _rows(model, table)
+    if name == "OrdinalSVC":
+        return {"mean over pairs": mean, "sum over pairs": mean / model.n_pairs_}
+    if name == "MeasureSVC":
+        alike = {_LOSSES["LinearSVC"]: C} if model.measure == "error_rate" else {}
+        return {"mean loss": mean, "SVM-perf": mean / 100.0} | alike
+    if name == "LinearSVC":
+        return {
+            _LOSSES[name]: C,
+            "SVM-perf": mean / 100.0,
+            "mean loss: OCAS, BMRM": mean,
+            "lambda of Pegasos, SGD": 1.0 / mean,
+        }
+    return {_LOSSES[name]: C, "mean loss": mean}
+
+
+# Estimators that have a C, and the tools that count it as they do.
+_LOSSES = {
+    **dict.fromkeys(("LinearSVC", "LinearSVR"), "scikit-learn, liblinear, SVM-light"),
+    **dict.fromkeys(("SVC", "SampledCutSVC", "SVR"), "scikit-learn, libsvm, SVM-light"),
+    **dict.fromkeys(("MeasureSVC", "RankSVM", "OrdinalSVC", "ChainTagger"), ""),
+}
 
 
 def _rows(model: Any, table: Table) -> float:
@@ -41,64 +68,15 @@ def _rows(model: Any, table: Table) -> float:
     return float(weights.sum())
 
 
-def _sum(model: Any, table: Table) -> dict[str, float]:
-    n = _rows(model, table)
-    return {
-        "scikit-learn, liblinear, SVM-light": model.C,
-        "SVM-perf": model.C * n / 100.0,
-        "mean loss: OCAS, BMRM": model.C * n,
-        "lambda of Pegasos, SGD": 1.0 / (model.C * n),
-    }
-
-
-def _mean(model: Any, table: Table) -> dict[str, float]:
-    other = "libsvm" if hasattr(model, "kernel") else "liblinear"
-    return {
-        f"scikit-learn, {other}, SVM-light": model.C,
-        "mean loss": model.C * _rows(model, table),
-    }
-
-
-def _measure(model: Any, table: Table) -> dict[str, float]:
-    mean = model.C * _rows(model, table)
-    found = {"mean loss": mean, "SVM-perf": mean / 100.0}
-    if model.measure == "error_rate":
-        found["scikit-learn, liblinear, SVM-light"] = model.C
-    return found
-
-
-def _ranking(model: Any, table: Table) -> dict[str, float]:
-    mean = model.C * model.weight_sum_
+def _ranking(model: Any) -> dict[str, float]:
+    mean = float(model.C * model.weight_sum_)
     if model.weighting == "queries":
         # SVM-rank's mean is over all queries, also those without a pair.
         share = 1.0 - model.n_idle_queries_ / model.n_queries_
-        return {"mean over queries with a pair": mean, "SVM-rank -l 2": mean / share}
-    per_pair = mean / model.n_pairs_
+        return {"mean over queries with a pair": mean, "SVM-rank -l 2": float(mean / share)}
+    per_pair = float(mean / model.n_pairs_)
     return {
         "mean over pairs": mean,
         "SVM-rank": per_pair * model.n_queries_,
         "SVM-light, sum over pairs": per_pair,
     }
-
-
-def _ordinal(model: Any, table: Table) -> dict[str, float]:
-    mean = model.C * _rows(model, table)
-    return {"mean over pairs": mean, "sum over pairs": mean / model.n_pairs_}
-
-
-def _chain(model: Any, table: Table) -> dict[str, float]:
-    sequences = len(np.unique(table.qid)) if table.qid is not None else 1
-    return {"sum over sequences": model.C, "SVM-hmm, mean over sequences": model.C * sequences}
-
-
-_CONVENTIONS = {
-    "LinearSVC": _sum,
-    "LinearSVR": _mean,
-    "SVC": _mean,
-    "SampledCutSVC": _mean,
-    "SVR": _mean,
-    "MeasureSVC": _measure,
-    "RankSVM": _ranking,
-    "OrdinalSVC": _ordinal,
-    "ChainTagger": _chain,
-}

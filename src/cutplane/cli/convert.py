@@ -1,45 +1,9 @@
-"""``cutplane convert``: the same data in another format."""
-
-from __future__ import annotations
-
-import argparse
-import itertools
-import os
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-
-from .errors import CommandError, ExitCode, UsageError
-from .inputs import (
-    TEXT_FLAGS,
-    Table,
-    add_column_flags,
-    add_reader_flags,
-    check_reader_flags,
-    format_of,
-    joined,
-    labelled,
-    read_chunks,
-    reader_options,
-    some_names,
-)
-from .outputs import check_target, output_file
-from .parser import VERBOSE, Argument, add_arguments
-
-FORMATS = ("svmlight", "npz", "cut")
-TYPES = ("float64", "float32", "int16", "int8", "uint8")  # of the values of data sets on disk
-
-DESCRIPTION = """\
-Write data in another format. The name of OUT says which: svmlight text, compressed if
+"""Write data in another format. The name of OUT says which: svmlight text, compressed if
 it ends in .gz, .bz2 or .xz; a NumPy archive (.npz); or a data set on disk (.cut), a
 folder from which linear models can be trained on more data than fit into memory.
 Several files follow each other as if they were one. Tables (.csv, .parquet, .arrow;
 they need pyarrow) become data sets on disk: --label names the column to be learnt.
-"""
 
-EPILOG = """\
 examples:
   cutplane convert train.svm train.cut
   cutplane convert part1.svm.gz part2.svm.gz train.cut
@@ -50,46 +14,63 @@ examples:
   cutplane convert --zero-based data.svm - | head
 """
 
+from __future__ import annotations
 
-ARGUMENTS = (
-    Argument("DATA+", "Files to read; - is svmlight text from stdin."),
-    Argument("OUT", "File or folder to write; - is svmlight text to stdout."),
-    Argument("--to", "Format of OUT. (default: what its name says)", choices=FORMATS),
-    Argument("--dense", "For .npz: store all values, also those that are 0."),
-    Argument("--dtype", "For .cut: type of the values on disk. Small integer types make training "
-             "on data that hold only such integers faster. (default: the type of the data, "
-             "float64 for text)", choices=TYPES),
-    Argument("--overwrite",
-             "For .cut: replace a data set that exists, which is otherwise an error."),
-)  # fmt: skip
-NO_LABEL = Argument(
-    "--no-label", "There are no labels: all columns that have no other use are features."
-)
+import argparse
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import inputs
+from .errors import CommandError, ExitCode, UsageError
+from .outputs import check_target, output_file
+from .parser import Argument
+
+FORMATS = ("svmlight", "npz", "cut")
+TYPES = ("float64", "float32", "int16", "int8", "uint8")  # of the values of data sets on disk
 
 
-def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
-    """Add the command."""
-    parser = subparsers.add_parser(
-        "convert", help="write data in another format", description=DESCRIPTION, epilog=EPILOG
-    )
-    add_arguments(parser, *ARGUMENTS, VERBOSE)
-    add_column_flags(parser, NO_LABEL)
-    add_reader_flags(parser, width=True)
-    parser.set_defaults(run=run)
+FLAGS = {
+    "": (
+        Argument("DATA+", "Files to read; - is svmlight text from stdin."),
+        Argument("OUT", "File or folder to write; - is svmlight text to stdout."),
+        Argument("--to", "Format of OUT. (default: what its name says)", choices=FORMATS),
+        Argument("--dense", "For .npz: store all values, also those that are 0."),
+        Argument("--dtype", "For .cut: type of the values on disk. Small integer types make "
+                 "training on data that hold only such integers faster. (default: the type of the "
+                 "data, float64 for text)", choices=TYPES),
+        Argument("--overwrite",
+                 "For .cut: replace a data set that exists, which is otherwise an error."),
+    ),
+    **inputs.COLUMNS,
+    "tables without labels": (
+        Argument("--no-label",
+                 "There are no labels: all columns that have no other use are features."),
+    ),
+    **inputs.READER_WITH_WIDTH,
+}  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
     """Convert; returns the exit code."""
-    to = args.to or ("svmlight" if args.out == "-" else format_of(args.out))
+    to = args.to or ("svmlight" if args.out == "-" else inputs.format_of(args.out))
     if args.dense and to != "npz":
         raise UsageError("--dense is for .npz")
     if args.dtype and to != "cut":
         raise UsageError("--dtype is for .cut")
     if to == "table":
         raise UsageError(f"{args.out}: tables are read, not written; see --to")
-    text = TEXT_FLAGS if to != "cut" else tuple(f for f in TEXT_FLAGS if f != "n_features")
-    check_reader_flags(args, *args.data, text=text)
-    tables = [name for name in args.data if format_of(name) == "table"]
+    text = (
+        inputs.TEXT_FLAGS
+        if to != "cut"
+        else tuple(f for f in inputs.TEXT_FLAGS if f != "n_features")
+    )
+    inputs.check_reader_flags(args, *args.data, text=text)
+    tables = [name for name in args.data if inputs.format_of(name) == "table"]
     if args.no_label and not tables:
         raise UsageError(f"--no-label is for tables, not for {args.data[0]}")
     if args.overwrite and to != "cut":
@@ -107,8 +88,8 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.OK
 
 
-def _tables(args: argparse.Namespace) -> Iterator[Table]:
-    return itertools.chain.from_iterable(read_chunks(name, args) for name in args.data)
+def _tables(args: argparse.Namespace) -> Iterator[inputs.Table]:
+    return itertools.chain.from_iterable(inputs.read_chunks(name, args) for name in args.data)
 
 
 def _write_dataset(args: argparse.Namespace, tables: list[str]) -> None:
@@ -140,7 +121,7 @@ def _write_dataset(args: argparse.Namespace, tables: list[str]) -> None:
     options["dtype"] = args.dtype
     options |= {"qid": args.qid or "auto", "cost": args.cost or "auto"}
     if not tables:
-        options |= reader_options(args)
+        options |= inputs.reader_options(args)
     convert_dataset(args.data, args.out, overwrite=args.overwrite, **options)
 
 
@@ -155,7 +136,7 @@ def _check_label(args: argparse.Namespace, name: str) -> None:
     names = column_names([name], TABLE_SUFFIXES[Path(name).suffix.lower()])
     raise UsageError(
         f"{name}: which column holds the labels? Name it with --label, or pass --no-label if there "
-        f"are none; the columns are {some_names(names)}"
+        f"are none; the columns are {inputs.some_names(names)}"
     )
 
 
@@ -164,7 +145,7 @@ def _write_text(args: argparse.Namespace) -> None:
     from ..data.svmlight import dump_svmlight
 
     with output_file(args.out) as file:
-        for table in map(labelled, _tables(args)):
+        for table in map(inputs.labelled, _tables(args)):
             if table.y.dtype.kind not in "fiub":
                 raise CommandError(f"{table.name}: svmlight labels are numbers, not text")
             dump_svmlight(table.X, table.y, file, qid=table.qid, cost=table.cost)
@@ -175,7 +156,7 @@ def _write_archive(args: argparse.Namespace) -> None:
 
     parts = list(_tables(args))
     width = max(part.features for part in parts)
-    table = joined(part.aligned(width)[0] for part in parts)
+    table = inputs.joined(part.aligned(width)[0] for part in parts)
     X = table.X
     if scipy.sparse.issparse(X) and not args.dense:
         arrays = {

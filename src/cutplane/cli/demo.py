@@ -1,17 +1,23 @@
-"""``cutplane demo``: three things to see, with nothing to download, and a page that shows them.
+"""Train models on generated rows: beside scikit-learn's LinearSVC, with a certificate that
+judges both; for F1 and for the ROC area, beside the hinge loss; and from rows on disk.
+Write a page that shows it all. This needs no network and takes seconds.
 
-1. Certificates. cutplane and scikit-learn's LinearSVC minimise the same objective,
-
-       F(w, b) = 1/2 |w|^2 + 1/2 b^2 + C * sum_i max(0, 1 - y_i(<w, x_i> + b)),
-
-   scikit-learn's own, in which the intercept b counts like a weight; cutplane gets it with
-   ``intercept_scaling=1``. Its lower bound tells how far *both* are from the optimum.
-2. Measures. On rows of which few are positive, models that are trained for F1 and for the ROC area
-   are compared with the hinge loss, on rows that were held out.
-3. Out of core. The first model again, from rows on disk.
-
-Compiling is not part of the times of the fits; the demo tells what it took, in a line of its own.
+examples:
+  cutplane demo
+  cutplane demo --output results --seed 7
 """
+
+# 1. Certificates. cutplane and scikit-learn's LinearSVC minimise the same objective,
+#
+#        F(w, b) = 1/2 |w|^2 + 1/2 b^2 + C * sum_i max(0, 1 - y_i(<w, x_i> + b)),
+#
+#    scikit-learn's own, in which the intercept b counts like a weight; cutplane gets it with
+#    ``intercept_scaling=1``. Its lower bound tells how far *both* are from the optimum.
+# 2. Measures. On rows of which few are positive, models that are trained for F1 and for the ROC
+#    area are compared with the hinge loss, on rows that were held out.
+# 3. Out of core. The first model again, from rows on disk.
+#
+# Compiling is not part of the times of the fits; the demo tells what it took, in a line of its own.
 
 from __future__ import annotations
 
@@ -33,7 +39,7 @@ from ..reporting.text import print_table, waiting
 from ..result import Status
 from .errors import ExitCode
 from .outputs import output_file, output_folder, report_stream
-from .parser import VERBOSE, Argument, add_arguments, seed_number
+from .parser import Argument, seed_number
 
 C = 1.0
 TOL = 1e-3
@@ -42,37 +48,14 @@ ROWS, COLUMNS = 10_000, 30
 # Of the second one, and the share of the rows that are positive.
 RARE_ROWS, RARE_COLUMNS, SHARE = 12_000, 40, 0.03
 
-DESCRIPTION = """\
-Train models on generated rows: beside scikit-learn's LinearSVC, with a certificate that
-judges both; for F1 and for the ROC area, beside the hinge loss; and from rows on disk.
-Write a page that shows it all. This needs no network and takes seconds.
-"""
-
-EPILOG = """\
-examples:
-  cutplane demo
-  cutplane demo --output results --seed 7
-"""
-
-
-ARGUMENTS = (
-    Argument("--output DIR", "Folder for the page, made if missing. (default: ./cutplane-demo)",
-             Path, Path("cutplane-demo")),
-    Argument("--seed N", "Chooses the rows that are held out for testing. (default: 0)",
-             seed_number, 0),
-)  # fmt: skip
-
-
-def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
-    """Add the command."""
-    parser = subparsers.add_parser(
-        "demo",
-        help="see it work on generated rows, beside scikit-learn",
-        description=DESCRIPTION,
-        epilog=EPILOG,
+FLAGS = {
+    "": (
+        Argument("--output DIR", "Folder for the page, made if missing. (default: ./cutplane-demo)",
+                 Path, Path("cutplane-demo")),
+        Argument("--seed N", "Chooses the rows that are held out for testing. (default: 0)",
+                 seed_number, 0),
     )
-    add_arguments(parser, *ARGUMENTS, VERBOSE)
-    parser.set_defaults(run=run)
+}  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -92,12 +75,17 @@ def _run(args: argparse.Namespace, folder: Path) -> None:
     with waiting("loading scikit-learn and numba"):
         tell_of_compiling(silently=True)  # told below, with its time
         units, rare = units_rows(args.seed), rare_rows(args.seed)
-    parts: list[Part] = [certificates(units)]
-    _print(parts[-1])
-    parts.append(measures(rare))
-    _print(parts[-1])
-    parts.append(on_disk(units, parts[0].fits[0]))
-    _print(parts[-1])
+    parts: list[Part] = []
+    for make in (
+        lambda: certificates(units),
+        lambda: measures(rare),
+        lambda: on_disk(units, parts[0].fits[0]),
+    ):
+        part = make()
+        print(f"\n{part.title}", *part.about, sep="\n")
+        print_table(part.head, part.rows)
+        print(*part.says, sep="\n", flush=True)
+        parts.append(part)
     fits = [fit for part in parts for fit in part.fits]
     told = compiling_told(sum(fit.loops for fit in fits), sum(fit.compiling for fit in fits))
     with waiting("drawing"):
@@ -137,33 +125,30 @@ class Data(NamedTuple):
 
 def units_rows(seed: int) -> Data:
     """Two classes, and columns that have units of their own, as those of tables do."""
-    from sklearn.datasets import make_classification
-
-    X, y = make_classification(
-        ROWS, COLUMNS, n_informative=COLUMNS // 2, n_redundant=COLUMNS // 4, class_sep=0.8,
-        flip_y=0.05, random_state=0,
-    )  # fmt: skip
     units = 10.0 ** np.random.default_rng(0).uniform(-1.0, 1.0, COLUMNS)
-    return _split(units * X, y, 0.2, seed)
+    return _data(
+        ROWS, COLUMNS, n_informative=COLUMNS // 2, n_redundant=COLUMNS // 4, class_sep=0.8,
+        flip_y=0.05, random_state=0, units=units, held_out=0.2, seed=seed,
+    )  # fmt: skip
 
 
 def rare_rows(seed: int) -> Data:
     """Few positive rows among many."""
-    from sklearn.datasets import make_classification
-
-    X, y = make_classification(
+    return _data(
         RARE_ROWS, RARE_COLUMNS, n_informative=8, n_clusters_per_class=1, weights=[1.0 - SHARE],
-        class_sep=0.6, random_state=1,
+        class_sep=0.6, random_state=1, units=1.0, held_out=2 / 3, seed=seed,
     )  # fmt: skip
-    return _split(X, y, 2 / 3, seed)
 
 
-def _split(X: np.ndarray, y: np.ndarray, held_out: float, seed: int) -> Data:
+def _data(rows: int, columns: int, *, units: Any, held_out: float, seed: int, **made: Any) -> Data:
+    from sklearn.datasets import make_classification
     from sklearn.model_selection import train_test_split
 
+    X, y = make_classification(rows, columns, **made)
     labels = np.where(y == 1, 1, -1)
-    parts = train_test_split(X, labels, test_size=held_out, stratify=y, random_state=seed)
-    return Data(*parts)
+    return Data(
+        *train_test_split(units * X, labels, test_size=held_out, stratify=y, random_state=seed)
+    )
 
 
 @dataclass
@@ -213,24 +198,12 @@ def objective(model: Any, data: Data) -> float:
     return float(0.5 * (w @ w) + 0.5 * b * b + C * losses.sum())
 
 
-def accuracy(model: Any, data: Data) -> float:
-    """On the rows held out."""
-    return float(np.mean(model.predict(data.test) == data.test_labels))
-
-
 # -- the three parts ----------------------------------------------------------
-
-
-class Drawing(NamedTuple):
-    """A figure, made when the page is, with its caption."""
-
-    draw: Callable[[], Any]
-    caption: str
 
 
 @dataclass
 class Part:
-    """What there is to say about a part: sentences before and behind a table, and figures."""
+    """What there is to say about a part: sentences before and behind a table, and a figure."""
 
     title: str
     about: list[str]
@@ -238,13 +211,24 @@ class Part:
     rows: list[list[str]]
     says: list[str]
     fits: list[Fit]
-    figures: list[Drawing]
+    draw: Callable[[], Any] | None = None  # makes the figure, when the page is made
+    caption: str = ""
 
 
-def _our_model(**parameters: Any) -> Any:
+def _our_model() -> Any:
     from .. import LinearSVC
 
-    return LinearSVC(C=C, tol=TOL, intercept_scaling=1.0, **parameters)
+    return LinearSVC(C=C, tol=TOL, intercept_scaling=1.0)
+
+
+def _compared(fits: Sequence[Fit], data: Data) -> dict[str, list[str]]:
+    """Rows of a table of fits to the same objective, by their names."""
+    right = [100 * np.mean(fit.model.predict(data.test) == data.test_labels) for fit in fits]
+    return {
+        "objective": [f"{objective(fit.model, data):,.6g}" for fit in fits],
+        "time to fit": [format_seconds(fit.seconds) for fit in fits],
+        "accuracy, held out": [f"{share:.1f} %" for share in right],
+    }
 
 
 def certificates(data: Data) -> Part:
@@ -257,7 +241,7 @@ def certificates(data: Data) -> Part:
     ours.loops, ours.compiling = first.loops, first.compiling
     other = LinearSVC(C=C, loss="hinge", random_state=0)
     theirs = fitted("scikit-learn", other, data.train, data.train_labels)
-    both = (ours, theirs)
+    both = [ours, theirs]
     bound = ours.model.certificate_.dual
     values = [objective(fit.model, data) for fit in both]
     gaps = [format_percent(max(0.0, value - bound) / value) for value in values]
@@ -267,6 +251,11 @@ def certificates(data: Data) -> Part:
     ]
     if theirs.warning:
         says.append(f'scikit-learn warned: "{theirs.warning}"')
+    table = {
+        "lower bound": [f"{bound:,.6g}", "none of its own"],
+        "gap to cutplane's bound": gaps,
+        "iterations": [f"{np.max(fit.model.n_iter_)}" for fit in both],
+    }
     return Part(
         "1. Which answer is right? The certificate tells",
         [
@@ -275,23 +264,11 @@ def certificates(data: Data) -> Part:
             f"Both minimise 1/2 |w|^2 + 1/2 b^2 + C * (sum of hinge losses), C = {C:g}.",
         ],
         ["", "cutplane", "scikit-learn"],
-        [
-            ["objective", *(f"{value:,.6g}" for value in values)],
-            ["lower bound", f"{bound:,.6g}", "none of its own"],
-            ["gap to cutplane's bound", *gaps],
-            ["iterations", *(f"{np.max(fit.model.n_iter_)}" for fit in both)],
-            ["time to fit", *(format_seconds(fit.seconds) for fit in both)],
-            ["accuracy, held out", *(f"{100 * accuracy(fit.model, data):.1f} %" for fit in both)],
-        ],
+        [[name, *cells] for name, cells in (_compared(both, data) | table).items()],
         says,
-        list(both),
-        [
-            Drawing(
-                lambda: _convergence(ours.model, values[1]),
-                "How cutplane's objective and bound meet. The dashed line is where scikit-learn "
-                "ended.",
-            )
-        ],
+        both,
+        lambda: _convergence(ours.model, values[1]),
+        "How cutplane's objective and bound meet. The dashed line is where scikit-learn ended.",
     )
 
 
@@ -308,10 +285,11 @@ def measures(data: Data) -> Part:
         "ROC area": MeasureSVC("roc_auc", C=0.01),
     }
     fits = [fitted(name, model, data.train, data.train_labels) for name, model in models.items()]
-    scores = {fit.name: fit.model.decision_function(data.test) for fit in fits}
     truth = data.test_labels
-    f1 = {fit.name: f1_score(truth, fit.model.predict(data.test)) for fit in fits}
-    area = {name: roc_auc_score(truth, score) for name, score in scores.items()}
+    scores = {fit.name: fit.model.decision_function(data.test) for fit in fits}
+    guesses = {name: model.predict(data.test) for name, model in models.items()}
+    f1 = {name: f"{100 * f1_score(truth, guess):.1f} %" for name, guess in guesses.items()}
+    area = {name: f"{roc_auc_score(truth, score):.3f}" for name, score in scores.items()}
     return Part(
         "2. Trained for the measure that is reported",
         [
@@ -322,29 +300,20 @@ def measures(data: Data) -> Part:
         [
             [
                 fit.name,
-                f"{100 * f1[fit.name]:.1f} %",
-                f"{area[fit.name]:.3f}",
+                f1[fit.name],
+                area[fit.name],
                 format_percent(fit.model.certificate_.relative_gap),
                 format_seconds(fit.seconds),
             ]
             for fit in fits
         ],
         [
-            f"Trained for F1 instead of the hinge loss: {100 * f1['hinge loss']:.1f} % becomes "
-            f"{100 * f1['F1']:.1f} %. For the ROC area: {area['hinge loss']:.3f} becomes "
-            f"{area['ROC area']:.3f}."
+            f"Trained for F1 instead of the hinge loss: {f1['hinge loss']} becomes {f1['F1']}. "
+            f"For the ROC area: {area['hinge loss']} becomes {area['ROC area']}."
         ],
         fits,
-        [
-            Drawing(
-                lambda: _bars([fit.name for fit in fits], f1, area),
-                "Both measures of each model, on the rows held out.",
-            ),
-            Drawing(
-                lambda: _curves(truth, {name: scores[name] for name in ("hinge loss", "ROC area")}),
-                "ROC curves on the rows held out.",
-            ),
-        ],
+        lambda: _curves(truth, {name: scores[name] for name in ("hinge loss", "ROC area")}),
+        "ROC curves on the rows held out.",
     )
 
 
@@ -355,14 +324,14 @@ def on_disk(data: Data, memory: Fit) -> Part:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.cut"
         steps = range(0, len(data.train), 1000)
-        chunks = ((data.train[k : k + 1000], data.train_labels[k : k + 1000]) for k in steps)
-        write_dataset(path, chunks)
+        write_dataset(
+            path, ((data.train[k : k + 1000], data.train_labels[k : k + 1000]) for k in steps)
+        )
         size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
         with open_dataset(path) as dataset:
             disk = fitted("rows on disk", _our_model(), dataset)
-    both = (memory, disk)
-    values = [objective(fit.model, data) for fit in both]
-    bounds = [fit.model.certificate_.dual for fit in both]
+    both = [memory, disk]
+    bounds = {"lower bound": [f"{fit.model.certificate_.dual:,.6g}" for fit in both]}
     agree = np.mean(memory.model.predict(data.test) == disk.model.predict(data.test))
     return Part(
         "3. The same model from rows on disk",
@@ -372,25 +341,13 @@ def on_disk(data: Data, memory: Fit) -> Part:
             "so rows need not fit into memory. cutplane convert makes such data sets.",
         ],
         ["", "in memory", "on disk"],
-        [
-            ["objective", *(f"{value:,.6g}" for value in values)],
-            ["lower bound", *(f"{bound:,.6g}" for bound in bounds)],
-            ["time to fit", *(format_seconds(fit.seconds) for fit in both)],
-            ["accuracy, held out", *(f"{100 * accuracy(fit.model, data):.1f} %" for fit in both)],
-        ],
+        [[name, *cells] for name, cells in (_compared(both, data) | bounds).items()],
         [f"Both agree on {100 * agree:.1f} % of the rows held out."],
         [disk],
-        [],
     )
 
 
-# -- what people see ----------------------------------------------------------
-
-
-def _print(part: Part) -> None:
-    print(f"\n{part.title}", *part.about, sep="\n")
-    print_table(part.head, part.rows)
-    print(*part.says, sep="\n", flush=True)
+# -- the page -----------------------------------------------------------------
 
 
 def demo_page(parts: Sequence[Part], told: str) -> str:
@@ -409,55 +366,34 @@ def demo_page(parts: Sequence[Part], told: str) -> str:
         page.say(" ".join(part.about))
         page.table(part.title.partition(". ")[2], part.head, part.rows)
         page.say(" ".join(part.says), "lead")
-        if part.figures:
-            page.figures(*((entry.draw(), entry.caption, entry.caption) for entry in part.figures))
+        if part.draw is not None:
+            page.figures((part.draw(), part.caption))
     page.section("How it was made")
     page.say(f"By the command cutplane demo of version {__version__}. {told}", "note")
     return page.render()
 
 
 def _convergence(model: Any, other: float) -> Any:
-    from ..reporting.charts import convergence
-    from ..reporting.plots import GREY
+    from ..reporting.charts import DASHED, convergence
 
     figure = convergence(model.results_[0])
     upper = figure.axes[0]
-    upper.axhline(other, color=GREY, linestyle="--", linewidth=1.2)
+    upper.axhline(other, **DASHED)
     low, high = upper.get_ylim()
     upper.set_ylim(low, max(high, other + 0.05 * (other - low)))
-    return figure
-
-
-def _bars(names: Sequence[str], *measures: dict[str, float]) -> Any:
-    from ..reporting.charts import panel
-    from ..reporting.plots import BLUE, ORANGE
-
-    figure, ax = panel("", "", 3.2)
-    places = np.arange(len(names))
-    for measure, colour, shift, title in zip(
-        measures, (BLUE, ORANGE), (-0.2, 0.2), ("F1", "ROC area"), strict=True
-    ):
-        bars = ax.barh(places + shift, [measure[name] for name in names], 0.38, color=colour,
-                       label=title)  # fmt: skip
-        ax.bar_label(bars, fmt="%.2f", padding=3, fontsize="small")
-    ax.set_yticks(places, [name.replace(", ", ",\n") for name in names])
-    ax.invert_yaxis()
-    ax.set_xlim(0.0, 1.12)
-    ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.14), ncols=2)
     return figure
 
 
 def _curves(truth: np.ndarray, scores: dict[str, np.ndarray]) -> Any:
     from sklearn.metrics import roc_curve
 
-    from ..reporting.charts import MOST_ON_CURVE, panel, thinned
-    from ..reporting.plots import BLUE, GREY, ORANGE
+    from ..reporting.charts import DASHED, MOST_ON_CURVE, panel, thinned
 
-    figure, ax = panel("false positive rate", "true positive rate (recall)", 3.2)
-    ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle="--")
-    for (name, score), colour in zip(scores.items(), (ORANGE, BLUE), strict=True):
+    figure, ax = panel("false positive rate", "true positive rate (recall)")
+    ax.plot([0, 1], [0, 1], **DASHED)
+    for name, score in scores.items():
         false, true, _ = roc_curve(truth, score)
         kept = thinned(len(false), MOST_ON_CURVE)
-        ax.plot(false[kept], true[kept], color=colour, linewidth=1.8, label=f"trained for {name}")
+        ax.plot(false[kept], true[kept], label=f"trained for {name}")
     ax.legend(frameon=False, loc="lower right")
     return figure

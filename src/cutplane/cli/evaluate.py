@@ -1,50 +1,9 @@
-"""``cutplane evaluate``: how good a model, or a file of predictions, is on data with labels."""
-
-from __future__ import annotations
-
-import argparse
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-
-from ..reporting.text import print_facts, print_json
-from .errors import CommandError, ExitCode, UsageError
-from .inputs import (
-    Table,
-    add_column_flags,
-    add_reader_flags,
-    check_reader_flags,
-    format_of,
-    whole_labels,
-)
-from .kinds import Kind, Task
-from .labels import read_predicted
-from .measures import MEASURES, Judged, format_measure, judge, names_of
-from .outputs import check_report
-from .parser import JSON, VERBOSE, Argument, add_arguments, finite_number, rows_or_share, share
-from .predict import (
-    FORMS,
-    THREADS,
-    Answers,
-    applied,
-    check_form,
-    default_form,
-    light_model,
-    load_for,
-    parts_of,
-)
-from .train import check_numbers, read_rows
-
-DESCRIPTION = """\
-Measure a model on the rows of DATA, which must have labels: accuracy, precision, recall,
+"""Measure a model on the rows of DATA, which must have labels: accuracy, precision, recall,
 F1 and ROC area for classes; NDCG and swapped pairs for rankings; the mean error for
 grades and numbers; right tokens and right sequences for tags, and precision, recall and
 F1 of the chunks that tags such as B-NP, I-NP and O stand for. With --predictions
 instead of MODEL, measure what another program has predicted.
-"""
 
-EPILOG = """\
 examples:
   cutplane evaluate test.svm model
   cutplane evaluate --report eval.html test.svm model
@@ -54,39 +13,45 @@ examples:
   cutplane evaluate --label price houses.csv model
 """
 
+from __future__ import annotations
 
-ARGUMENTS = (
-    Argument("DATA", "File with rows and labels; - is stdin."),
-    Argument("MODEL?", "File with the model."),
-    Argument("--k K", "Also show precision and recall of the K rows with the highest scores; with "
-             "a point, K is multiplied by the number of positive rows.", rows_or_share),
-    Argument("--max-fpr RATE", "Also show the ROC area up to this false positive rate, and the "
-             "recall there.", share),
-    Argument("--report FILE", "Also write an HTML page about MODEL and these rows."),
-)  # fmt: skip
-PREDICTIONS = (
-    Argument("--predictions FILE",
-             "Measure the predictions in this file: one score or label per line."),
-    Argument("--kind", "What was predicted. (default: classification)",
-             choices=[task.value for task in Task]),
-    Argument("--output", "Whether the file holds labels or scores. (default: as predict would "
-             "write them)", choices=FORMS),
-)  # fmt: skip
+import argparse
+from typing import Any
 
+import numpy as np
 
-def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
-    """Add the command."""
-    parser = subparsers.add_parser(
-        "evaluate",
-        help="measure a model, or predictions, on data with labels",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-    )
-    add_arguments(parser, *ARGUMENTS, THREADS, JSON, VERBOSE)
-    add_arguments(parser, *PREDICTIONS, group="predictions instead of a model")
-    add_column_flags(parser)
-    add_reader_flags(parser)
-    parser.set_defaults(run=run)
+from ..reporting.text import print_facts, print_json
+from . import inputs, predict
+from .errors import CommandError, ExitCode, UsageError
+from .kinds import Kind, Task
+from .labels import read_predicted
+from .measures import MEASURES, Judged, format_measure, judge, names_of
+from .outputs import check_report
+from .parser import JSON, Argument, finite_number, rows_or_share, share
+
+FLAGS = {
+    "": (
+        Argument("DATA", "File with rows and labels; - is stdin."),
+        Argument("MODEL?", "File with the model."),
+        Argument("--k K", "Also show precision and recall of the K rows with the highest scores; "
+                 "with a point, K is multiplied by the number of positive rows.", rows_or_share),
+        Argument("--max-fpr RATE", "Also show the ROC area up to this false positive rate, and the "
+                 "recall there.", share),
+        Argument("--report FILE", "Also write an HTML page about MODEL and these rows."),
+        predict.THREADS,
+        JSON,
+    ),
+    "predictions instead of a model": (
+        Argument("--predictions FILE",
+                 "Measure the predictions in this file: one score or label per line."),
+        Argument("--kind", "What was predicted. (default: classification)",
+                 choices=[task.value for task in Task]),
+        Argument("--output", "Whether the file holds labels or scores. (default: as predict would "
+                 "write them)", choices=predict.FORMS),
+    ),
+    **inputs.COLUMNS,
+    **inputs.READER,
+}  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -98,15 +63,16 @@ def run(args: argparse.Namespace) -> int:
     if args.report is not None and args.model is None:
         raise UsageError("--report is about a MODEL; predictions alone have no certificate")
     check_report(args.report, args.data, args.model)
-    check_reader_flags(args, args.data)
-    if format_of(args.data) == "table" and args.label is None:
+    inputs.check_reader_flags(args, args.data)
+    if inputs.format_of(args.data) == "table" and args.label is None:
         raise UsageError(f"{args.data} is a table; name the column of its labels with --label")
     left_out = 0
     if args.model is not None:
-        model, kind = (light_model(args) if args.report is None else None) or load_for(args)
+        light = predict.light_model(args) if args.report is None else None
+        model, kind = light or predict.load_for(args)
         name = kind.name
-        parts = parts_of(args.data, args, kind, model)
-        table, answers, left_out = applied(model, kind, parts)
+        parts = predict.parts_of(args.data, args, kind, model)
+        table, answers, left_out = predict.applied(model, kind, parts)
         judged = judge_model(model, kind.task, table, answers, args.k, args.max_fpr)
         if args.report is not None and kind.task is Task.LABELS:
             raise UsageError("there is no --report on several labels per row")
@@ -114,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
             _write_report(model, table, judged, args.report)
     else:
         name = args.kind or Task.CLASSES.value
-        table = read_rows(args.data, args, Task(name))
+        table = inputs.read_rows(args.data, args, Task(name))
         judged = _judge_file(args, Task(name), table)
     if args.json:
         print_json(
@@ -132,26 +98,29 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.OK
 
 
-def _write_report(model: Any, table: Table, judged: Judged, target: str) -> None:
+def _write_report(model: Any, table: inputs.Table, judged: Judged, target: str) -> None:
     """Write a page about a model and what it says about the rows."""
-    from ..reporting.fit_report import Answers, write_report
+    from ..reporting import fit_report
 
     scores = judged.scores
     single = scores is not None and scores.ndim == 1
-    answers = Answers(judged.truth, judged.labels, scores if single else None, judged.qid)
-    write_report(model, answers, target, title=f"{type(model).__name__} on {table.name}")
+    answers = fit_report.Answers(
+        judged.truth, judged.labels, scores if single else None, judged.qid
+    )
+    title = f"{type(model).__name__} on {table.name}"
+    fit_report.write_report(model, answers, target, title=title)
 
 
 def judge_model(
     model: Any,
     task: Task,
-    table: Table,
-    answers: Answers,
+    table: inputs.Table,
+    answers: predict.Answers,
     k: float | None = None,
     max_fpr: float | None = None,
 ) -> Judged:
     """Compare a model's answers with the truth; k and rate default to those it was trained for."""
-    truth = table.y if task is Task.VALUES else whole_labels(table.y)
+    truth = table.y if task is Task.VALUES else inputs.whole_labels(table.y)
     classes = getattr(model, "classes_", None)
     parameters = model.get_params(deep=False)
     measure = parameters.get("measure", "")
@@ -166,17 +135,13 @@ def judge_model(
     beta = None
     if measure == "fbeta":
         beta = 1.0 if parameters["beta"] is None else parameters["beta"]
-    return judge(
-        task,
-        truth,
-        answers,
-        qid=table.qid,
-        classes=classes,
-        k=k,
-        max_fpr=max_fpr,
-        beta=beta,
-        quantiles=quantiles_of(parameters),
-    )
+    found: dict[str, Any] = {
+        "k": k,
+        "max_fpr": max_fpr,
+        "beta": beta,
+        "quantiles": quantiles_of(parameters),
+    }
+    return judge(task, truth, answers, classes=classes, qid=table.qid, **found)
 
 
 def measure_for(kind: Kind, parameters: dict[str, Any]) -> str:
@@ -195,17 +160,17 @@ def quantiles_of(parameters: dict[str, Any]) -> tuple[float, ...]:
     return tuple(np.atleast_1d(parameters["quantile"]).tolist())
 
 
-def _judge_file(args: argparse.Namespace, task: Task, table: Table) -> Judged:
+def _judge_file(args: argparse.Namespace, task: Task, table: inputs.Table) -> Judged:
     """Compare the predictions in a file with the truth."""
-    check_numbers(table, task)
-    truth = table.y if task is Task.VALUES else whole_labels(table.y)
+    inputs.check_numbers(table, task)
+    truth = table.y if task is Task.VALUES else inputs.whole_labels(table.y)
     if task is Task.LABELS:
         lists = read_predicted(args.predictions)
         _check_count(args, table, lists)
-        return judge(task, truth, Answers(labels=lists))
+        return judge(task, truth, predict.Answers(labels=lists))
     classes = np.unique(truth)
-    form = args.output or default_form(task, len(classes))
-    check_form(task, form)
+    form = args.output or predict.default_form(task, len(classes))
+    predict.check_form(task, form)
     text = truth.dtype.kind not in "fiub"
     values = read_predictions(args.predictions, text=text)
     if text and (form == "labels" or (args.output is None and np.isin(values, classes).all())):
@@ -213,11 +178,11 @@ def _judge_file(args: argparse.Namespace, task: Task, table: Table) -> Judged:
     elif text:
         values = read_predictions(args.predictions)
     _check_count(args, table, values)
-    answers = Answers(labels=values) if form == "labels" else Answers(scores=values)
+    answers = predict.Answers(labels=values) if form == "labels" else predict.Answers(scores=values)
     return judge(task, truth, answers, qid=table.qid, k=args.k, max_fpr=args.max_fpr)
 
 
-def _check_count(args: argparse.Namespace, table: Table, values: np.ndarray) -> None:
+def _check_count(args: argparse.Namespace, table: inputs.Table, values: np.ndarray) -> None:
     if len(values) != len(table.y):
         raise CommandError(
             f"{args.predictions} has {len(values):,} predictions, {table.name} has "
@@ -243,6 +208,15 @@ def read_predictions(name: str, *, text: bool = False) -> np.ndarray:
     return np.array(values, dtype=str if text else np.float64)
 
 
+# Measures of parts: their title, the measure, and what stands between a part and its value.
+BY_PART = {
+    "pinball_by_quantile": ("pinball of", "pinball", ": "),
+    "coverage_by_quantile": ("below", "coverage", ": "),
+    "f1_by_class": ("F1 by class", "f1", " "),
+    "chunk_f1_by_type": ("F1 by type", "chunk_f1", " "),
+}
+
+
 def _facts(judged: Judged) -> dict[str, str]:
     """The measures as text for people."""
     facts: dict[str, str] = {}
@@ -262,21 +236,12 @@ def _facts(judged: Judged) -> dict[str, str]:
                 text += f" ({others['queries']:,} queries)"
         if MEASURES[name].title:
             facts[MEASURES[name].title] = text
-    for name, title in (("pinball_by_quantile", "pinball of"), ("coverage_by_quantile", "below")):
-        if len(others.get(name, ())) > (name == "pinball_by_quantile"):
+    for key, (title, measure, mark) in BY_PART.items():
+        if len(others.get(key, ())) > (key == "pinball_by_quantile"):  # of one it is the pinball
             facts[title] = ", ".join(
-                f"{quantile}: {format_measure(name.partition('_')[0], value)}"
-                for quantile, value in others[name].items()
+                f"{part or 'chunk'}{mark}{format_measure(measure, value)}"
+                for part, value in others[key].items()
             )
-    if "f1_by_class" in others:
-        facts["F1 by class"] = ", ".join(
-            f"{label} {format_measure('f1', f1)}" for label, f1 in others["f1_by_class"].items()
-        )
-    if "chunk_f1_by_type" in others:
-        facts["F1 by type"] = ", ".join(
-            f"{kind or 'chunk'} {format_measure('chunk_f1', f1)}"
-            for kind, f1 in others["chunk_f1_by_type"].items()
-        )
     if "rows_of_unknown_classes" in others:
         facts["unknown"] = f"{others['rows_of_unknown_classes']:,} rows of classes not trained on"
     return facts

@@ -1,40 +1,8 @@
-"""``cutplane info``: what is in a file, be it data or a model."""
-
-from __future__ import annotations
-
-import argparse
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
-
-from ..reporting.text import print_facts, print_json
-from ..result import Certificate, Status
-from .errors import ExitCode
-from .inputs import (
-    MOST_NAMES,
-    Table,
-    add_column_flags,
-    add_reader_flags,
-    check_reader_flags,
-    format_of,
-    label_counts,
-    label_text,
-    read_chunks,
-)
-from .parser import JSON, VERBOSE, Argument, add_arguments
-from .train import MOST_CLASSES, describe_certificate
-
-DESCRIPTION = """\
-Tell what FILE holds. Of data: the number of rows, features and stored values, the
+"""Tell what FILE holds. Of data: the number of rows, features and stored values, the
 labels, queries and weights, and whether the features should be scaled. Of a model: its
 kind, its parameters and its certificate. Of a checkpoint: how far the fit is. Data are
 read in parts, so they may be larger than memory.
-"""
 
-EPILOG = """\
 examples:
   cutplane info train.svm.gz
   cutplane info data.npz
@@ -42,34 +10,41 @@ examples:
   cutplane info --json model
 """
 
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..reporting.text import describe_certificate, print_facts, print_json
+from ..result import Certificate, Status
+from . import inputs
+from .errors import ExitCode
+from .parser import JSON, Argument
+
 # Features of sizes that differ by this factor slow solvers down, and count unequally.
 MOST_VALUES = 10  # of a list among the parameters
 WIDE_SCALES = 1e3
 MOST_LABELS = 100_000  # different ones; beyond this they are numbers, not classes
 
 
-def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
-    """Add the command."""
-    parser = subparsers.add_parser(
-        "info",
-        help="tell what a data file or a model holds",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-    )
-    data = Argument("FILE", "Data, a model or a checkpoint; - is data from stdin.")
-    add_arguments(parser, data, JSON, VERBOSE)
-    add_column_flags(parser)
-    add_reader_flags(parser)
-    parser.set_defaults(run=run)
+FLAGS = {
+    "": (Argument("FILE", "Data, a model or a checkpoint; - is data from stdin."), JSON),
+    **inputs.COLUMNS,
+    **inputs.READER,
+}
 
 
 def run(args: argparse.Namespace) -> int:
     """Describe the file; returns the exit code."""
-    check_reader_flags(args, args.file)
-    if args.file != "-" and format_of(args.file) == "svmlight" and _is_model(args.file):
+    inputs.check_reader_flags(args, args.file)
+    if args.file != "-" and inputs.format_of(args.file) == "svmlight" and _is_model(args.file):
         return _tell_model(args)
     summary = Summary()
-    for table in read_chunks(args.file, args):
+    for table in inputs.read_chunks(args.file, args):
         summary.add(table)
     name = "<stdin>" if args.file == "-" else args.file
     if args.json:
@@ -118,7 +93,7 @@ def model_facts(found: dict[str, Any]) -> dict[str, str]:
     if found.get("n_features") is not None:
         facts["features"] = f"{found['n_features']:,}"
     if found.get("classes") is not None:
-        facts["classes"] = ", ".join(label_text(label) for label in found["classes"])
+        facts["classes"] = ", ".join(inputs.label_text(label) for label in found["classes"])
     facts["size"] = f"{found['sizes']['bytes']:,} bytes"
     facts["writer"] = str(found["writer"])
     facts["digest"] = found["digest"]
@@ -174,7 +149,7 @@ class Summary:
     empty: int = 0
     _last_query: int | None = None
 
-    def add(self, table: Table) -> None:
+    def add(self, table: inputs.Table) -> None:
         """Add a part."""
         self.rows += table.rows
         self.features = max(self.features, table.features)
@@ -248,22 +223,21 @@ class Summary:
 
     def facts(self) -> dict[str, str]:
         """The summary as text for people."""
-        mean = self.stored / self.rows
         low, high = self.scales()
-        more = ", ..." if self.features > MOST_NAMES else ""
-        names = f": {', '.join(self.names[:MOST_NAMES])}{more}" if self.names is not None else ""
         facts = {
             "rows": f"{self.rows:,}" + (f", {self.empty:,} of them empty" if self.empty else ""),
-            "features": f"{self.features:,}{names}",
+            "features": f"{self.features:,}",
             "stored": f"{self.stored:,} values, {100 * self.density:.3g} %; "
-            f"{mean:.1f} per row, at most {self.longest:,}",
+            f"{self.stored / self.rows:.1f} per row, at most {self.longest:,}",
             "largest": f"|value| per feature: from {low:g} to {high:g}",
             "labels": self._label_text(),
         }
+        if self.names is not None:
+            more = ", ..." if self.features > inputs.MOST_NAMES else ""
+            facts["features"] += f": {', '.join(self.names[: inputs.MOST_NAMES])}{more}"
         if self.queries:
-            facts["queries"] = (
-                f"{len(self.queries):,}, {self.rows / len(self.queries):.1f} rows each on average"
-            )
+            each = self.rows / len(self.queries)
+            facts["queries"] = f"{len(self.queries):,}, {each:.1f} rows each on average"
         if self.weights:
             facts["cost"] = f"from {self.weights[0]:g} to {self.weights[1]:g}"
         for k, warning in enumerate(self.warnings()):
@@ -273,11 +247,11 @@ class Summary:
     def _label_text(self) -> str:
         if not self.labels:
             return "none"
-        if len(self.labels) <= MOST_CLASSES * 4:
-            return label_counts(sorted(self.labels.items()))
+        if len(self.labels) <= inputs.MOST_CLASSES * 4:
+            return inputs.label_counts(sorted(self.labels.items()))
         more = "more than " if len(self.labels) > MOST_LABELS else ""
         if self._range() is None:
-            often = label_counts(self.labels.most_common(MOST_CLASSES))
+            often = inputs.label_counts(self.labels.most_common(inputs.MOST_CLASSES))
             return f"{more}{len(self.labels):,} different, most often {often}"
         return f"{more}{len(self.labels):,} different, from {self.lowest:g} to {self.highest:g}"
 
@@ -295,7 +269,9 @@ class Summary:
             "stored": self.stored,
             "density": self.density,
             "empty_rows": self.empty,
-            "labels": {label_text(k): n for k, n in sorted(self.labels.items())} if few else None,
+            "labels": {inputs.label_text(k): n for k, n in sorted(self.labels.items())}
+            if few
+            else None,
             "label_range": self._range(),
             "feature_names": None if self.names is None else list(self.names),
             "queries": len(self.queries) or None,

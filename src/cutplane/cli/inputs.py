@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 
 from .errors import CommandError, UsageError
-from .parser import Argument, add_arguments, count
+from .kinds import Task
+from .parser import Argument, count
 
 logger = logging.getLogger("cutplane")
 
 TABLES = (".csv", ".parquet", ".pq", ".arrow", ".feather", ".ipc")
 MOST_NAMES = 10  # of columns in a message
+MOST_CLASSES = 8  # listed by name
 
 
 @dataclass(frozen=True)
@@ -76,35 +78,28 @@ def _aligned(X: Any, features: int) -> tuple[Any, int]:
 # -- arguments ----------------------------------------------------------------
 
 
-READER = (
+_TEXT = (
     Argument("--zero-based", "Feature indices count from 0, not from 1."),
     Argument("--sort", "Accept lines whose feature indices do not increase."),
     Argument(
         "--max-features N", "Refuse feature indices beyond this. (default: 2147483647)", count
     ),
 )
-WIDTH = Argument(
+_WIDTH = Argument(
     "--n-features N", "Number of features. (default: the largest index in the file)", count
 )
-COLUMNS = (
-    Argument("--label COLUMN", "Column with the labels."),
-    Argument("--features COLUMN,...", "Columns with the features. (default: all that have no other "
-             "use)", lambda text: text.split(",")),
-    Argument("--qid COLUMN", "Column with the query or sequence of each row (qid:)."),
-    Argument("--cost COLUMN", "Column with the weight of each row."),
-)  # fmt: skip
-
-
-def add_reader_flags(parser: Any, *, width: bool = False) -> None:
-    """Add the flags for svmlight text; with ``width`` also the number of features."""
-    add_arguments(parser, *READER, *((WIDTH,) if width else ()), group="how to read svmlight text")
-
-
-def add_column_flags(parser: Any, *more: Argument) -> None:
-    """Add the flags that name the columns of tables."""
-    add_arguments(parser, *COLUMNS, *more, group="columns of tables (.csv, .parquet, .arrow)")
-
-
+_TEXT_TITLE = "how to read svmlight text"
+READER = {_TEXT_TITLE: _TEXT}
+READER_WITH_WIDTH = {_TEXT_TITLE: (*_TEXT, _WIDTH)}
+COLUMNS = {
+    "columns of tables (.csv, .parquet, .arrow)": (
+        Argument("--label COLUMN", "Column with the labels."),
+        Argument("--features COLUMN,...", "Columns with the features. (default: all that have no "
+                 "other use)", lambda text: text.split(",")),
+        Argument("--qid COLUMN", "Column with the query or sequence of each row (qid:)."),
+        Argument("--cost COLUMN", "Column with the weight of each row."),
+    )
+}  # fmt: skip
 TEXT_FLAGS = ("zero_based", "sort", "max_features", "n_features")
 COLUMN_FLAGS = ("label", "features", "qid", "cost")
 
@@ -304,13 +299,15 @@ def _table_chunks(
 
 def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> list[int]:
     """The positions of a model's features among the columns of data; refuses other columns."""
-    missing = [name for name in wanted if name not in set(names)]
+    position = {name: k for k, name in enumerate(names)}
+    missing = [name for name in wanted if name not in position]
     if missing:
         raise CommandError(
             f"{source} has no column {some_names(missing)}, on which the model was trained; it has "
             f"{some_names(names)}"
         )
-    extra = [name for name in names if name not in set(wanted)]
+    known = set(wanted)
+    extra = [name for name in names if name not in known]
     if extra:
         remedy = (
             "say what it is with --label, --qid or --cost, or choose the model's columns with "
@@ -321,7 +318,6 @@ def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> lis
         raise CommandError(
             f"{source} has a column {some_names(extra)}, which the model does not know; {remedy}"
         )
-    position = {name: k for k, name in enumerate(names)}
     return [position[name] for name in wanted]
 
 
@@ -335,3 +331,68 @@ def in_memory(table: Table) -> Table:
     if hasattr(table.X, "memory_limit"):  # a data set on disk
         return replace(table, X=table.X.rows())
     return table
+
+
+# -- rows of a task ------------------------------------------------------------
+
+
+def read_rows(name: str, args: argparse.Namespace, task: Task) -> Table:
+    """Read all of a file with the labels of a task; a data set stays on disk."""
+    template = getattr(args, "parameter_template", None)
+    if template is not None:
+        return read_tagged(name, template, getattr(args, "parameter_min_count", 1))
+    if task is Task.LABELS:
+        from .labels import read_labels
+
+        return read_labels(name, args)
+    return read_table(name, args)
+
+
+def read_tagged(
+    name: str, template: str, min_count: int = 1, features: Sequence[str] | None = None
+) -> Table:
+    """Tokens with their features, tags and sentences.
+
+    ``features`` are those of a model; otherwise all that occur often enough are.
+    """
+    from ..structured.conll import read_sentences
+    from ..structured.named import Template, named_tokens
+
+    form = Template(template)
+    found = read_sentences(name)
+    found.check_columns(
+        form.columns + 1, f"the template needs {form.columns}, and the tag one more"
+    )
+    tokens = named_tokens(found.tokens, form)
+    names = tokens.vocabulary(min_count) if features is None else features
+    tags = np.array([columns[-1] for sentence in found.tokens for columns in sentence])
+    lengths = [len(sentence) for sentence in found.tokens]
+    qid = np.repeat(np.arange(1, len(lengths) + 1), lengths)
+    return Table(found.name, tokens.rows(names), tags, qid, names=tuple(names))
+
+
+def chain_rows(table: Table, y: np.ndarray) -> Any:
+    """Rows and labels as sequences."""
+    from ..structured import sequences_from
+
+    if table.qid is None:
+        raise CommandError(
+            f"{table.name}: a chain needs to know the sequences: every line must have a qid:, "
+            "the same for the tokens of a sequence; of a table, name the column with --qid"
+        )
+    if table.cost is not None:
+        raise CommandError(f"{table.name}: cost: has no meaning for chains; remove it")
+    return sequences_from(table.X, y, table.qid)
+
+
+NUMBERS = {Task.GRADES: "grades", Task.RANKING: "targets", Task.VALUES: "targets"}
+
+
+def check_numbers(table: Table, task: Task) -> None:
+    """Refuse labels that are text where their order or their size matters."""
+    if task in NUMBERS and table.y.dtype.kind not in "fiub":
+        raise CommandError(
+            f"{table.name}: the {NUMBERS[task]} are text, such as {str(table.y[0])!r}, but "
+            f"{task.value} needs numbers; write them as numbers"
+            + (" in their order: 1, 2, 3" if task is Task.GRADES else "")
+        )

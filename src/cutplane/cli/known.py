@@ -9,7 +9,6 @@ the program means by it, see ``conventions``.
 from __future__ import annotations
 
 import argparse
-import itertools
 import logging
 import re
 import shlex
@@ -28,8 +27,17 @@ from .kinds import KINDS, Kind, Task
 from .measures import judge
 from .outputs import check_target, output_file, report_stream, save
 from .parameters import parameter_of
-from .parser import Convert, count, finite_number, number_from_zero, positive_number
-from .predict import Answers, answer_lines, applied, load_any, parts_of, probabilities
+from .parser import (
+    Argument,
+    Convert,
+    Parser,
+    add_arguments,
+    count,
+    finite_number,
+    number_from_zero,
+    positive_number,
+)
+from .predict import Answers, answer, answer_lines, applied, load_any, parts_of
 from .train import data_facts, fit, make_model, model_facts
 
 logger = logging.getLogger("cutplane")
@@ -49,15 +57,8 @@ class Flag:
     switch: bool = False  # whether it stands without a value
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What a program's flags ask for, in our words."""
-
-    kind: str  # name of one of KINDS
-    parameters: dict[str, Any]
-
-
 Values = dict[str, Any]  # of the flags, by flag
+Wanted = tuple[str, dict[str, Any]]  # in our words: the name of one of KINDS, and its parameters
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,8 @@ class Learner:
     """A program that trains."""
 
     flags: dict[str, Flag]
-    wanted: Callable[[Values, Table], Wanted]
+    wanted: Callable[[Values, Table], Wanted]  # what the flags ask for
     svmlight: bool = True  # whether its models are SVM-light's text; otherwise they are ours
-    model: str = ""  # name of the model file if none is given; empty where one must be
 
 
 @dataclass(frozen=True)
@@ -128,12 +128,11 @@ def _svm_learn(values: Values, table: Table) -> Wanted:
     kernel = ("linear", "poly", "rbf", "sigmoid")[int(values["-t"])]
     common: dict[str, Any] = {"C": C}
     if values["-z"] == "p":
-        _only_linear(kernel, "-z p")
+        if kernel != "linear":
+            raise UsageError("-z p is not available with a kernel; leave -t out, or give -t 0")
         _, pairs, ranked, _ = _pairs(table)
         # The sum over pairs times c is the mean over pairs times C times the rows.
-        return Wanted(
-            "ranking", {"C": C * pairs / ranked, "stopping": "epsilon", "tol": values["-e"]}
-        )
+        return "ranking", {"C": C * pairs / ranked, "stopping": "epsilon", "tol": values["-e"]}
     if values["-z"] == "c":
         _check_signs(table)
         if values["-j"] != 1.0:
@@ -146,7 +145,7 @@ def _svm_learn(values: Values, table: Table) -> Wanted:
         common |= {"tol": values["-e"], "stopping": "epsilon"}
         if values["-b"] == "0":
             common["fit_intercept"] = False
-        return Wanted("classification" if values["-z"] == "c" else "regression", common)
+        return "classification" if values["-z"] == "c" else "regression", common
     if values["-b"] == "0":
         raise UsageError("-b 0 is not available with a kernel; leave it out")
     common |= {
@@ -160,7 +159,7 @@ def _svm_learn(values: Values, table: Table) -> Wanted:
         common["coef0"] = values["-r"]
     if kernel == "poly":
         common["degree"] = values["-d"]
-    return Wanted("kernel" if values["-z"] == "c" else "kernel-regression", common)
+    return "kernel" if values["-z"] == "c" else "kernel-regression", common
 
 
 PERF_LOSSES = {
@@ -183,7 +182,7 @@ def _svm_perf_learn(values: Values, table: Table) -> Wanted:
         found |= {"intercept_scaling": 1.0} if values["--b"] == "1" else {"fit_intercept": False}
     if measure in ("precision_at_k", "recall_at_k") and values["--p"] is not None:
         found["k"] = values["--p"]
-    return Wanted("measure", found)
+    return "measure", found
 
 
 def _svm_rank_learn(values: Values, table: Table) -> Wanted:
@@ -195,7 +194,7 @@ def _svm_rank_learn(values: Values, table: Table) -> Wanted:
     else:  # the part of the pairs of a query that are swapped, its mean over the queries
         found |= {"C": values["-c"] * busy / (queries * ranked), "weighting": "queries"}
         found |= {"tol": values["-e"] * queries / busy}
-    return Wanted("ranking", found)
+    return "ranking", found
 
 
 def _svm_hmm_learn(values: Values, table: Table) -> Wanted:
@@ -203,7 +202,7 @@ def _svm_hmm_learn(values: Values, table: Table) -> Wanted:
     found = {"C": values["-c"] / sequences, "tol": values["-e"], "stopping": "epsilon"}
     if values["--t"] == "2":
         found["order"] = 2
-    return Wanted("chain", found)
+    return "chain", found
 
 
 LIBLINEAR_LOSSES = {
@@ -231,21 +230,16 @@ def _liblinear_train(values: Values, table: Table) -> Wanted:
     if values["-m"] is not None:
         found["n_jobs"] = values["-m"]
     if int(values["-s"]) >= 11:
-        return Wanted("regression", found | {"epsilon": values["-p"]})
+        return "regression", found | {"epsilon": values["-p"]}
     factors = {float(flag[2:]): value for flag, value in values.items() if _factor_flag(flag)}
     if factors:
         found["class_weight"] = factors
-    return Wanted("classification", found)
+    return "classification", found
 
 
 def _factor_flag(word: str) -> bool:
     """Whether a word is liblinear's -wLABEL, the factor of a class."""
     return re.fullmatch(r"-w[-+]?\d+(\.\d+)?", word) is not None
-
-
-def _only_linear(kernel: str, flag: str) -> None:
-    if kernel != "linear":
-        raise UsageError(f"{flag} is not available with a kernel; leave -t out, or give -t 0")
 
 
 def _check_signs(table: Table) -> None:
@@ -361,7 +355,6 @@ LEARNERS = {
         },
         _liblinear_train,
         svmlight=False,
-        model="{}.model",
     ),
 }  # fmt: skip
 
@@ -485,61 +478,39 @@ CLASSIFIERS = {
 
 # -- commands -----------------------------------------------------------------
 
-# liblinear's programs have the names of commands of ours, but other flags.
-LIBLINEAR = {
-    "train": r"-([scpeBRCmq]|v(?=\d)|w[-+]?\d.*)",
-    "predict": r"-[bq]",
-}
 
-
-def as_written(arguments: Sequence[str]) -> list[str]:
-    """The arguments, with the command that is meant: train and predict with liblinear's flags."""
-    words = list(arguments)
-    command = words[0] if words else ""
-    if command in LIBLINEAR:
-        # Our -v has no value, liblinear's is a number of folds.
-        folds = any(a == "-v" and b.isdigit() for a, b in itertools.pairwise(words))
-        if folds or any(re.fullmatch(LIBLINEAR[command], word) for word in words[1:]):
-            words[0] = f"liblinear-{command}"
-    return words
-
-
-def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
-    """Add the commands; they are not in the list of commands, which is long enough."""
-    programs: dict[str, Learner | Classifier] = {**LEARNERS, **CLASSIFIERS}
-    for name, program in programs.items():
-        learns = isinstance(program, Learner)
-        parser = subparsers.add_parser(
-            name,
-            description=f"What {name} does, with its flags and files. One line on standard error\n"
-            "says which command of cutplane does the same.",
-            conflict_handler="resolve",  # -h is a flag of theirs
-            hint=_nearest(program.flags),
+def add_flags(parser: Parser, words: Sequence[str]) -> None:
+    """Add the flags of the program that is the first word."""
+    name = words[0]
+    program: Any = LEARNERS.get(name) or CLASSIFIERS[name]
+    flags = dict(program.flags)
+    if name == "liblinear-train":
+        factor = Flag("factor on C of this class, such as -w1", type=positive_number)
+        flags |= {word: factor for word in words if _factor_flag(word)}
+    parser.hint = _nearest(flags)
+    parser.description = (
+        f"What {name} does, with its flags and files. One line on standard error\n"
+        "says which command of cutplane does the same."
+    )
+    parser.add_argument("-?", action="help", help="Show this help and exit.")
+    optional = "?" if name == "liblinear-train" else ""
+    arguments = [
+        Argument("DATA", "File with the rows."),
+        Argument(f"MODEL{optional}", "File with the model."),
+    ]
+    if name in CLASSIFIERS:
+        optional = "?" if program.predictions else ""
+        arguments.append(
+            Argument(f"PREDICTIONS{optional}", "File to write.", default=program.predictions)
         )
-        parser.add_argument("-?", action="help", help="Show this help and exit.")
-        parser.add_argument("data", metavar="DATA", help="File with the rows.")
-        optional = isinstance(program, Learner) and bool(program.model)
-        parser.add_argument(
-            "model", metavar="MODEL", nargs="?" if optional else None, help="File with the model."
-        )
-        if isinstance(program, Classifier):
-            parser.add_argument(
-                "out",
-                metavar="PREDICTIONS",
-                nargs="?" if program.predictions else None,
-                default=program.predictions,
-                help="File to write.",
-            )
-        flags = dict(program.flags)
-        if name == "liblinear-train":
-            factor = Flag("factor on C of this class, such as -w1", type=positive_number)
-            flags |= {word: factor for word in arguments if _factor_flag(word)}
-        for flag, entry in flags.items():
-            _add_flag(parser, flag, entry)
-        parser.set_defaults(
-            run=_learn if learns else _classify, program=program, flag_table=flags, verbose=False,
-            zero_based=False, sort=False, max_features=None, n_features=None, threads=None,
-        )  # fmt: skip
+    add_arguments(parser, *arguments)
+    for flag, entry in flags.items():
+        _add_flag(parser, flag, entry)
+    parser.set_defaults(
+        run=_learn if name in LEARNERS else _classify, program=program, flag_table=flags,
+        verbose=False, zero_based=False, sort=False, max_features=None, n_features=None,
+        threads=None,
+    )  # fmt: skip
 
 
 def _nearest(flags: dict[str, Flag]) -> Callable[[str], str]:
@@ -556,19 +527,16 @@ def _nearest(flags: dict[str, Flag]) -> Callable[[str], str]:
     return hint
 
 
-def _add_flag(parser: Any, flag: str, entry: Flag) -> None:
-    note = f"no meaning here: {entry.idle}" if entry.idle else f"default: {entry.default}"
-    text = (
-        entry.meaning if entry.default is None and not entry.idle else f"{entry.meaning} ({note})"
-    )
-    options: dict[str, Any] = {"dest": f"flag {flag}", "help": text.replace("%", "%%")}
-    if entry.switch:
-        options["action"] = "store_true"
-    else:
-        options |= {"type": entry.type, "default": entry.default, "metavar": "X"}
-        if entry.choices:
-            options["choices"] = entry.choices
-    parser.add_argument(flag, **options)
+def _add_flag(parser: Parser, flag: str, entry: Flag) -> None:
+    note = "" if entry.default is None else f" (default: {entry.default})"
+    if entry.idle:
+        note = f" (no meaning here: {entry.idle})"
+    options: dict[str, Any] = {"action": "store_true"}
+    if not entry.switch:
+        options = {"type": entry.type, "default": entry.default, "metavar": "X"}
+        options |= {"choices": entry.choices} if entry.choices else {}
+    help_text = (entry.meaning + note).replace("%", "%%")
+    parser.add_argument(flag, dest=f"flag {flag}", help=help_text, **options)
 
 
 def _values(args: argparse.Namespace) -> Values:
@@ -590,17 +558,17 @@ def _learn(args: argparse.Namespace) -> int:
     program: Learner = args.program
     values = _values(args)
     folds = values.get("-v") if args.command == "liblinear-train" else None
-    target = args.model or program.model.format(Path(args.data).name)
+    target = args.model or f"{Path(args.data).name}.model"
     if folds is None:
         check_target(target, args.data, binary=not program.svmlight)
     table = read_table(args.data, args)
-    wanted = program.wanted(values, table)
-    kind = next(kind for kind in KINDS if kind.name == wanted.kind)
-    words = [*words_of(kind, wanted.parameters), args.data, target]
+    name, parameters = program.wanted(values, table)
+    kind = next(kind for kind in KINDS if kind.name == name)
+    words = [*words_of(kind, parameters), args.data, target]
     _tell_equivalent(args, ["train", *([] if folds is None else ["--cv", str(folds)]), *words])
     quiet = values.get("-q") is True
     stream = report_stream(target)
-    model = make_model(kind, wanted.parameters)
+    model = make_model(kind, parameters)
     if folds is not None:
         return _cross_validate(model, kind, table, folds)
     if not quiet:
@@ -653,7 +621,7 @@ def _classify(args: argparse.Namespace) -> int:
     program: Classifier = args.program
     values = _values(args)
     probable = values.get("-b") == "1"
-    check_target(args.out, args.data, args.model)
+    check_target(args.predictions, args.data, args.model)
     model, kind = load_any(args.model)
     if probable and not hasattr(model, "predict_proba"):
         raise UsageError(
@@ -668,14 +636,14 @@ def _classify(args: argparse.Namespace) -> int:
     if chosen is None:
         raise UsageError(f"{args.model} holds a {type(model).__name__}, which has no {form}")
     told = "probabilities" if probable else form
-    _tell_equivalent(args, ["predict", "--output", told, args.data, args.model, args.out])
+    _tell_equivalent(args, ["predict", "--output", told, args.data, args.model, args.predictions])
     lines = list(answer_lines(chosen, form))
     if probable:  # as liblinear has it: the labels first, then the label and all probabilities
         rows = read_table(args.data, args).aligned(int(model.n_features_in_))[0]
         names = " ".join(label_text(label) for label in model.classes_.tolist())
-        both = zip(lines, answer_lines(probabilities(model, rows), told), strict=True)
+        both = zip(lines, answer_lines(_scores(answer(model, kind, rows, told)), told), strict=True)
         lines = [f"labels {names}", *(f"{label} {shares}" for label, shares in both)]
-    with output_file(args.out) as file:
+    with output_file(args.predictions) as file:
         file.write("".join(f"{line}\n" for line in lines).encode())
     if values.get("-q") is not True:
         print("\n".join(program.tell(table, answers)))

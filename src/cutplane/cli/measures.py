@@ -38,7 +38,7 @@ class Judged:
     scores: np.ndarray | None
     classes: np.ndarray
     qid: np.ndarray | None = None
-    k: float | None = None
+    k: float | None = None  # a number of rows, or if a float so many times the positive rows
     max_fpr: float | None = None
     beta: float | None = None
     quantiles: tuple[float, ...] = ()  # that the columns of scores are, if they are any
@@ -131,9 +131,10 @@ class Judged:
         """What the measures of chunks get, if all tags stand for chunks."""
         if self.task is not Task.SEQUENCES or self.labels is None or self.qid is None:
             return None
-        tags = {str(tag) for tag in np.unique(np.concatenate([self.truth, self.labels]))}
-        letters = {tag.partition("-")[0] for tag in tags}
-        if not letters <= set("BIOES") or not any("-" in tag for tag in tags):
+        from ..metrics import scheme_of
+
+        scheme = scheme_of(np.concatenate([self.truth, self.labels]))
+        if scheme is None:
             return None
         _, sequence = np.unique(self.qid, return_inverse=True)
         order = np.argsort(sequence, kind="stable")
@@ -141,7 +142,7 @@ class Judged:
             "y_true": self.truth[order],
             "y_pred": self.labels[order],
             "lengths": np.bincount(sequence),
-            "scheme": "BIOES" if letters & set("ES") else "IOB2",
+            "scheme": scheme,
         }
 
     @property
@@ -189,25 +190,22 @@ def judge(
     truth: np.ndarray,
     answers: Answers,
     *,
-    qid: np.ndarray | None = None,
     classes: np.ndarray | None = None,
-    k: float | None = None,
-    max_fpr: float | None = None,
-    beta: float | None = None,
     quantiles: tuple[float, ...] = (),
+    **given: Any,
 ) -> Judged:
-    """Put what was predicted beside the truth.
+    """Put what was predicted beside the truth; ``given`` are other fields of ``Judged``.
 
     Without ``classes``, those of the model, there are those of the data; the second of two is the
-    positive one. ``k`` is a number of rows, or if a float so many times the positive rows. With
-    several ``quantiles`` the prediction of a row is the median, if it is among them.
+    positive one. With several ``quantiles`` the prediction of a row is the median, if it is among
+    them.
     """
     labels, scores = answers.labels, answers.scores
     if task is Task.NOVELTY:
         classes = np.array([-1, 1])
     elif classes is None:
         classes = classes_of(truth) if task is Task.LABELS else np.unique(truth)
-    if task is Task.SEQUENCES and qid is None:
+    if task is Task.SEQUENCES and given.get("qid") is None:
         raise UsageError("sequences are told by their qid:, which the data do not have")
     if task is Task.VALUES:
         labels = scores
@@ -220,7 +218,7 @@ def judge(
             )
         assert scores is not None
         labels = classes[(scores > 0.0).astype(np.intp)]
-    return Judged(task, truth, labels, scores, classes, qid, k, max_fpr, beta, quantiles)
+    return Judged(task, truth, labels, scores, classes, quantiles=quantiles, **given)
 
 
 # -- measures -----------------------------------------------------------------
@@ -293,61 +291,34 @@ def _average_precision(positive: np.ndarray, scores: np.ndarray) -> Any:
     return np.sum(hits * np.cumsum(hits) / np.cumsum(rows)) / positive.sum()
 
 
-def _counts(positive: np.ndarray, guess: np.ndarray) -> tuple[int, int, int, int]:
-    """True and false positives, false and true negatives."""
-    hits, guessed, there = (int(np.count_nonzero(x)) for x in (positive & guess, guess, positive))
-    return hits, guessed - hits, there - hits, len(positive) - guessed - there + hits
+def _of_counts(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """A measure of true positives, false positives, false negatives and true negatives."""
+
+    def compute(positive: np.ndarray, guess: np.ndarray, *others: float) -> Any:
+        hits, guessed, there = (
+            float(np.count_nonzero(rows)) for rows in (positive & guess, guess, positive)
+        )
+        counts = hits, guessed - hits, there - hits, len(positive) - guessed - there + hits
+        try:
+            return formula(*counts, *others)
+        except ZeroDivisionError:
+            return None
+
+    return compute
 
 
-def _precision(positive: np.ndarray, guess: np.ndarray) -> Any:
-    hits, false, _, _ = _counts(positive, guess)
-    return hits / (hits + false) if hits + false else None
+def _fbeta(hits: float, false: float, missed: float, right: float, beta: float = 1.0) -> float:
+    both = (1.0 + beta**2) * hits
+    return both / (both + beta**2 * missed + false)
 
 
-def _recall(positive: np.ndarray, guess: np.ndarray) -> Any:
-    hits, _, missed, _ = _counts(positive, guess)
-    return hits / (hits + missed) if hits + missed else None
-
-
-def _fbeta(positive: np.ndarray, guess: np.ndarray, beta: float = 1.0) -> Any:
-    hits, false, missed, _ = _counts(positive, guess)
-    total = (1.0 + beta**2) * hits + beta**2 * missed + false
-    return (1.0 + beta**2) * hits / total if total else None
-
-
-def _matthews(positive: np.ndarray, guess: np.ndarray) -> Any:
-    hits, false, missed, right = _counts(positive, guess)
-    square = float(hits + false) * (hits + missed) * (right + false) * (right + missed)
-    return (float(hits) * right - float(false) * missed) / math.sqrt(square) if square else 0.0
-
-
-def _jaccard(positive: np.ndarray, guess: np.ndarray) -> Any:
-    either = np.count_nonzero(positive | guess)
-    return np.count_nonzero(positive & guess) / either if either else None
-
-
-def _recalls(positive: np.ndarray, guess: np.ndarray) -> tuple[float, float] | None:
-    """Of both classes."""
-    both = _recall(positive, guess), _recall(~positive, ~guess)
-    return None if None in both else both
-
-
-def _g_mean(positive: np.ndarray, guess: np.ndarray) -> Any:
-    recalls = _recalls(positive, guess)
-    return None if recalls is None else math.sqrt(math.prod(recalls))
-
-
-def _balanced_error(positive: np.ndarray, guess: np.ndarray) -> Any:
-    recalls = _recalls(positive, guess)
-    return None if recalls is None else 1.0 - sum(recalls) / 2.0
+def _matthews(hits: float, false: float, missed: float, right: float) -> float:
+    square = (hits + false) * (hits + missed) * (right + false) * (right + missed)
+    return (hits * right - false * missed) / (math.sqrt(square) or 1.0)
 
 
 def _mean_error(truth: np.ndarray, values: np.ndarray) -> Any:
     return np.mean(np.abs(np.asarray(truth, dtype=np.float64) - values))
-
-
-def _rms_error(truth: np.ndarray, values: np.ndarray) -> Any:
-    return math.sqrt(np.mean((truth - values) ** 2))
 
 
 def _r2(truth: np.ndarray, values: np.ndarray) -> Any:
@@ -358,14 +329,6 @@ def _r2(truth: np.ndarray, values: np.ndarray) -> Any:
 
 def _pinball(residuals: np.ndarray, quantile: float) -> Any:
     return np.mean(np.maximum(quantile * residuals, (quantile - 1.0) * residuals))
-
-
-def _mean_pinball(by_quantile: dict[str, float]) -> Any:
-    return np.mean(list(by_quantile.values()))
-
-
-def _inside(truth: np.ndarray, interval: np.ndarray) -> Any:
-    return np.mean((interval[0] <= truth) & (truth <= interval[1]))
 
 
 def _mean_f1(by_class: dict[Any, float | None]) -> Any:
@@ -388,14 +351,6 @@ def _swapped(truth: np.ndarray, scores: np.ndarray, queries: np.ndarray) -> Any:
 def _somers_d(truth: np.ndarray, scores: np.ndarray, queries: np.ndarray) -> Any:
     swapped = _swapped(truth, scores, queries)
     return None if swapped is None else 1.0 - 2.0 * swapped
-
-
-def _same(truth: np.ndarray, labels: np.ndarray) -> Any:
-    return np.mean(labels == truth)
-
-
-def _different(truth: np.ndarray, labels: np.ndarray) -> Any:
-    return np.mean(labels != truth)
 
 
 def _of_labels(name: str, **options: Any) -> Callable[..., Any]:
@@ -423,6 +378,10 @@ def _sequences_right(truth: np.ndarray, labels: np.ndarray, qid: np.ndarray) -> 
     return np.mean(np.bincount(sequence, labels != truth) == 0.0)
 
 
+def _same(truth: np.ndarray, labels: np.ndarray) -> Any:
+    return np.mean(labels == truth)
+
+
 CLASSES, GRADES, RANKING = (Task.CLASSES,), (Task.GRADES,), (Task.RANKING,)
 VALUES, NOVELTY, SEQUENCES = (Task.VALUES,), (Task.NOVELTY,), (Task.SEQUENCES,)
 SEVERAL, BOTH = (Task.LABELS,), ("indicators",)
@@ -437,10 +396,13 @@ MEASURES = {
     "mae": Measure("mean error", GRADES + VALUES, LABELS, _mean_error,
                    per_cent=False, smaller_is_better=True),
     "accuracy": Measure("accuracy", BINARY + GRADES, ("comparable", "labels"), _same),
-    "error_rate": Measure("", CLASSES, LABELS, _different, smaller_is_better=True),
-    "precision": Measure("precision", BINARY, GUESS, _precision),
-    "recall": Measure("recall", BINARY, GUESS, _recall),
-    "f1": Measure("F1", BINARY, GUESS, _fbeta),
+    "error_rate": Measure("", CLASSES, LABELS, lambda truth, labels: np.mean(labels != truth),
+                          smaller_is_better=True),
+    "precision": Measure("precision", BINARY, GUESS,
+                         _of_counts(lambda hits, false, missed, right: hits / (hits + false))),
+    "recall": Measure("recall", BINARY, GUESS,
+                      _of_counts(lambda hits, false, missed, right: hits / (hits + missed))),
+    "f1": Measure("F1", BINARY, GUESS, _of_counts(_fbeta)),
     "roc_auc": Measure("ROC area", BINARY, SCORES, _of_two_classes(_roc_auc),
                        per_cent=False),
     "average_precision": Measure("av. prec.", BINARY, SCORES, _of_two_classes(_average_precision),
@@ -451,22 +413,30 @@ MEASURES = {
     "partial_roc_auc": Measure("partial ROC", CLASSES, (*SCORES, "max_fpr"), _partial_roc_auc,
                                per_cent=False),
     "recall_at_fpr": Measure("recall@FPR", CLASSES, (*SCORES, "max_fpr"), _recall_at_fpr),
-    "fbeta": Measure("F-beta", CLASSES, (*GUESS, "beta"), _fbeta),
-    "jaccard": Measure("", CLASSES, GUESS, _jaccard),
-    "g_mean": Measure("", CLASSES, GUESS, _g_mean),
-    "balanced_error": Measure("", CLASSES, GUESS, _balanced_error, smaller_is_better=True),
-    "matthews": Measure("", CLASSES, GUESS, _matthews, per_cent=False),
+    "fbeta": Measure("F-beta", CLASSES, (*GUESS, "beta"), _of_counts(_fbeta)),
+    "jaccard": Measure("", CLASSES, GUESS, _of_counts(
+        lambda hits, false, missed, right: hits / (hits + false + missed))),
+    "g_mean": Measure("", CLASSES, GUESS, _of_counts(
+        lambda hits, false, missed, right: math.sqrt(
+            hits / (hits + missed) * right / (right + false)))),
+    "balanced_error": Measure("", CLASSES, GUESS, _of_counts(
+        lambda hits, false, missed, right: 0.5 * (
+            missed / (hits + missed) + false / (right + false))), smaller_is_better=True),
+    "matthews": Measure("", CLASSES, GUESS, _of_counts(_matthews), per_cent=False),
     "micro_f1": Measure("micro F1", SEVERAL, BOTH, _of_labels("f1_score", average="micro", **NAN)),
     "macro_f1": Measure("mean F1", CLASSES + SEVERAL, ("f1_by_class",), _mean_f1),
     "hamming_loss": Measure("Hamming", SEVERAL, BOTH, _of_labels("hamming_loss"),
                             smaller_is_better=True),
     "subset_accuracy": Measure("all right", SEVERAL, BOTH, _of_labels("accuracy_score")),
-    "rmse": Measure("RMS error", VALUES, LABELS, _rms_error,
+    "rmse": Measure("RMS error", VALUES, LABELS,
+                    lambda truth, values: np.mean((truth - values) ** 2) ** 0.5,
                     per_cent=False, smaller_is_better=True),
     "r2": Measure("R^2", VALUES, LABELS, _r2, per_cent=False),
-    "pinball": Measure("pinball", VALUES, ("pinball_by_quantile",), _mean_pinball,
+    "pinball": Measure("pinball", VALUES, ("pinball_by_quantile",),
+                       lambda losses: np.mean(list(losses.values())),
                        per_cent=False, smaller_is_better=True),
-    "coverage": Measure("coverage", VALUES, ("truth", "interval"), _inside),
+    "coverage": Measure("coverage", VALUES, ("truth", "interval"), lambda truth, ends: np.mean(
+        (ends[0] <= truth) & (truth <= ends[1]))),
     "ndcg@10": Measure("NDCG@10", RANKING, ORDER, _ndcg(10), per_cent=False),
     "ndcg": Measure("NDCG", RANKING, ORDER, _ndcg(None), per_cent=False),
     "swapped_pairs": Measure("swapped", GRADES + RANKING, ORDER, _swapped, smaller_is_better=True),

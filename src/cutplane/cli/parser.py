@@ -18,22 +18,15 @@ Convert = Callable[[str], Any]
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser of arguments.
+    """A parser of arguments; ``hint`` is what to say about an unknown flag, if anything."""
 
-    Parameters
-    ----------
-    hint : callable, optional
-        What to say about a flag that is not known, if anything.
-    options
-        Those of ``argparse.ArgumentParser``.
-    """
+    hint: Callable[[str], str] = staticmethod(lambda flag: "")
 
-    def __init__(self, *, hint: Callable[[str], str] | None = None, **options: Any) -> None:
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(allow_abbrev=False, add_help=False, **options)
+    def __init__(self, **options: Any) -> None:
+        formatter = argparse.RawDescriptionHelpFormatter
+        super().__init__(allow_abbrev=False, add_help=False, formatter_class=formatter, **options)
         self._positionals.title = "arguments"
         self.add_argument("-h", "--help", action="help", help="Show this help and exit.")
-        self._hint = hint
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -55,7 +48,7 @@ class Parser(argparse.ArgumentParser):
         if flag is None:
             self.error(f"too many arguments: {' '.join(rest)}")
         flag = flag.partition("=")[0]
-        hint = self._hint(flag) if self._hint is not None else ""
+        hint = self.hint(flag)
         if not hint:
             near = difflib.get_close_matches(flag, self._option_string_actions, 1, 0.7)
             hint = f"; did you mean {near[0]}?" if near else f"; see {self.prog} --help"

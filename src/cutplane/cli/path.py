@@ -1,4 +1,14 @@
-"""``cutplane path``: several C, each from where the one before ended; the best is kept."""
+"""Train with several values of C, from the smallest to the largest, each fit from where
+the one before ended. Measure every model on the rows of --validation, and write the
+one that does best to MODEL.
+
+examples:
+  cutplane path --C 0.01,0.1,1,10 --validation dev.svm train.svm model
+  cutplane path --C 1,10,100 --validation dev.svm --select f1 train.svm model
+  cutplane path --ranking --C 1,10,100,1000 --validation dev.svm train.svm model
+  cutplane path --measure roc_auc --C 10,1000 --validation dev.svm train.svm model
+  cutplane path --C 0.1,1,10 --validation dev.svm --plot path.png train.svm model
+"""
 
 from __future__ import annotations
 
@@ -14,54 +24,33 @@ from .. import _interrupts
 from ..reporting.line import format_percent, format_seconds
 from ..reporting.text import print_facts, print_json, print_table
 from ..result import Status
+from . import inputs, train
 from .errors import CommandError, UsageError
 from .evaluate import judge_model, measure_for
-from .inputs import Table, add_reader_flags, check_reader_flags, in_memory
 from .kinds import Kind
 from .measures import MEASURES, format_measure, names_of
 from .outputs import check_target, output_file, report_stream, save, uninterrupted
-from .parameters import add_model_flags, elsewhere, has_parameter, parameters_given
-from .parser import JSON, VERBOSE, Argument, add_arguments, several_numbers
+from .parameters import add_model_flags, has_parameter, parameters_given
+from .parser import JSON, Argument, Parser, several_numbers
 from .predict import applied
-from .train import (
-    Fit,
-    certificate_line,
-    check_numbers,
-    data_facts,
-    fit,
-    make_model,
-    note_queries,
-    plain_parameters,
-    read_rows,
-)
+from .train import fit
 
-DESCRIPTION = """\
-Train with several values of C, from the smallest to the largest, each fit from where
-the one before ended. Measure every model on the rows of --validation, and write the
-one that does best to MODEL.
-"""
-
-EPILOG = """\
-examples:
-  cutplane path --C 0.01,0.1,1,10 --validation dev.svm train.svm model
-  cutplane path --C 1,10,100 --validation dev.svm --select f1 train.svm model
-  cutplane path --ranking --C 1,10,100,1000 --validation dev.svm train.svm model
-  cutplane path --measure roc_auc --C 10,1000 --validation dev.svm train.svm model
-  cutplane path --C 0.1,1,10 --validation dev.svm --plot path.png train.svm model
-"""
-
-
-ARGUMENTS = (
-    Argument("DATA", "File to train on; - is standard input."),
-    Argument("MODEL", "File to write the best model to; - is standard output."),
-    Argument("--C C1,C2,...", "Values of C, separated by commas.", several_numbers, required=True),
-    Argument("--validation FILE", "Data on which the models are measured.", required=True),
-    Argument("--select MEASURE", "The measure that decides, such as accuracy, f1, roc_auc, "
-             "ndcg@10, swapped_pairs or mae. (default: that of --measure, pinball for quantiles, "
-             "or the first that evaluate shows)"),
-    Argument("--plot FILE", "Draw the measure over C: .png, .pdf or .svg."),
-    Argument("--quiet", "Show no progress and no report."),
-)  # fmt: skip
+FLAGS = {
+    "": (
+        Argument("DATA", "File to train on; - is standard input."),
+        Argument("MODEL", "File to write the best model to; - is standard output."),
+        Argument("--C C1,C2,...", "Values of C, separated by commas.", several_numbers,
+                 required=True),
+        Argument("--validation FILE", "Data on which the models are measured.", required=True),
+        Argument("--select MEASURE", "The measure that decides, such as accuracy, f1, roc_auc, "
+                 "ndcg@10, swapped_pairs or mae. (default: that of --measure, pinball for "
+                 "quantiles, or the first that evaluate shows)"),
+        Argument("--plot FILE", "Draw the measure over C: .png, .pdf or .svg."),
+        Argument("--quiet", "Show no progress and no report."),
+        JSON,
+    ),
+    **inputs.READER_WITH_WIDTH,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -69,45 +58,35 @@ class Step:
     """One C of a path, and what the validation data say about its model."""
 
     C: float
-    fit: Fit
+    fit: train.Fit
     value: float | None  # of the measure that decides
     measures: dict[str, float | None]  # all of them
 
 
-def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
-    """Add the command; its flags depend on the kind of model that the arguments ask for."""
-    parser = subparsers.add_parser(
-        "path",
-        help="fit with several C, and keep the best by a validation file",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        hint=elsewhere,
-        usage="%(prog)s [kind] --C C1,C2,... --validation FILE [parameters] DATA MODEL",
-    )
-    add_arguments(parser, *ARGUMENTS, JSON, VERBOSE)
-    add_model_flags(parser, arguments, without="C")
-    add_reader_flags(parser, width=True)
-    parser.set_defaults(run=run)
+def add_flags(parser: Parser, words: Sequence[str]) -> None:
+    """Add the flags of the kind of model that the words ask for."""
+    parser.usage = "%(prog)s [kind] --C C1,C2,... --validation FILE [parameters] DATA MODEL"
+    add_model_flags(parser, words, without="C")
 
 
 def run(args: argparse.Namespace) -> int:
     """Follow the path; returns the exit code."""
     kind: Kind = args.kind
     name = _criterion(args, kind)
-    check_reader_flags(args, args.data, args.validation)
+    inputs.check_reader_flags(args, args.data, args.validation)
     check_target(args.model, args.data, args.validation, binary=True)
     if args.plot is not None:
         check_target(args.plot, args.data, args.validation)
-    table = read_rows(args.data, args, kind.task)
-    check_numbers(table, kind.task)
-    validation = in_memory(read_rows(args.validation, args, kind.task))
+    table = inputs.read_rows(args.data, args, kind.task)
+    inputs.check_numbers(table, kind.task)
+    validation = inputs.in_memory(inputs.read_rows(args.validation, args, kind.task))
     stream = report_stream(args.model)
     shown = not (args.quiet or args.json)
     if shown:
-        facts = data_facts(table, kind)
+        facts = train.data_facts(table, kind)
         facts["validation"] = f"{validation.name}: {validation.rows:,} rows"
         print_facts(facts, stream)
-    note_queries(table, kind)
+    train.note_queries(table, kind)
     steps = follow(args, kind, table, validation, name)
     best = pick(steps, name)
     with uninterrupted():
@@ -121,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         facts = {"best": f"C = {best.C:g}, {name} {format_measure(name, best.value)}"}
         if args.model != "-":
             facts["written"] = args.model
-        facts["certificate"] = certificate_line(best.fit)
+        facts["certificate"] = train.certificate_line(best.fit)
         print_facts(facts, stream)
     ended = steps[-1].fit if steps[-1].fit.status is Status.INTERRUPTED else best.fit
     return stream.code(ended.tell("path"))
@@ -142,14 +121,14 @@ def _criterion(args: argparse.Namespace, kind: Kind) -> str:
 
 
 def follow(
-    args: argparse.Namespace, kind: Kind, table: Table, validation: Table, name: str
+    args: argparse.Namespace, kind: Kind, table: inputs.Table, validation: inputs.Table, name: str
 ) -> list[Step]:
     """Fit with one C after the other; an interrupt ends the path early."""
     parameters = parameters_given(args)
     if has_parameter(kind, "warm_start"):
         parameters["warm_start"] = True
     parameters["verbose"] = 0 if args.quiet else 1
-    model = make_model(kind, parameters)
+    model = train.make_model(kind, parameters)
     steps: list[Step] = []
     for C in args.C:
         try:
@@ -163,7 +142,7 @@ def follow(
             results = tuple(replace(r, status=Status.INTERRUPTED) for r in last.fit.results)
             steps[-1] = replace(last, fit=replace(last.fit, results=results))
             return steps
-        kept = Fit(_snapshot(model), done.results, done.seconds)
+        kept = train.Fit(_snapshot(model), done.results, done.seconds)
         columns, answers, _ = applied(kept.model, kind, [validation])
         values = judge_model(kept.model, kind.task, columns, answers).measures()
         if name not in values:
@@ -222,17 +201,21 @@ def _json(
         "model": args.model,
         "select": name,
         "best": {"C": best.C, "value": best.value},
-        "parameters": plain_parameters(best.fit.model),
+        "parameters": train.plain_parameters(best.fit.model),
         "path": [{"C": s.C, "measures": s.measures, **s.fit.as_dict()} for s in steps],
     }
 
 
 def _draw(target: str, steps: list[Step], best: Step, name: str) -> None:
     """Plot the measure over C."""
-    from ..reporting.path_plot import path_figure
+    from ..reporting.charts import panel
+    from ..reporting.plots import BLUE, ORANGE
 
-    suffix = Path(target).suffix.lstrip(".").lower() or "png"
+    figure, ax = panel("C", f"{name} on the validation data")
     values = [float("nan") if step.value is None else step.value for step in steps]
-    figure = path_figure([step.C for step in steps], values, best.C, name)
+    ax.semilogx([step.C for step in steps], values, "o-", color=BLUE)
+    mark: dict[str, Any] = {"color": ORANGE, "markersize": 9, "label": f"best: C = {best.C:g}"}
+    ax.plot(best.C, best.value or 0.0, "o", **mark)
+    ax.legend(frameon=False)
     with output_file(target) as file:
-        figure.savefig(file, format=suffix, dpi=150)
+        figure.savefig(file, format=Path(target).suffix.lstrip(".").lower() or "png", dpi=150)

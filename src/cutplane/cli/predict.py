@@ -1,56 +1,10 @@
-"""``cutplane predict``: what a model says about the rows of a file, one line each."""
-
-from __future__ import annotations
-
-import argparse
-import logging
-import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-
-from .conll import read_tagged, write_tagged
-from .errors import CommandError, ExitCode, UsageError
-from .inputs import (
-    Table,
-    add_column_flags,
-    add_reader_flags,
-    check_reader_flags,
-    format_of,
-    in_memory,
-    joined,
-    label_text,
-    labelled,
-    match_names,
-    read_chunks,
-    some_names,
-    stacked,
-)
-from .kinds import KINDS, Kind, Task, kind_of
-from .labels import labels_text, predicted_labels, read_labels
-from .outputs import check_target, output_file
-from .parameters import defaults_of
-from .parser import VERBOSE, Argument, add_arguments, threads
-from .train import chain_rows, check_numbers
-
-logger = logging.getLogger("cutplane")
-
-FORMS = ("labels", "scores")
-PROBABILITIES = "probabilities"
-
-DESCRIPTION = """\
-Apply a model to the rows of DATA and write one line per row. It is a score, with eight
+"""Apply a model to the rows of DATA and write one line per row. It is a score, with eight
 digits, for two classes, rankings, numbers and novelties; it is a label for more classes,
 grades and tags. With a model that has a template (CoNLL) the lines of DATA are written
 again, with the tag as one more column. Columns that have names (tables, .cut) are matched
 with those of the model. Columns without names are taken in order; features that the model
 has not seen are left out, and a message counts them.
-"""
 
-EPILOG = """\
 examples:
   cutplane predict test.svm model               scores to standard output
   cutplane predict test.svm model out.txt       scores to a file
@@ -62,69 +16,106 @@ examples:
   zcat test.svm.gz | cutplane predict - model | head
 """
 
+from __future__ import annotations
 
-ARGUMENTS = (
-    Argument("DATA", "File with the rows; - is standard input."),
-    Argument("MODEL", "File with the model."),
-    Argument("OUT?", "File to write to. (default: standard output)", default="-"),
-    Argument("--output", "Write labels, scores, or probabilities of the classes. Scores of more "
-             "than two classes, and probabilities, are one column per class, in the order of the "
-             "labels. Probabilities are for models trained with --calibrate, or with --loss "
-             "logistic. (default: see above)", choices=(*FORMS, PROBABILITIES)),
-)  # fmt: skip
+import argparse
+import logging
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import inputs
+from .errors import CommandError, ExitCode, UsageError
+from .kinds import KINDS, Kind, Task, kind_of
+from .labels import labels_text, predicted_labels, read_labels
+from .outputs import check_target, output_file
+from .parameters import defaults_of
+from .parser import Argument, threads
+
+logger = logging.getLogger("cutplane")
+
+FORMS = ("labels", "scores")
+PROBABILITIES = "probabilities"
+
+
 THREADS = Argument("--threads N", "How many threads to use. (default: all cores)", threads)
-
-
-def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
-    """Add the command."""
-    parser = subparsers.add_parser(
-        "predict", help="apply a model to a file", description=DESCRIPTION, epilog=EPILOG
-    )
-    add_arguments(parser, *ARGUMENTS, THREADS, VERBOSE)
-    add_column_flags(parser)
-    add_reader_flags(parser)
-    parser.set_defaults(run=run)
+FLAGS = {
+    "": (
+        Argument("DATA", "File with the rows; - is standard input."),
+        Argument("MODEL", "File with the model."),
+        Argument("OUT?", "File to write to. (default: standard output)", default="-"),
+        Argument("--output", "Write labels, scores, or probabilities of the classes. Scores of "
+                 "more than two classes, and probabilities, are one column per class, in the order "
+                 "of the labels. Probabilities are for models trained with --calibrate, or with "
+                 "--loss logistic. (default: see above)", choices=(*FORMS, PROBABILITIES)),
+        THREADS,
+    ),
+    **inputs.COLUMNS,
+    **inputs.READER,
+}  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
     """Predict; returns the exit code."""
-    check_reader_flags(args, args.data)
+    inputs.check_reader_flags(args, args.data)
     check_target(args.out, args.data, args.model)
     model, kind = light_model(args) or load_for(args)
     form = args.output or default_form(kind.task, len(getattr(model, "classes_", ())))
     check_form(kind.task, form)
-    probable = form == PROBABILITIES
-    if probable and not hasattr(model, "predict_proba"):
+    if form == PROBABILITIES and not hasattr(model, "predict_proba"):
         raise UsageError(
             f"{args.model} holds a {type(model).__name__} without probabilities; train it with "
             "--calibrate sigmoid, or with --loss logistic"
         )
     if getattr(model, "template", None) is not None:
-        write_tagged(args.data, model, args.out, tags_only=args.output is not None)
+        _write_tagged(args.data, model, args.out, tags_only=args.output is not None)
         return ExitCode.OK
     alignment = Alignment(model)
     with output_file(args.out) as file:
         for table in parts_of(args.data, args, kind, model):
             rows = alignment.apply(table)
-            if probable:
-                values: np.ndarray | None = probabilities(model, rows)
-            else:
-                values = answer(model, kind, rows, form).get(form)
+            values = answer(model, kind, rows, form).get(form)
             assert values is not None
             file.write("".join(f"{line}\n" for line in answer_lines(values, form)).encode())
     alignment.tell(args.data)
     return ExitCode.OK
 
 
+def _write_tagged(name: str, model: Any, target: str, *, tags_only: bool = False) -> None:
+    """Write a file again with one more column, the tags that a model predicts; or only these."""
+    from ..structured.conll import read_sentences
+    from ..structured.named import Template
+
+    found = read_sentences(name)
+    needed = Template(model.template).columns
+    found.check_columns(needed, f"the template of the model needs {needed}")
+    tags = model.predict(found.tokens)
+    lines = [str(tag) for some in tags for tag in some] if tags_only else found.tagged(tags)
+    with output_file(target) as file:
+        file.write("\n".join(lines).rstrip("\n").encode() + b"\n")
+
+
+class _Defaults(dict[str, dict[str, Any]]):
+    """The parameters of estimators and their defaults, each read when it is asked for."""
+
+    def __missing__(self, name: str) -> dict[str, Any]:
+        return defaults_of(name)
+
+
 def light_model(args: argparse.Namespace) -> tuple[Any, Kind] | None:
     """A linear model without its estimator, which starts sooner; None if that is not enough."""
-    plain = getattr(args, "output", None) != PROBABILITIES and format_of(args.data) == "svmlight"
+    plain = (
+        getattr(args, "output", None) != PROBABILITIES and inputs.format_of(args.data) == "svmlight"
+    )
     if not plain or args.model == "-" or _is_svmlight_model(args.model):
         return None
-    from ..models.scorer import KINDS as LINEAR
     from ..models.scorer import read_scorer
 
-    scorer = read_scorer(args.model, {name: defaults_of(name) for name in LINEAR})
+    scorer = read_scorer(args.model, _Defaults())
     if scorer is None:
         return None
     scorer.n_jobs = args.threads
@@ -170,7 +161,7 @@ def answer_lines(values: np.ndarray, form: str) -> Iterable[str]:
     if form == "labels" and len(values) and isinstance(values[0], tuple):
         return map(labels_text, values)
     if form == "labels":
-        return map(label_text, values.tolist())
+        return map(inputs.label_text, values.tolist())
     rows = values.reshape(len(values), -1).tolist()
     return (" ".join(f"{value:.8g}" for value in row) for row in rows)
 
@@ -204,18 +195,21 @@ def check_form(task: Task, form: str) -> None:
         raise UsageError(f"a model for {task.value} has no {form}")
 
 
-def answer(model: Any, kind: Kind, table: Table, form: str = "labels") -> Answers:
+def answer(model: Any, kind: Kind, table: inputs.Table, form: str = "labels") -> Answers:
     """What a model says about the rows of a table with the columns that it knows.
 
-    ``form`` is what is needed at least. Scores of many labels are large.
+    ``form`` is what is needed at least; probabilities stand for scores. Scores of many labels are
+    large.
     """
     with warnings.catch_warnings():
         # Columns and names have been compared, and what there is to say has been said.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         match kind.task:
+            case _ if form == PROBABILITIES:
+                return Answers(scores=model.predict_proba(table.X))
             case Task.SEQUENCES:
                 # Sequences may have been brought together: the rows go back to their places.
-                sequences = chain_rows(table, np.arange(table.rows))
+                sequences = inputs.chain_rows(table, np.arange(table.rows))
                 tags = model.predict(sequences.X, lengths=sequences.lengths)
                 labels = np.empty_like(tags)
                 labels[sequences.y] = tags
@@ -232,26 +226,21 @@ def answer(model: Any, kind: Kind, table: Table, form: str = "labels") -> Answer
                 return Answers(model.predict(table.X), model.decision_function(table.X))
 
 
-def probabilities(model: Any, table: Table) -> np.ndarray:
-    """The probabilities of the classes for the rows of a table, of shape (rows, classes)."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        return model.predict_proba(table.X)
-
-
-def parts_of(name: str, args: argparse.Namespace, kind: Kind, model: Any) -> Iterable[Table]:
+def parts_of(name: str, args: argparse.Namespace, kind: Kind, model: Any) -> Iterable[inputs.Table]:
     """A file in the parts in which a model can be applied to it."""
     features = Alignment(model).names
     if getattr(model, "template", None) is not None:
-        return [read_tagged(name, model.template, features=features)]
-    if kind.task is Task.LABELS and format_of(name) == "svmlight":
+        return [inputs.read_tagged(name, model.template, features=features)]
+    if kind.task is Task.LABELS and inputs.format_of(name) == "svmlight":
         return [read_labels(name, args)]
-    parts = read_chunks(name, args, features)
+    parts = inputs.read_chunks(name, args, features)
     # A sequence may be spread over the file; other rows stand for themselves.
-    return [joined(parts)] if kind.task is Task.SEQUENCES else parts
+    return [inputs.joined(parts)] if kind.task is Task.SEQUENCES else parts
 
 
-def applied(model: Any, kind: Kind, tables: Iterable[Table]) -> tuple[Table, Answers, int]:
+def applied(
+    model: Any, kind: Kind, tables: Iterable[inputs.Table]
+) -> tuple[inputs.Table, Answers, int]:
     """The answers of a model for all parts of a file.
 
     Returns a table of the labels and queries without the features, the answers, and how many values
@@ -260,12 +249,12 @@ def applied(model: Any, kind: Kind, tables: Iterable[Table]) -> tuple[Table, Ans
     alignment = Alignment(model)
     parts, answers = [], []
     for table in tables:
-        check_numbers(labelled(table), kind.task)
+        inputs.check_numbers(inputs.labelled(table), kind.task)
         answers.append(answer(model, kind, alignment.apply(table)))
         parts.append(replace(table, X=None, cost=None))
     alignment.tell(parts[-1].name)
-    together = Answers(*(stacked([part.get(form) for part in answers]) for form in FORMS))
-    return joined(parts), together, alignment.left_out
+    together = Answers(*(inputs.stacked([part.get(form) for part in answers]) for form in FORMS))
+    return inputs.joined(parts), together, alignment.left_out
 
 
 # -- columns ------------------------------------------------------------------
@@ -286,17 +275,17 @@ class Alignment:
         self.left_out = 0  # values of features that the model does not have
         self.widest = 0  # columns of the data
 
-    def apply(self, table: Table) -> Table:
+    def apply(self, table: inputs.Table) -> inputs.Table:
         """The table with the model's columns."""
         if table.names is not None and self.names is not None:
-            order = match_names(table.names, self.names, table.name)
-            table = in_memory(table)
+            order = inputs.match_names(table.names, self.names, table.name)
+            table = inputs.in_memory(table)
             if order != list(range(self.features)):
                 table = replace(table, X=table.X[:, order], names=self.names)
         elif table.names is not None and table.features != self.features:
             raise CommandError(
                 f"{table.name} has {table.features:,} columns of features, "
-                f"{some_names(table.names)}, but the model {self.features:,}"
+                f"{inputs.some_names(table.names)}, but the model {self.features:,}"
             )
         elif self.names is not None and not self.widest:
             logger.warning(

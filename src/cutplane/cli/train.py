@@ -1,62 +1,8 @@
-"""``cutplane train``: fit a model to a file, write it, and say how far it is from the optimum."""
-
-from __future__ import annotations
-
-import argparse
-import logging
-import math
-import sys
-import time
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-
-from .. import _interrupts
-from ..reporting.line import format_percent, format_seconds
-from ..reporting.text import print_facts, print_json
-from ..result import Certificate, SolveResult, Status
-from .conventions import conventions
-from .errors import CommandError, ExitCode, UsageError
-from .inputs import (
-    Table,
-    add_reader_flags,
-    check_reader_flags,
-    in_memory,
-    label_counts,
-    read_table,
-    whole_labels,
-)
-from .kinds import DEFAULT, Kind, Task, chosen
-from .labels import classes_of, fit_labels, read_labels
-from .outputs import check_report, check_target, report_stream, save
-from .parameters import (
-    CALIBRATE_HELP,
-    CALIBRATIONS,
-    add_model_flags,
-    defaults_of,
-    elsewhere,
-    has_parameter,
-    parameters_given,
-)
-from .parser import JSON, VERBOSE, Argument, add_arguments, count, positive_number
-
-logger = logging.getLogger("cutplane")
-
-MOST_CLASSES = 8  # listed by name
-FEW_ROWS_PER_QUERY = 1.5
-LONGEST_VALUE = 60  # characters of a parameter
-
-DESCRIPTION = """\
-Train a model on the rows of DATA and write it to MODEL. DATA is svmlight text (also
+"""Train a model on the rows of DATA and write it to MODEL. DATA is svmlight text (also
 .gz, .bz2, .xz), a NumPy archive (.npz) or a data set on disk (.cut); cost: in a line
 is the weight of that row. The last line of the report is the certificate: the most
 that the model's objective can be above the optimum.
-"""
 
-EPILOG = """\
 examples:
   cutplane train train.svm model                      two or more classes, linear
   cutplane train --C 10 --loss logistic train.svm model
@@ -82,64 +28,95 @@ Ctrl-C stops the fit and writes the best model so far; the exit code is 130. At
 --max-iter or --time-limit the model is written as well, and the exit code is 3.
 """
 
+from __future__ import annotations
 
-ARGUMENTS = (
-    Argument("DATA", "File to train on; - is standard input."),
-    Argument("MODEL", "File to write the model to; - is standard output."),
-    Argument("--quiet", "Show no progress and no report."),
-    Argument("--cv FOLDS", "First cross-validate with so many parts of the data, and show the mean "
-             "and the standard deviation of the measure over them.", count),
-    Argument("--report FILE", "Also write an HTML page with the certificate, the convergence, and "
-             "the quality on DATA."),
-)  # fmt: skip
-CHECKPOINT = (
-    Argument("--checkpoint FILE", "Write the state of the fit to this file, repeatedly."),
-    Argument("--checkpoint-every SECONDS", "Time between two checkpoints. (default: 60)",
-             positive_number, 60.0),
-    Argument("--resume", "Go on from the checkpoint, if there is one."),
-)  # fmt: skip
-CLUSTER = (
-    Argument("--scheduler ADDRESS", "Train on the workers of this Dask scheduler, such as "
-             "tcp://host:8786. They must be able to read DATA.cut under the same path; rows of "
-             "other files are sent to them."),
-    Argument("--scheduler-timeout SECONDS", "How long to wait for a worker or the scheduler. "
-             "(default: 60)", positive_number, 60.0),
-)  # fmt: skip
+import argparse
+import logging
+import math
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import _interrupts
+from ..reporting.line import format_percent, format_seconds
+from ..reporting.text import describe_certificate, print_facts, print_json
+from ..result import SolveResult, Status
+from . import inputs
+from .conventions import conventions
+from .errors import ExitCode, UsageError
+from .kinds import DEFAULT, Kind, Task, chosen
+from .labels import classes_of, fit_labels
+from .outputs import check_report, check_target, report_stream, save
+from .parameters import (
+    CALIBRATE_HELP,
+    CALIBRATIONS,
+    add_model_flags,
+    defaults_of,
+    has_parameter,
+    parameters_given,
+)
+from .parser import JSON, Argument, Parser, add_arguments, count, positive_number
+
+logger = logging.getLogger("cutplane")
+
+FEW_ROWS_PER_QUERY = 1.5
+LONGEST_VALUE = 60  # characters of a parameter
 
 
-def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
-    """Add the command; its flags depend on the kind of model that the arguments ask for."""
-    parser = subparsers.add_parser(
-        "train",
-        help="fit a model to a file",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        hint=elsewhere,
-        usage="%(prog)s [kind] [parameters] DATA MODEL",
-    )
-    add_arguments(parser, *ARGUMENTS, JSON, VERBOSE)
-    add_model_flags(parser, arguments)
-    if chosen(arguments) is DEFAULT:  # SVC has it as a parameter
+FLAGS = {
+    "": (
+        Argument("DATA", "File to train on; - is standard input."),
+        Argument("MODEL", "File to write the model to; - is standard output."),
+        Argument("--quiet", "Show no progress and no report."),
+        Argument("--cv FOLDS", "First cross-validate with so many parts of the data, and show the "
+                 "mean and the standard deviation of the measure over them.", count),
+        Argument("--report FILE", "Also write an HTML page with the certificate, the convergence, "
+                 "and the quality on DATA."),
+        JSON,
+    ),
+    "checkpoints, to go on after a crash": (
+        Argument("--checkpoint FILE", "Write the state of the fit to this file, repeatedly."),
+        Argument("--checkpoint-every SECONDS", "Time between two checkpoints. (default: 60)",
+                 positive_number, 60.0),
+        Argument("--resume", "Go on from the checkpoint, if there is one."),
+    ),
+    "training on a Dask cluster": (
+        Argument("--scheduler ADDRESS", "Train on the workers of this Dask scheduler, such as "
+                 "tcp://host:8786. They must be able to read DATA.cut under the same path; rows of "
+                 "other files are sent to them."),
+        Argument("--scheduler-timeout SECONDS", "How long to wait for a worker or the scheduler. "
+                 "(default: 60)", positive_number, 60.0),
+    ),
+    **inputs.READER_WITH_WIDTH,
+}  # fmt: skip
+
+
+def add_flags(parser: Parser, words: Sequence[str]) -> None:
+    """Add the flags of the kind of model that the words ask for."""
+    parser.usage = "%(prog)s [kind] [parameters] DATA MODEL"
+    add_model_flags(parser, words)
+    if chosen(words) is DEFAULT:  # SVC has it as a parameter
         add_arguments(parser, Argument("--calibrate", CALIBRATE_HELP, choices=CALIBRATIONS))
-    add_arguments(parser, *CHECKPOINT, group="checkpoints, to go on after a crash")
-    add_arguments(parser, *CLUSTER, group="training on a Dask cluster")
-    add_reader_flags(parser, width=True)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Train; returns the exit code."""
     kind: Kind = args.kind
     parameters = _parameters(args, kind)
-    check_reader_flags(args, args.data)
+    inputs.check_reader_flags(args, args.data)
     check_target(args.model, args.data, binary=True)
     check_report(args.report, args.data, args.model)
     if args.report is not None and kind.task is Task.LABELS:
         raise UsageError("there is no --report on several labels per row; evaluate has measures")
     started = time.perf_counter()
-    table = read_rows(args.data, args, kind.task)
+    table = inputs.read_rows(args.data, args, kind.task)
     read_seconds = time.perf_counter() - started
-    check_numbers(table, kind.task)
+    inputs.check_numbers(table, kind.task)
     stream = report_stream(args.model)
     shown = not (args.quiet or args.json)
     if shown:
@@ -174,7 +151,7 @@ def run(args: argparse.Namespace) -> int:
                 "C": conventions(done.model, table),
                 "cv": None if validated is None else validated.as_dict(),
                 **done.as_dict(),
-                "exit_code": int(code_of(done.status)),
+                "exit_code": int(done.code),
             },
             stream,
         )
@@ -183,13 +160,13 @@ def run(args: argparse.Namespace) -> int:
     return stream.code(done.tell("train"))
 
 
-def _write_report(model: Any, kind: Kind, table: Table, target: str) -> None:
+def _write_report(model: Any, kind: Kind, table: inputs.Table, target: str) -> None:
     """Write a page about the model and the rows that it was trained on."""
     from ..reporting.fit_report import answers_of, write_report
 
-    rows = table if kind.on_disk else in_memory(table)
+    rows = table if kind.on_disk else inputs.in_memory(table)
     numbers = kind.task in (Task.VALUES, Task.RANKING, Task.NOVELTY)
-    y = rows.y if numbers else whole_labels(rows.y)
+    y = rows.y if numbers else inputs.whole_labels(rows.y)
     weights = None if kind.task is Task.RANKING else rows.cost
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
@@ -275,14 +252,22 @@ class Fit:
 
     def tell(self, command: str) -> ExitCode:
         """Say on stderr that the tolerance was missed, if it was; returns the exit code."""
-        relative = getattr(self.model, "stopping", None) == "relative"
-        return tell_ending(
-            command,
-            self.status,
-            self.worst.certificate.relative_gap,
-            asked=float(self.model.tol) if relative else None,
-            kept="the model is the best so far",
-        )
+        gap = self.worst.certificate.relative_gap
+        if self.status is not Status.CONVERGED:
+            where = "without a certificate"
+            if math.isfinite(gap):
+                where = f"at a gap of {format_percent(gap)}"
+                if getattr(self.model, "stopping", None) == "relative":
+                    where += f", above the {format_percent(float(self.model.tol))} asked for"
+            ended = f"the solver {self.status.reason} {where}; the model is the best so far"
+            print(f"cutplane {command}: {ended}", file=sys.stderr)
+        return self.code
+
+    @property
+    def code(self) -> ExitCode:
+        """The exit code of the status."""
+        codes = {Status.CONVERGED: ExitCode.OK, Status.INTERRUPTED: ExitCode.INTERRUPTED}
+        return codes.get(self.status, ExitCode.ABOVE_TOLERANCE)
 
 
 def make_model(kind: Kind, parameters: dict[str, Any]) -> Any:
@@ -292,7 +277,7 @@ def make_model(kind: Kind, parameters: dict[str, Any]) -> Any:
     return getattr(cutplane, kind.estimator)(**parameters)
 
 
-def fit(model: Any, kind: Kind, table: Table, calibrate: str | None = None) -> Fit:
+def fit(model: Any, kind: Kind, table: inputs.Table, calibrate: str | None = None) -> Fit:
     """Fit a model to a table. Warnings become messages; a missed tolerance is in the result.
 
     ``calibrate`` gives a LinearSVC probabilities, in that way.
@@ -304,7 +289,7 @@ def fit(model: Any, kind: Kind, table: Table, calibrate: str | None = None) -> F
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if calibrate is None:
-            _fit(model, kind.task, table if kind.on_disk else in_memory(table))
+            _fit(model, kind.task, table if kind.on_disk else inputs.in_memory(table))
         else:
             model = _calibrated(model, table, calibrate)
     if table.names is not None:  # of rows in memory the model does not know them
@@ -312,10 +297,10 @@ def fit(model: Any, kind: Kind, table: Table, calibrate: str | None = None) -> F
     for warning in caught:
         if not issubclass(warning.category, ConvergenceWarning | DeprecationWarning):
             logger.warning("%s", warning.message)
-    return Fit(model, results_of(model), time.perf_counter() - started)
+    return Fit(model, tuple(model.results_), time.perf_counter() - started)
 
 
-def _calibrated(model: Any, table: Table, calibrate: str) -> Any:
+def _calibrated(model: Any, table: inputs.Table, calibrate: str) -> Any:
     """A LinearSVC with these parameters and probabilities."""
     from .. import LinearSVCCV
 
@@ -323,21 +308,16 @@ def _calibrated(model: Any, table: Table, calibrate: str) -> Any:
     names = LinearSVCCV().get_params(deep=False)
     shared = {name: value for name, value in given.items() if name in names}
     search = LinearSVCCV(Cs=[model.C], calibrate=calibrate, **shared)
-    rows = in_memory(table)
-    search.fit(rows.X, whole_labels(rows.y), sample_weight=rows.cost)
+    rows = inputs.in_memory(table)
+    search.fit(rows.X, inputs.whole_labels(rows.y), sample_weight=rows.cost)
     return search.best_estimator_
 
 
-def results_of(model: Any) -> tuple[SolveResult, ...]:
-    """The results of a fitted model's problems."""
-    return tuple(model.results_)
-
-
-def _fit(model: Any, task: Task, table: Table) -> None:
+def _fit(model: Any, task: Task, table: inputs.Table) -> None:
     match task:
         case Task.SEQUENCES:
-            sequences = chain_rows(table, table.y)
-            model.fit(sequences.X, whole_labels(sequences.y), lengths=sequences.lengths)
+            sequences = inputs.chain_rows(table, table.y)
+            model.fit(sequences.X, inputs.whole_labels(sequences.y), lengths=sequences.lengths)
         case Task.RANKING:
             model.fit(table.X, table.y, qid=table.qid, sample_weight=table.cost)
         case Task.LABELS:
@@ -345,69 +325,10 @@ def _fit(model: Any, task: Task, table: Table) -> None:
         case Task.VALUES | Task.NOVELTY:
             model.fit(table.X, table.y, sample_weight=table.cost)
         case _:
-            model.fit(table.X, whole_labels(table.y), sample_weight=table.cost)
-
-
-def read_rows(name: str, args: argparse.Namespace, task: Task) -> Table:
-    """Read all of a file with the labels of a task; a data set stays on disk."""
-    template = getattr(args, "parameter_template", None)
-    if template is not None:
-        from .conll import read_tagged
-
-        return read_tagged(name, template, getattr(args, "parameter_min_count", 1))
-    return read_labels(name, args) if task is Task.LABELS else read_table(name, args)
-
-
-def chain_rows(table: Table, y: np.ndarray) -> Any:
-    """Rows and labels as sequences."""
-    from ..structured import sequences_from
-
-    if table.qid is None:
-        raise CommandError(
-            f"{table.name}: a chain needs to know the sequences: every line must have a qid:, "
-            "the same for the tokens of a sequence; of a table, name the column with --qid"
-        )
-    if table.cost is not None:
-        raise CommandError(f"{table.name}: cost: has no meaning for chains; remove it")
-    return sequences_from(table.X, y, table.qid)
-
-
-NUMBERS = {Task.GRADES: "grades", Task.RANKING: "targets", Task.VALUES: "targets"}
-
-
-def check_numbers(table: Table, task: Task) -> None:
-    """Refuse labels that are text where their order or their size matters."""
-    if task in NUMBERS and table.y.dtype.kind not in "fiub":
-        raise CommandError(
-            f"{table.name}: the {NUMBERS[task]} are text, such as {str(table.y[0])!r}, but "
-            f"{task.value} needs numbers; write them as numbers"
-            + (" in their order: 1, 2, 3" if task is Task.GRADES else "")
-        )
+            model.fit(table.X, inputs.whole_labels(table.y), sample_weight=table.cost)
 
 
 # -- how it ended -------------------------------------------------------------
-
-
-def code_of(status: Status) -> ExitCode:
-    """The exit code of a solver's status."""
-    codes = {Status.CONVERGED: ExitCode.OK, Status.INTERRUPTED: ExitCode.INTERRUPTED}
-    return codes.get(status, ExitCode.ABOVE_TOLERANCE)
-
-
-def tell_ending(
-    command: str, status: Status, gap: float, *, asked: float | None, kept: str
-) -> ExitCode:
-    """Say on stderr that a solver stopped above its tolerance, if it did; returns the exit code.
-
-    ``gap`` and what was ``asked`` for are relative; ``kept`` says what became of the model.
-    """
-    if status is not Status.CONVERGED:
-        where = "without a certificate"
-        if math.isfinite(gap):
-            goal = "" if asked is None else f", above the {format_percent(asked)} asked for"
-            where = f"at a gap of {format_percent(gap)}{goal}"
-        print(f"cutplane {command}: the solver {status.reason} {where}; {kept}", file=sys.stderr)
-    return code_of(status)
 
 
 def certificate_line(done: Fit) -> str:
@@ -425,20 +346,10 @@ def certificate_line(done: Fit) -> str:
     return f"{certificate}; {ending} and {format_seconds(seconds)}"
 
 
-def describe_certificate(certificate: Certificate) -> str:
-    """A certificate, and what there is to know about its kind."""
-    if not math.isfinite(certificate.gap):
-        known = math.isfinite(certificate.primal)
-        objective = f"objective {certificate.primal:.8g}" if known else "objective not known"
-        return f"{objective}, without a certificate: its distance from the optimum is not known"
-    text = str(certificate)
-    return f"{text}, estimated" if certificate.kind == "estimated" else text
-
-
 # -- what is said -------------------------------------------------------------
 
 
-def data_facts(table: Table, kind: Kind) -> dict[str, str]:
+def data_facts(table: inputs.Table, kind: Kind) -> dict[str, str]:
     """What is known before the fit."""
     facts = {"data": f"{table.name}: {table.rows:,} rows, {table.features:,} features"}
     if table.cost is not None:
@@ -460,13 +371,13 @@ def _labels(y: np.ndarray) -> str:
     """How often each label occurs; of many the most frequent."""
     labels, counts = np.unique(y, return_counts=True)
     pairs = list(zip(labels.tolist(), counts.tolist(), strict=True))
-    if len(pairs) <= MOST_CLASSES:
-        return label_counts(pairs)
-    often = sorted(pairs, key=lambda pair: -pair[1])[:MOST_CLASSES]
-    return f"{label_counts(often)} and {len(pairs) - MOST_CLASSES:,} others"
+    if len(pairs) <= inputs.MOST_CLASSES:
+        return inputs.label_counts(pairs)
+    often = sorted(pairs, key=lambda pair: -pair[1])[: inputs.MOST_CLASSES]
+    return f"{inputs.label_counts(often)} and {len(pairs) - inputs.MOST_CLASSES:,} others"
 
 
-def note_queries(table: Table, kind: Kind) -> None:
+def note_queries(table: inputs.Table, kind: Kind) -> None:
     """Say what is unusual about the queries."""
     if kind.task is not Task.RANKING or table.qid is None:  # the estimator warns of none
         return
@@ -497,7 +408,7 @@ def shortened(value: Any) -> str:
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
 
 
-def model_facts(done: Fit, kind: Kind, table: Table, target: str) -> dict[str, str]:
+def model_facts(done: Fit, kind: Kind, table: inputs.Table, target: str) -> dict[str, str]:
     """What is known after the fit; the certificate comes last."""
     model, defaults = done.model, defaults_of(kind.estimator)
     settings = ", ".join(

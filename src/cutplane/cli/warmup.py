@@ -1,9 +1,14 @@
-"""``cutplane warmup``: compile ahead what the estimators need, by fitting tiny data of each kind.
+"""Compile ahead what fits need, so that the first one does not wait. What is compiled is
+kept on disk, and what is there already is not compiled again.
 
-Which loops a fit needs depends on the loss, on the layout of the rows (dense or sparse, single or
-double precision) and on the solver, which the size of the data chooses. So a step fits small,
-tall and wide data, as LinearSVC treats them differently; see ``Samples``.
+examples:
+  cutplane warmup          linear models, measures, rankings, the RBF kernel
+  cutplane warmup --all    every estimator, loss, measure, kernel and solver
 """
+
+# Which loops a fit needs depends on the loss, on the layout of the rows (dense or sparse, single or
+# double precision) and on the solver, which the size of the data chooses. So a step fits small,
+# tall and wide data, as LinearSVC treats them differently; see ``Samples``.
 
 from __future__ import annotations
 
@@ -24,32 +29,9 @@ from ..reporting.line import format_seconds
 from ..reporting.places import is_terminal
 from .errors import ExitCode
 from .outputs import report_stream
-from .parser import VERBOSE, Argument, add_arguments
+from .parser import Argument
 
-DESCRIPTION = """\
-Compile ahead what fits need, so that the first one does not wait. What is compiled is
-kept on disk, and what is there already is not compiled again.
-"""
-
-EPILOG = """\
-examples:
-  cutplane warmup          linear models, measures, rankings, the RBF kernel
-  cutplane warmup --all    every estimator, loss, measure, kernel and solver
-"""
-
-ALL = Argument("--all", "Compile for everything, which takes some minutes the first time.")
-
-
-def add_parser(subparsers: Any, arguments: Sequence[str]) -> None:
-    """Add the command."""
-    parser = subparsers.add_parser(
-        "warmup",
-        help="compile ahead, so that the first fit does not wait",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-    )
-    add_arguments(parser, ALL, VERBOSE)
-    parser.set_defaults(run=run)
+FLAGS = {"": (Argument("--all", "Compile for everything, which takes some minutes at first."),)}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,10 +56,10 @@ def run(args: argparse.Namespace) -> int:
                 print(f"{step.title:<44} {text}", file=stream)
     spent = format_seconds(time.perf_counter() - began)
     if loops:
-        print(f"compiled {_loops(loops)} in {format_seconds(compiling)} ({spent} in all)",
-              file=stream)  # fmt: skip
+        spent = f"compiled {_loops(loops)} in {format_seconds(compiling)} ({spent} in all)"
     else:
-        print(f"everything was compiled already ({spent})", file=stream)
+        spent = f"everything was compiled already ({spent})"
+    print(spent, file=stream)
     return stream.code(ExitCode.OK)
 
 
@@ -101,12 +83,7 @@ def _bar(steps: Sequence[Step]) -> Iterator[Callable[[str], None]]:
     )  # fmt: skip
     with bar:
         task = bar.add_task("", total=len(steps), completed=-1)
-
-        def show(title: str) -> None:
-            bar.update(task, description=title)
-            bar.advance(task)
-
-        yield show
+        yield lambda title: bar.update(task, description=title, advance=1)
 
 
 # -- data ---------------------------------------------------------------------
@@ -120,10 +97,6 @@ class Rows(NamedTuple):
     classes: np.ndarray
     numbers: np.ndarray
 
-    def single(self) -> Rows:
-        """The same in single precision."""
-        return self._replace(X=self.X.astype(np.float32))
-
 
 class Samples:
     """Data of each layout and size class.
@@ -136,6 +109,8 @@ class Samples:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.queries = np.repeat(np.arange(12), 10)  # of the rows of ``small`` and ``sparse``
+        self.lengths = np.full(12, 10)  # of sequences of the same rows
 
     @cached_property
     def small(self) -> Rows:
@@ -158,31 +133,19 @@ class Samples:
     @cached_property
     def wide(self) -> Rows:
         """Sparse rows of many features: coordinate descent."""
-        from scipy.sparse import csr_matrix
+        from scipy.sparse import random
 
-        rng = np.random.default_rng(2)
-        rows, features, stored = 3000, 2000, 20
-        columns = np.sort(rng.permuted(np.tile(np.arange(features), (rows, 1)), axis=1)[:, :stored])
-        places = np.arange(0, rows * stored + 1, stored)
-        values = rng.normal(size=rows * stored)
-        return _rows(csr_matrix((values, columns.ravel(), places), shape=(rows, features)))
+        return _rows(random(3000, 2000, 0.01, "csr", random_state=2))
 
     @property
-    def queries(self) -> np.ndarray:
-        """The query of each row of ``small`` and ``sparse``."""
-        return np.repeat(np.arange(12), 10)
+    def few(self) -> tuple[Rows, ...]:
+        """The small ones of both layouts."""
+        return self.small, self.sparse
 
     @property
-    def lengths(self) -> np.ndarray:
-        """Of sequences of the same rows."""
-        return np.full(12, 10)
-
-    @cached_property
-    def dataset(self) -> Any:
-        """The tall rows on disk."""
-        from .. import write_dataset
-
-        return write_dataset(self.folder / "rows.cut", [(self.tall.X, self.tall.signs)])
+    def every(self) -> tuple[Rows, ...]:
+        """All of them."""
+        return *self.few, self.tall, self.wide
 
 
 def _rows(X: Any) -> Rows:
@@ -190,8 +153,7 @@ def _rows(X: Any) -> Rows:
     rng = np.random.default_rng(3)
     score = np.asarray(X @ rng.normal(size=X.shape[1]))
     score = score / score.std() + 0.5 * rng.normal(size=len(score))
-    signs = np.where(score > 0.3, 1, -1)
-    return Rows(X, signs, np.digitize(score, [-0.5, 0.5]), score)
+    return Rows(X, np.where(score > 0.3, 1, -1), np.digitize(score, [-0.5, 0.5]), score)
 
 
 # -- steps --------------------------------------------------------------------
@@ -205,6 +167,12 @@ class Step(NamedTuple):
     common: bool = False
 
 
+def _model(name: str, parameters: dict[str, Any]) -> Any:
+    import cutplane
+
+    return getattr(cutplane, name)(**parameters)
+
+
 def _read(samples: Samples) -> None:
     from .. import dump_svmlight, load_svmlight
 
@@ -213,135 +181,94 @@ def _read(samples: Samples) -> None:
     load_svmlight(file)
 
 
-def _model(name: str, **parameters: Any) -> Any:
-    import cutplane
+def _on_disk(samples: Samples) -> None:
+    from .. import write_dataset
 
-    return getattr(cutplane, name)(**parameters)
-
-
-def _layouts(samples: Samples) -> tuple[Rows, ...]:
-    return samples.small, samples.sparse, samples.tall, samples.wide
-
-
-def _linear(samples: Samples, **parameters: Any) -> None:
-    """LinearSVC on double precision of every size."""
-    for rows in _layouts(samples):
-        _model("LinearSVC", **parameters).fit(rows.X, rows.signs)
-
-
-def _regression(samples: Samples, **parameters: Any) -> None:
-    for rows in _layouts(samples):
-        _model("LinearSVR", **parameters).fit(rows.X, rows.numbers)
-
-
-def _single(samples: Samples, **parameters: Any) -> None:
-    """The same in single precision."""
-    for rows in _layouts(samples):
-        _model("LinearSVC", **parameters).fit(rows.single().X, rows.signs)
-
-
-def _measure(samples: Samples, measure: str, **parameters: Any) -> None:
-    for rows in _layouts(samples):
-        _model("MeasureSVC", measure=measure, max_iter=50, **parameters).fit(rows.X, rows.signs)
+    rows = samples.tall
+    dataset = write_dataset(samples.folder / "rows.cut", [(rows.X, rows.signs)])
+    for solver in ("auto", "ocas"):
+        _model("LinearSVC", {"solver": solver}).fit(dataset)
 
 
 def _measures(samples: Samples) -> None:
     from ..estimators.measure_svc import MEASURES
 
     for measure in MEASURES:
-        _measure(samples, measure)
+        _fits("", "MeasureSVC", measure=measure, max_iter=50).fit(samples)
 
 
-def _ranking(samples: Samples, **parameters: Any) -> None:
-    for rows in (samples.small, samples.sparse):
-        _model("RankSVM", **parameters).fit(rows.X, rows.classes, qid=samples.queries)
-
-
-def _ordinal(samples: Samples, **parameters: Any) -> None:
-    _model("OrdinalSVC", **parameters).fit(samples.small.X, samples.small.classes)
-
-
-def _kernel(samples: Samples, name: str, kernel: str, **parameters: Any) -> None:
-    for rows in (samples.small, samples.sparse):
-        for X in (rows.X, rows.single().X):
-            model = _model(name, kernel=kernel, **parameters)
-            y = rows.numbers if name == "SVR" else rows.classes if name == "SVC" else rows.signs
-            model.fit(X, y).predict(X)
-
-
-def _multiclass(samples: Samples, **parameters: Any) -> None:
-    for rows in _layouts(samples):
-        _model("LinearSVC", max_iter=20, **parameters).fit(rows.X, rows.classes)
-
-
-def _chain(samples: Samples, **parameters: Any) -> None:
-    for rows in (samples.small, samples.sparse):
-        model = _model("ChainTagger", max_iter=20, **parameters)
-        model.fit(rows.X, rows.classes, lengths=samples.lengths)
-        model.predict(rows.X, lengths=samples.lengths)
-
-
-def _on_disk(samples: Samples) -> None:
-    _model("LinearSVC").fit(samples.dataset)
-    _model("LinearSVC", solver="ocas").fit(samples.dataset)
-
-
-def _sampled(samples: Samples, **parameters: Any) -> None:
-    rows = samples.small
-    model = _model("SampledCutSVC", max_iter=10, sample_size=30, random_state=0, **parameters)
-    model.fit(rows.X, rows.signs).predict(rows.X)
-
-
-def _cholesky(samples: Samples) -> None:
-    for rows in (samples.small, samples.sparse):
-        _model("CholeskyFeatures", n_components=10).fit(rows.X).transform(rows.X)
-
-
-def _step(
-    title: str, fit: Callable[..., Any], *arguments: Any, common: bool = False, **parameters: Any
+def _fits(
+    title: str,
+    name: str,
+    labels: str = "signs",
+    sizes: str = "every",
+    *,
+    common: bool = False,
+    single: bool = False,
+    both: bool = False,
+    **parameters: Any,
 ) -> Step:
-    return Step(title, lambda samples: fit(samples, *arguments, **parameters), common)
+    """Fit an estimator to rows of these sizes; ``single`` precision instead, or ``both``."""
+
+    def fit(samples: Samples) -> None:
+        for rows in getattr(samples, sizes):
+            others: dict[str, Any] = {}
+            if name == "RankSVM":
+                others["qid"] = samples.queries
+            if name == "ChainTagger":
+                others["lengths"] = samples.lengths
+            types = (np.float32,) if single else (np.float64, np.float32)[: 1 + both]
+            for X in map(rows.X.astype, types):
+                model = _model(name, parameters).fit(X, getattr(rows, labels), **others)
+                if name == "CholeskyFeatures":
+                    model.transform(X)
+                elif sizes == "few" and name != "RankSVM":
+                    model.predict(X, **others)
+
+    return Step(title, fit, common)
 
 
-RANKINGS = ("average_precision", "ndcg")  # of RankSVM, besides pairs
+def _kernel(name: str, labels: str, kernel: str = "rbf", *, common: bool = False) -> Step:
+    title = f"{name}, {kernel} kernel"
+    return _fits(title, name, labels, "few", kernel=kernel, both=True, common=common)
+
+
+LOSSES = ("hinge", "squared_hinge", "logistic")
 REGRESSIONS = (("squared_epsilon_insensitive", 0.1), ("quantile", 0.0), ("huber", 1.0))
 STEPS = (
-    _step("reading svmlight text", _read, common=True),
-    _step("LinearSVC, hinge loss", _linear, common=True),
-    _step("LinearSVC, squared hinge loss", _linear, loss="squared_hinge", common=True),
-    _step("LinearSVC, logistic loss", _linear, loss="logistic", common=True),
-    _step("LinearSVC on a data set on disk", _on_disk, common=True),
-    _step("LinearSVR", _regression, common=True),
-    _step("MeasureSVC, F1", _measure, "f1", common=True),
-    _step("MeasureSVC, ROC area", _measure, "roc_auc", common=True),
-    _step("RankSVM", _ranking, common=True),
-    _step("SVC, RBF kernel", _kernel, "SVC", "rbf", common=True),
+    Step("reading svmlight text", _read, common=True),
+    *(_fits(f"LinearSVC, {loss} loss", "LinearSVC", loss=loss, common=True) for loss in LOSSES),
+    Step("LinearSVC on a data set on disk", _on_disk, common=True),
+    _fits("LinearSVR", "LinearSVR", "numbers", common=True),
+    _fits("MeasureSVC, F1", "MeasureSVC", measure="f1", max_iter=50, common=True),
+    _fits("MeasureSVC, ROC area", "MeasureSVC", measure="roc_auc", max_iter=50, common=True),
+    _fits("RankSVM", "RankSVM", "classes", "few", common=True),
+    _kernel("SVC", "classes", common=True),
     # What follows is for --all.
-    *(
-        _step(f"LinearSVC, {loss}, single precision", _single, loss=loss)
-        for loss in ("hinge", "squared_hinge", "logistic")
-    ),
-    _step("LinearSVC, huberised hinge loss", _linear, loss="huberised_hinge"),
-    *(
-        _step(f"LinearSVC, solver {solver}", _linear, solver=solver, max_iter=20)
-        for solver in ("dcd", "ocas", "cpa", "sgd", "pegasos")
-    ),
-    _step("LinearSVC, Crammer and Singer", _multiclass, multi_class="crammer_singer"),
-    _step("LinearSVC, multinomial", _multiclass, loss="logistic", multi_class="multinomial"),
-    _step("LinearSVC, bounds", _linear, positive=True, max_iter=20),
-    *(
-        _step(f"LinearSVR, {loss}", _regression, loss=loss, epsilon=epsilon)
-        for loss, epsilon in REGRESSIONS
-    ),
-    _step("MeasureSVC, other measures", _measures),
-    *(_step(f"RankSVM, {name}", _ranking, objective=name) for name in RANKINGS),
-    *(_step(f"OrdinalSVC, {name}", _ordinal, criterion=name) for name in ("absolute", "zero_one")),
-    *(_step(f"SVC, {kernel} kernel", _kernel, "SVC", kernel)
-      for kernel in ("linear", "poly", "sigmoid")),
-    _step("SVR", _kernel, "SVR", "rbf"),
-    _step("OneClassSVM", _kernel, "OneClassSVM", "rbf"),
-    _step("SampledCutSVC", _sampled),
-    _step("CholeskyFeatures", _cholesky),
-    *(_step(f"ChainTagger, solver {name}", _chain, solver=name) for name in ("ocas", "bcfw")),
-    _step("ChainTagger, second order", _chain, order=2),
+    *(_fits(f"LinearSVC, {loss}, single precision", "LinearSVC", loss=loss, single=True)
+      for loss in LOSSES),
+    _fits("LinearSVC, huberised hinge loss", "LinearSVC", loss="huberised_hinge"),
+    *(_fits(f"LinearSVC, solver {solver}", "LinearSVC", solver=solver, max_iter=20)
+      for solver in ("dcd", "ocas", "cpa", "sgd", "pegasos")),
+    _fits("LinearSVC, Crammer and Singer", "LinearSVC", "classes", max_iter=20,
+          multi_class="crammer_singer"),
+    _fits("LinearSVC, multinomial", "LinearSVC", "classes", max_iter=20, loss="logistic",
+          multi_class="multinomial"),
+    _fits("LinearSVC, bounds", "LinearSVC", positive=True, max_iter=20),
+    *(_fits(f"LinearSVR, {loss}", "LinearSVR", "numbers", loss=loss, epsilon=epsilon)
+      for loss, epsilon in REGRESSIONS),
+    Step("MeasureSVC, other measures", _measures),
+    *(_fits(f"RankSVM, {name}", "RankSVM", "classes", "few", objective=name)
+      for name in ("average_precision", "ndcg")),
+    *(_fits(f"OrdinalSVC, {name}", "OrdinalSVC", "classes", "few", criterion=name)
+      for name in ("absolute", "zero_one")),
+    *(_kernel("SVC", "classes", kernel) for kernel in ("linear", "poly", "sigmoid")),
+    _kernel("SVR", "numbers"),
+    _kernel("OneClassSVM", "signs"),
+    _fits("SampledCutSVC", "SampledCutSVC", sizes="few", max_iter=10, sample_size=30,
+          random_state=0),
+    _fits("CholeskyFeatures", "CholeskyFeatures", sizes="few", n_components=10),
+    *(_fits(f"ChainTagger, solver {name}", "ChainTagger", "classes", "few", max_iter=20,
+            solver=name) for name in ("ocas", "bcfw")),
+    _fits("ChainTagger, second order", "ChainTagger", "classes", "few", max_iter=20, order=2),
 )  # fmt: skip

@@ -121,18 +121,8 @@ def convert_dataset(
         raise ValueError("unseen='ignore' needs zero_based=True or False")
     stored = value_type(np.float64 if dtype is None else dtype)
     parsed = stored if stored.kind == "f" else np.float64
-    has_cost, comments = bool(cost), False
     options = check_options(
-        n_features,
-        zero_based,
-        parsed,
-        qid,
-        has_cost,
-        comments,
-        sort,
-        unseen,
-        max_features,
-        n_jobs,
+        n_features, zero_based, parsed, qid, bool(cost), False, sort, unseen, max_features, n_jobs
     )
     with new_dataset(path, overwrite, dtype=stored) as writer:
         _write_text(writer, files, options)

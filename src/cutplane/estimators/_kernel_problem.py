@@ -22,7 +22,7 @@ from ..kernels import (
     training_points,
 )
 from ..kernels.points import Points
-from ..reporting.dual_progress import DualLine
+from ..reporting.line import DualLine
 from ..result import Iteration, SolveResult, Status
 from ..solvers.decomposition.problem import DualProblem, DualSettings
 from ..solvers.decomposition.solver import DualSolver

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .html import shortened
-from .plots import BLUE, GREY, ORANGE, _plain, convergence_figure
+from .plots import BLUE, GREY, ORANGE, convergence_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,8 +22,8 @@ SIZE = (5.6, 4.0)  # inches
 MOST_ON_CURVE = 1000
 MOST_DOTS = 2000
 BARS = 50
-GROUPS = 10  # of a calibration curve
-OUTLIERS = 0.001  # part of the scores at either end that need not fit into a histogram
+OUTLIERS = 0.001  # part of the values at either end that need not fit into a histogram
+DASHED: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": "--"}
 
 
 def panel(x: str, y: str, height: float = SIZE[1]) -> tuple[Figure, Axes]:
@@ -32,7 +32,7 @@ def panel(x: str, y: str, height: float = SIZE[1]) -> tuple[Figure, Axes]:
 
     figure = Figure(figsize=(SIZE[0], height), layout="constrained")
     ax = figure.add_subplot(xlabel=x, ylabel=y)
-    _plain(ax)
+    plain(ax)
     return figure, ax
 
 
@@ -54,127 +54,61 @@ def thinned(length: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, length - 1, min(length, most)).astype(np.intp))
 
 
-def _dots(rows: int) -> np.ndarray:
-    """All rows, or a sample of them, the same in every run."""
-    if rows <= MOST_DOTS:
-        return np.arange(rows)
-    return np.sort(np.random.default_rng(0).choice(rows, MOST_DOTS, replace=False))
-
-
-def _bars(values: np.ndarray, *points: float) -> tuple[np.ndarray, np.ndarray]:
-    """The edges of bars for these values and points, and the values without outliers."""
-    ends = [*np.quantile(values, [OUTLIERS, 1.0 - OUTLIERS]), *points]
-    low, high = min(ends), max(ends)
-    edges = np.linspace(low, high, BARS + 1) if high > low else np.array([low - 0.5, low + 0.5])
-    return edges, np.clip(values, edges[0], edges[-1])
-
-
-# -- two classes --------------------------------------------------------------
-
-
-def roc(false: np.ndarray, true: np.ndarray, point: tuple[float, float]) -> Figure:
-    """The ROC curve, and the point of the model's own threshold on it."""
-    figure, ax = panel("false positive rate", "true positive rate (recall)")
-    kept = thinned(len(false), MOST_ON_CURVE)
-    ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle="--")
-    ax.plot(false[kept], true[kept], color=BLUE, linewidth=1.8)
-    ax.plot(*point, "o", color=ORANGE, label="the model's threshold")
-    ax.legend(frameon=False, loc="lower right")
-    return figure
-
-
-def precision_recall(
-    precision: np.ndarray, recall: np.ndarray, point: tuple[float, float], share: float
+def curve(
+    names: tuple[str, str],
+    x: np.ndarray,
+    y: np.ndarray,
+    reference: Sequence[float],
+    point: tuple[float, float] | None = None,
+    **style: Any,
 ) -> Figure:
-    """Precision against recall; ``share`` is that of the positive rows, the precision of chance."""
-    figure, ax = panel("recall", "precision")
-    kept = thinned(len(recall), MOST_ON_CURVE)
-    ax.axhline(share, color=GREY, linewidth=0.8, linestyle="--")
-    ax.plot(recall[kept], precision[kept], color=BLUE, linewidth=1.8, drawstyle="steps-post")
-    ax.plot(*point, "o", color=ORANGE, label="the model's threshold")
-    ax.set_ylim(-0.03, 1.03)
-    ax.legend(frameon=False, loc="lower left")
-    return figure
-
-
-def calibration_groups(
-    positive: np.ndarray, values: np.ndarray, weights: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mean value and share of positives in groups of equally many rows, by rising value."""
-    order = np.argsort(values, kind="stable")
-    means, shares = [], []
-    for group in np.array_split(order, min(GROUPS, len(order))):
-        weight = None if weights is None else weights[group]
-        if weight is None or weight.sum() > 0.0:
-            means.append(np.average(values[group], weights=weight))
-            shares.append(np.average(positive[group], weights=weight))
-    return np.array(means), np.array(shares)
-
-
-def calibration(means: np.ndarray, shares: np.ndarray, *, probabilities: bool) -> Figure:
-    """The share of positives among rows of similar score or probability."""
-    what = "predicted probability" if probabilities else "score"
-    figure, ax = panel(what, "share of positive rows")
-    if probabilities:
-        ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle="--")
-    ax.plot(means, shares, "o-", color=BLUE, markersize=4)
+    """A curve of shares, a dashed line to compare it with, and the model's own threshold on it."""
+    figure, ax = panel(*names)
+    kept = thinned(len(x), MOST_ON_CURVE)
+    ax.plot(*([0, 1], reference) if len(reference) else ([], []), **DASHED)
+    ax.plot(x[kept], y[kept], color=BLUE, **style)
+    if point is not None:
+        ax.plot(*point, "o", color=ORANGE, label="the model's threshold")
+        ax.legend(frameon=False)
     ax.set_ylim(-0.03, 1.03)
     return figure
 
 
-def score_histogram(
-    scores: np.ndarray,
-    groups: Sequence[tuple[str, np.ndarray | None]],
-    threshold: float = 0.0,
+def dots(names: tuple[str, str], x: np.ndarray, y: np.ndarray, line: Sequence[Any]) -> Figure:
+    """Points, of many rows a sample that is the same in every run, and a dashed line."""
+    figure, ax = panel(*names)
+    kept = np.arange(len(x))
+    if len(x) > MOST_DOTS:
+        kept = np.sort(np.random.default_rng(0).choice(len(x), MOST_DOTS, replace=False))
+    ax.plot(*line, **DASHED)
+    ax.scatter(x[kept], y[kept], s=9, color=BLUE, alpha=0.45, linewidths=0)
+    return figure
+
+
+def histogram(
+    values: np.ndarray,
+    names: tuple[str, str],
+    groups: Sequence[tuple[str, np.ndarray]] = (),
     weights: np.ndarray | None = None,
+    threshold: float | None = None,
 ) -> Figure:
-    """How many rows have which score, by group: a name and which rows belong to it."""
-    figure, ax = panel("score", "rows")
-    edges, shown = _bars(scores, threshold)
-    for (name, rows), colour in zip(groups, (GREY, BLUE), strict=False):
-        chosen = slice(None) if rows is None else rows
+    """How often values occur, by group: a name and which rows belong to it."""
+    figure, ax = panel(*names)
+    ends = np.quantile(values, [OUTLIERS, 1.0 - OUTLIERS])
+    low, high = ends if threshold is None else (min(ends[0], threshold), max(ends[1], threshold))
+    edges = np.linspace(low, high, BARS + 1) if high > low else np.array([low - 0.5, low + 0.5])
+    shown = np.clip(values, edges[0], edges[-1])
+    every = np.ones(len(values), dtype=bool)
+    colours = (GREY, BLUE) if groups else (BLUE,)
+    for (name, rows), colour in zip(groups or [("", every)], colours, strict=False):
         heights, _ = np.histogram(
-            shown[chosen], edges, weights=None if weights is None else weights[chosen]
+            shown[rows], edges, weights=None if weights is None else weights[rows]
         )
-        ax.stairs(heights, edges, fill=True, alpha=0.45, color=colour, label=label(name))
-    ax.axvline(threshold, color=ORANGE, linewidth=1.4, label="the threshold")
-    ax.legend(frameon=False)
+        ax.stairs(heights, edges, fill=True, alpha=0.5, color=colour, label=label(name))
+    if threshold is not None:
+        ax.axvline(threshold, color=ORANGE, linewidth=1.4, label="the threshold")
+        ax.legend(frameon=False)
     return figure
-
-
-# -- numbers ------------------------------------------------------------------
-
-
-def against_truth(truth: np.ndarray, predicted: np.ndarray) -> Figure:
-    """Predictions against true values."""
-    figure, ax = panel("true value", "predicted value")
-    kept = _dots(len(truth))
-    ends = [min(truth.min(), predicted.min()), max(truth.max(), predicted.max())]
-    ax.plot(ends, ends, color=GREY, linewidth=0.8, linestyle="--")
-    ax.scatter(truth[kept], predicted[kept], s=9, color=BLUE, alpha=0.45, linewidths=0)
-    return figure
-
-
-def residuals(truth: np.ndarray, predicted: np.ndarray) -> Figure:
-    """Residuals against predictions."""
-    figure, ax = panel("predicted value", "true − predicted")
-    kept = _dots(len(truth))
-    ax.axhline(0.0, color=GREY, linewidth=0.8, linestyle="--")
-    rest = truth[kept] - predicted[kept]
-    ax.scatter(predicted[kept], rest, s=9, color=BLUE, alpha=0.45, linewidths=0)
-    return figure
-
-
-def histogram(values: np.ndarray, name: str, of: str = "rows") -> Figure:
-    """How often values occur."""
-    figure, ax = panel(name, of)
-    edges, shown = _bars(values)
-    heights, _ = np.histogram(shown, edges)
-    ax.stairs(heights, edges, fill=True, color=BLUE, alpha=0.6)
-    return figure
-
-
-# -- weights ------------------------------------------------------------------
 
 
 def weights_figure(names: Sequence[Any], values: np.ndarray) -> Figure:

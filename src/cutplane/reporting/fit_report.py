@@ -26,7 +26,7 @@ from ..exec import available_threads
 from ..result import Certificate, SolveResult, Status
 from . import charts, html
 from .line import format_percent, format_seconds
-from .path_plot import plot_path
+from .plots import calibration_bins, plot_path, worst_gaps
 
 MOST_RUNS = 12  # drawn in one figure of convergence
 MOST_RECORDS = 500  # iterations drawn of each
@@ -37,6 +37,7 @@ MOST_CONFUSIONS = 20  # pairs of classes, where there are too many for a matrix
 MOST_QUERIES = 10  # best ones, and worst ones
 MOST_WEIGHTS = 15  # largest ones, and most negative ones
 MOST_PER_CLASS = 4  # largest ones, and most negative ones, of each class
+GROUPS = 10  # of a calibration curve
 POSITIONS = 10  # of a ranking that NDCG looks at
 # Parameters that say how the fit was run, not what was fitted.
 NOT_SHOWN = ("callback", "verbose", "warm_start", "checkpoint", "executor")
@@ -383,20 +384,12 @@ def _add_fit(page: html.Page, model: Any) -> None:
         timed: Any = {name: _from_first_iteration(run) for name, run in runs.items()}
         if len(results) == 1:
             runs, timed = next(iter(runs.values())), next(iter(timed.values()))
-        gap = format_percent(max(trace[-1].relative_gap for trace in drawable.values()))
         page.figures(
-            *(
-                (
-                    charts.convergence(run, x),
-                    f"Objective, lower bound and relative gap against {against}.",
-                    f"Two panels against {against}: the objective falls and the lower bound rises "
-                    f"until they meet; the relative gap falls to {gap}.",
-                )
-                for run, x, against in (
-                    (runs, "iteration", "iterations"),
-                    (timed, "seconds", "seconds since the first iteration"),
-                )
-            )
+            (
+                charts.convergence(runs),
+                "Objective, lower bound and relative gap against iterations.",
+            ),
+            (charts.convergence(timed, "seconds"), "The same since the first iteration."),
         )
     if len(results) == 1:
         return
@@ -404,7 +397,18 @@ def _add_fit(page: html.Page, model: Any) -> None:
     page.table(
         "Problems" if len(shown) == len(results) else "Problems of largest gap",
         ("problem", "objective", "lower bound", "gap", "iterations", "time", "ending"),
-        (_problem_row(name, results[name]) for name in shown),
+        (
+            (
+                name,
+                f"{results[name].certificate.primal:.6g}",
+                f"{results[name].certificate.dual:.6g}",
+                format_percent(results[name].certificate.relative_gap),
+                f"{results[name].n_iter:,}",
+                format_seconds(float(results[name].timings.get("total", 0.0))),
+                results[name].status.value.replace("_", " "),
+            )
+            for name in shown
+        ),
     )
 
 
@@ -413,19 +417,6 @@ def _from_first_iteration(result: SolveResult) -> SolveResult:
     began = result.trace[0].seconds
     trace = (dataclasses.replace(record, seconds=record.seconds - began) for record in result.trace)
     return dataclasses.replace(result, trace=tuple(trace))
-
-
-def _problem_row(name: Any, result: SolveResult) -> tuple[Any, ...]:
-    certificate = result.certificate
-    return (
-        name,
-        f"{certificate.primal:.6g}",
-        f"{certificate.dual:.6g}",
-        format_percent(certificate.relative_gap),
-        f"{result.n_iter:,}",
-        format_seconds(float(result.timings.get("total", 0.0))),
-        result.status.value.replace("_", " "),
-    )
 
 
 def _problem_names(model: Any) -> list[str]:
@@ -497,38 +488,28 @@ def _add_two_classes(
     scores, weights = answers.scores, answers.weights
     positive, guess = truth == classes[1], predicted == classes[1]
     options: dict[str, Any] = {"sample_weight": weights}
-    values = {
-        "accuracy": metrics.accuracy_score(positive, guess, **options),
-        "precision": metrics.precision_score(positive, guess, zero_division=np.nan, **options),
-        "recall": metrics.recall_score(positive, guess, zero_division=np.nan, **options),
-        "F1": metrics.f1_score(positive, guess, zero_division=np.nan, **options),
-    }
-    shown = {name: _per_cent(value) for name, value in values.items()}
+    accuracy = metrics.accuracy_score(positive, guess, **options)
+    *own, _ = metrics.precision_recall_fscore_support(
+        positive, guess, average="binary", zero_division=np.nan, **options
+    )
+    names = ("accuracy", "precision", "recall", "F1")
+    shown = {name: _per_cent(value) for name, value in zip(names, (accuracy, *own), strict=True)}
     share = float(np.average(positive, weights=weights))
     figures = []
     if 0.0 < share < 1.0:
         area = f"{metrics.roc_auc_score(positive, scores, **options):.4f}"
         average = f"{metrics.average_precision_score(positive, scores, **options):.4f}"
         shown |= {"ROC area": area, "average precision": average}
-        false, true, _ = metrics.roc_curve(positive, scores, **options)
         alarms = float(np.average(guess[~positive], weights=_part(weights, ~positive)))
-        precision, recall, _ = metrics.precision_recall_curve(positive, scores, **options)
-        hits = float(values["recall"])
-        at = (hits, float(np.nan_to_num(values["precision"])))
-        figures += [
-            (
-                charts.roc(false, true, (alarms, hits)),
-                f"ROC curve; its area is {area}.",
-                f"ROC curve with an area of {area}. At the model's threshold the true positive "
-                f"rate is {hits:.3f} and the false positive rate {alarms:.3f}.",
-            ),
-            (
-                charts.precision_recall(precision, recall, at, share),
-                f"Precision and recall; the average precision is {average}.",
-                "Precision against recall. At the model's threshold they are "
-                f"{shown['precision']} and {shown['recall']}.",
-            ),
-        ]
+        precision, hits = float(np.nan_to_num(own[0])), float(own[1])
+        false, true, _ = metrics.roc_curve(positive, scores, **options)
+        rates = ("false positive rate", "true positive rate (recall)")
+        roc = charts.curve(rates, false, true, (0, 1), (alarms, hits))
+        figures.append((roc, f"ROC curve; its area is {area}."))
+        heights, recalls, _ = metrics.precision_recall_curve(positive, scores, **options)
+        at, chance = (hits, precision), (share, share)
+        both = charts.curve(("recall", "precision"), recalls, heights, chance, at)
+        figures.append((both, f"Precision and recall; the average precision is {average}."))
     known = hasattr(model, "predict_proba")  # of these models always the logistic function of score
     probabilities = expit(scores) if known else scores
     if known:
@@ -539,25 +520,19 @@ def _add_two_classes(
         f"The positive class is {html.clean(classes[1])}: a row belongs to it if its score is "
         "above the threshold, 0. Precision, recall and F1 are its own."
     )
-    means, shares = charts.calibration_groups(positive, probabilities, weights)
+    means, shares, _ = calibration_bins(probabilities, positive, GROUPS, weights)
     what = "predicted probability" if known else "score"
-    groups = zip(means, shares, strict=True)
-    named = [(html.clean(classes[0]), ~positive), (html.clean(classes[1]), positive)]
-    figures += [
+    axes = (what, "share of positive rows")
+    calibration = charts.curve(axes, means, shares, (0, 1) if known else (), marker="o")
+    groups = [(html.clean(classes[0]), ~positive), (html.clean(classes[1]), positive)]
+    page.figures(
+        *figures,
+        (calibration, f"Calibration: the share of positive rows in groups of similar {what}."),
         (
-            charts.calibration(means, shares, probabilities=known),
-            f"Calibration: the share of positive rows in groups of similar {what}.",
-            f"Share of positive rows against {what}: "
-            + ", ".join(f"{part:.2f} at {mean:.3g}" for mean, part in groups),
-        ),
-        (
-            charts.score_histogram(scores, named, weights=weights),
+            charts.histogram(scores, ("score", "rows"), groups, weights, threshold=0.0),
             "Scores by true class. Rows right of the threshold are predicted positive.",
-            f"Histogram of the scores of {html.shortened(classes[0])} and "
-            f"{html.shortened(classes[1])} with the threshold at 0.",
         ),
-    ]
-    page.figures(*figures)
+    )
     _add_confusion(page, truth, predicted, weights, classes)
 
 
@@ -645,12 +620,11 @@ def _add_novelty(page: html.Page, model: Any, answers: Answers) -> None:
         return
     inside = _per_cent(np.average(answers.predicted == 1, weights=answers.weights))
     page.tiles({"rows inside": inside})
+    figure = charts.histogram(
+        answers.scores, ("score", "rows"), weights=answers.weights, threshold=0.0
+    )
     page.figures(
-        (
-            charts.score_histogram(answers.scores, [("rows", None)], weights=answers.weights),
-            "Scores. Rows left of the threshold are unlike the training data.",
-            f"Histogram of the scores; {inside} of the rows are above the threshold.",
-        )
+        (figure, "Scores. Rows left of the threshold are unlike the training data."),
     )
 
 
@@ -686,14 +660,8 @@ def _add_ranking(page: html.Page, model: Any, answers: Answers) -> None:
     listed = np.flatnonzero(relevant)
     if len(listed) < 2:
         return
-    page.figures(
-        (
-            charts.histogram(values[listed], name, "queries"),
-            f"{name} of the queries.",
-            f"Histogram of {name} of {len(listed):,} queries, from {values[listed].min():.3f} to "
-            f"{values[listed].max():.3f}.",
-        )
-    )
+    figure = charts.histogram(values[listed], (name, "queries"))
+    page.figures((figure, f"{name} of the {len(listed):,} queries."))
     sizes, hits = np.bincount(query), np.bincount(query, truth > 0.0)
     wrong = np.full(len(sizes), math.nan)
     np.divide(
@@ -751,43 +719,64 @@ def _add_values(page: html.Page, model: Any, answers: Answers) -> None:
         "root mean squared error": metrics.root_mean_squared_error(truth, predicted, **options),
         "median absolute error": metrics.median_absolute_error(truth, predicted, **options),
     }
-    shown = {name: _plain_number(value) for name, value in numbers.items()}
-    error = shown["mean absolute error"]
-    page.tiles(shown)
+    page.tiles({name: _plain_number(value) for name, value in numbers.items()})
     sample = ""
     if len(truth) > charts.MOST_DOTS:
         sample = f" A sample of {charts.MOST_DOTS:,} rows is drawn."
+    ends = [min(truth.min(), predicted.min()), max(truth.max(), predicted.max())]
+    level = [[predicted.min(), predicted.max()], [0.0, 0.0]]
+    rest = "true − predicted"
     page.figures(
         (
-            charts.against_truth(truth, predicted),
+            charts.dots(("true value", "predicted value"), truth, predicted, (ends, ends)),
             f"Predicted against true values; on the dashed line they are equal.{sample}",
-            f"Predicted against true values; the mean absolute error is {error}.",
         ),
         (
-            charts.residuals(truth, predicted),
+            charts.dots(("predicted value", rest), predicted, truth - predicted, level),
             f"Residuals against predictions.{sample}",
-            f"Residuals against predictions; their mean size is {error}.",
         ),
-        (
-            charts.histogram(truth - predicted, "true − predicted"),
-            "Residuals of all rows.",
-            f"Histogram of the residuals; their median is {np.median(truth - predicted):.4g}.",
-        ),
+        (charts.histogram(truth - predicted, (rest, "rows")), "Residuals of all rows."),
     )
 
 
 def _add_tags(page: html.Page, model: Any, answers: Answers) -> None:
+    from .. import metrics
+
     truth, predicted = _same_type(answers.truth, answers.predicted)
-    _, sequence = np.unique(answers.qid, return_inverse=True)
-    right = np.bincount(sequence, truth != predicted) == 0.0
-    page.tiles(
-        {
-            "right tokens": _per_cent(np.mean(truth == predicted)),
-            "right sequences": _per_cent(np.mean(right)),
-            "tokens": f"{len(truth):,}",
-            "sequences": f"{len(right):,}",
+    order = np.argsort(answers.qid, kind="stable")
+    _, lengths = np.unique(answers.qid, return_counts=True)
+    truth, predicted = truth[order], predicted[order]
+    wrong = np.add.reduceat(truth != predicted, np.cumsum(lengths) - lengths)
+    shown = {
+        "right tokens": _per_cent(np.mean(truth == predicted)),
+        "right sequences": _per_cent(np.mean(wrong == 0)),
+        "tokens": f"{len(truth):,}",
+        "sequences": f"{len(lengths):,}",
+    }
+    scheme = metrics.scheme_of(np.concatenate([truth, predicted]))
+    if scheme is None:
+        page.tiles(shown)
+    else:
+        shares = {
+            "precision": metrics.chunk_precision,
+            "recall": metrics.chunk_recall,
+            "F1": metrics.chunk_f1,
         }
-    )
+        tags: dict[str, Any] = {"lengths": lengths, "scheme": scheme}
+        for name, share in shares.items():
+            shown[f"chunk {name}"] = _per_cent(share(truth, predicted, **tags))
+        page.tiles(shown)
+        by_type: list[Any] = [
+            share(truth, predicted, **tags, by_type=True) for share in shares.values()
+        ]
+        page.table(
+            "Chunks by type",
+            ("type", *shares),
+            (
+                (kind or "chunk", *(_per_cent(part[kind]) for part in by_type))
+                for kind in by_type[0]
+            ),
+        )
     _add_many_classes(page, answers, truth, predicted, of="tokens")
 
 
@@ -817,20 +806,11 @@ def _add_path(page: html.Page, model: Any) -> None:
     figure = Figure(figsize=charts.SIZE, layout="constrained")
     plot_path(model, ax=figure.add_subplot())
     mean, spread = model.scores_.mean(axis=0), model.scores_.std(axis=0)
-    gaps = np.max(
-        [[max(c.relative_gap for c in fits) for fits in fold] for fold in model.fold_certificates_],
-        axis=0,
-    )
+    gaps = worst_gaps(model)
     page.say(
         f"C = {model.C_:.4g} has the best mean score of the held-out rows, {model.best_score_:.4f}."
     )
-    page.figures(
-        (
-            figure,
-            "Score of the held-out rows against C.",
-            f"Score of the held-out rows against C; the best is at {model.C_:.4g}.",
-        )
-    )
+    page.figures((figure, "Score of the held-out rows against C."))
     page.table(
         "Values of C",
         ("C", "mean score", "standard deviation", "largest gap"),
@@ -861,13 +841,9 @@ def _add_weights(page: html.Page, model: Any, final: Any) -> None:
             page.say("All weights are 0.")
             return
         shown = [names(k) for k in chosen]
-        page.figures(
-            (
-                charts.weights_figure(shown, coef[0, chosen]),
-                f"The largest positive and negative of {coef.shape[1]:,} weights.",
-                "Bars of the weights in the table below.",
-            )
-        )
+        figure = charts.weights_figure(shown, coef[0, chosen])
+        largest = f"The largest positive and negative of {coef.shape[1]:,} weights."
+        page.figures((figure, largest))
         rows = zip(shown, (f"{coef[0, k]:.4g}" for k in chosen), strict=True)
         page.table("Weights by feature", ("feature", "weight"), rows)
     else:

@@ -149,17 +149,17 @@ class Page:
             body += f"<tr>{name_cell(label)}{cells}</tr>"
         self.add(_table(caption, "counts", f'<th scope="col">{text(corner)}</th>{titles}', body))
 
-    def figures(self, *figures: tuple[Figure, str, str]) -> None:
-        """Append figures side by side where there is room: each with its caption and alt text."""
-        self.add('<div class="figures">', *(self._figure(*figure) for figure in figures), "</div>")
-
-    def _figure(self, figure: Figure, caption: str, alt: str) -> str:
-        self._figures += 1
-        drawing = as_svg(figure, f"f{self._figures}-", clean(alt))
-        return (
-            f'<figure><div class="card">{drawing}</div>'
-            f"<figcaption>{text(caption)}</figcaption></figure>"
-        )
+    def figures(self, *figures: tuple[Figure, str]) -> None:
+        """Append figures with their captions, side by side where there is room."""
+        self.add('<div class="figures">')
+        for figure, caption in figures:
+            self._figures += 1
+            drawing = as_svg(figure, f"f{self._figures}-", clean(caption))
+            self.add(
+                f'<figure><div class="card">{drawing}</div>'
+                f"<figcaption>{text(caption)}</figcaption></figure>"
+            )
+        self.add("</div>")
 
     def render(self) -> str:
         """The page as text."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -163,6 +163,37 @@ class Line:
         if left is None or left > FARTHEST * self.seconds:
             return None
         return max(0.0, left - since)
+
+
+class DualLine(Line):
+    """The line of a fit by decomposition: gap or violation, and variables that take part.
+
+    Parameters
+    ----------
+    label : str
+    tol : float
+        The gap or violation at which the fit will stop.
+    stopping : str
+        The unit of ``tol``.
+    """
+
+    def __init__(self, label: str, tol: float, stopping: str) -> None:
+        super().__init__(label, tol if stopping in ("relative", "kkt") else None)
+        self.by_violation = stopping == "kkt"
+
+    def distance(self, record: Any) -> float:  # type: ignore[override]
+        """What must fall to the target."""
+        return record.violation if self.by_violation else record.relative_gap
+
+    def values(self, record: Any) -> dict[str, str]:
+        """The columns between the number of an iteration and the time."""
+        if self.by_violation:
+            gap = {"gap": f"violation {record.violation:<8.2g}", **self.goal("{:.2g}".format)}
+        else:
+            gap = {"gap": f"gap {format_percent(record.relative_gap):8}"}
+            gap |= self.goal(format_percent)
+        active = f"{record.active:7,d} active"
+        return {**gap, "dual": f"dual {record.dual:<9.6g}", "cuts": active}
 
 
 def seconds_left(

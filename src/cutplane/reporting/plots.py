@@ -1,10 +1,6 @@
-"""Plots of a solver's trace.
+"""Plots for users: the convergence of fits, a path of C, and the calibration of probabilities.
 
-The upper panel shows the objective falling and the lower bound rising until
-they meet, zoomed to where they do: the first iterations are often orders of
-magnitude away. The lower panel shows the relative gap on a logarithmic axis.
-Several runs share the panels; each objective is then divided by its final
-value, so that all of them meet at 1.
+Every plot draws into axes that are given, or into a new pyplot figure.
 """
 
 from __future__ import annotations
@@ -15,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._checks import check_integer
 from ..result import SolveResult
 from .line import format_percent
 
@@ -26,11 +23,22 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#555555"
 FEW_COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 SIZE = (7.0, 5.4)  # inches
+SQUARE = (5.0, 5.0)
 SKIPPED = 0.25  # part of the iterations that need not fit into the upper panel
 MOST_MARKED = 15  # iterations; longer runs are drawn without a mark for each
 MOST_SHADED = 3  # runs
-MOST_NAMES = 16
-MARGIN = 0.15  # of the upper panel above and below, where words may stand
+MOST_NAMES, SLOWEST = 16, 5  # of more runs only the slowest few are named
+SMALLEST_GAP = 1e-16  # a gap of zero has no place on a logarithmic axis
+
+
+def plain(ax: Axes) -> None:
+    """The style of all figures: a faint grid, and no frame at the top and the right."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.set_axisbelow(True)
+
+
+# -- convergence --------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -43,10 +51,6 @@ class Run:
     dual: np.ndarray
     gap: np.ndarray
 
-    def scaled(self, factor: float) -> Run:
-        """With objectives times ``factor``."""
-        return Run(self.label, self.x, factor * self.primal, factor * self.dual, self.gap)
-
 
 def plot_convergence(
     results: Any,
@@ -56,6 +60,11 @@ def plot_convergence(
     labels: Sequence[str] | None = None,
 ) -> Axes:
     """Plot objective, lower bound and gap of one or more fits.
+
+    The upper panel shows the objective falling and the lower bound rising until they meet, zoomed
+    to where they do: the first iterations are often orders of magnitude away. The lower panel
+    shows the relative gap on a logarithmic axis. Several runs share the panels; each objective is
+    then divided by its final value, so that all of them meet at 1.
 
     Parameters
     ----------
@@ -85,10 +94,6 @@ def plot_convergence(
     if ax is not None:
         _draw_objectives(ax, runs)
         _finish_x(ax, runs, x)
-        if len(runs) > 1 and _fit_in_a_row(runs):
-            _name_in_a_row(ax, runs, [1.0] * len(runs))
-        elif len(runs) > 1:
-            _name_in_legend(ax, runs, loc="best")
         return ax
     import matplotlib.pyplot as plt
 
@@ -109,9 +114,6 @@ def convergence_figure(
     return figure
 
 
-# -- from results to runs -----------------------------------------------------
-
-
 def _runs(results: Any, x: str, labels: Sequence[str] | None) -> list[Run]:
     attributes = {"iteration": "number", "seconds": "seconds"}
     if x not in attributes:
@@ -126,16 +128,8 @@ def _runs(results: Any, x: str, labels: Sequence[str] | None) -> list[Run]:
     for label, result in pairs:
         if not result.trace:
             raise ValueError(f"{label or 'the result'} holds no iterations to plot")
-    return [
-        Run(
-            label,
-            result.column(attributes[x]),
-            result.column("primal"),
-            result.column("dual"),
-            result.column("relative_gap"),
-        )
-        for label, result in pairs
-    ]
+    names = (attributes[x], "primal", "dual", "relative_gap")
+    return [Run(label, *map(result.column, names)) for label, result in pairs]
 
 
 def _labelled(results: Any, prefix: str) -> list[tuple[str, SolveResult]]:
@@ -167,15 +161,11 @@ def _labelled(results: Any, prefix: str) -> list[tuple[str, SolveResult]]:
     ]
 
 
-# -- drawing ------------------------------------------------------------------
-
-
 def _draw_panels(figure: Figure, runs: list[Run], x: str) -> Axes:
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
-    _draw_objectives(upper, runs)
+    beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.02)} if len(runs) > 1 else {}
+    _draw_objectives(upper, runs, **beside)
     _draw_gaps(lower, runs)
-    if len(runs) > 1 and not _fit_in_a_row(runs):
-        _name_in_legend(upper, runs, loc="upper left", bbox_to_anchor=(1.0, 1.02))
     _finish_x(lower, runs, x)
     upper.set_title(_headline(runs, x), loc="left", fontsize="medium")
     return upper
@@ -184,177 +174,72 @@ def _draw_panels(figure: Figure, runs: list[Run], x: str) -> Axes:
 def _headline(runs: list[Run], x: str) -> str:
     what = "Gap of" if len(runs) == 1 else "Gaps of at most"
     worst = format_percent(max(float(run.gap[-1]) for run in runs))
-    ends = [_amount(end) for end in sorted(run.x[-1] for run in runs)]
-    spent = ends[0] if ends[0] == ends[-1] else f"{ends[0]} to {ends[-1]}"
+    few, many = (
+        f"{end:.2g}" if isinstance(end, float | np.floating) else str(end)
+        for end in (function(run.x[-1] for run in runs) for function in (min, max))
+    )
+    spent = few if few == many else f"{few} to {many}"
     unit = x if x == "seconds" or spent == "1" else "iterations"
     return f"{what} {worst} after {spent} {unit}"
 
 
-def _amount(value: Any) -> str:
-    return f"{value:.2g}" if isinstance(value, float | np.floating) else str(value)
-
-
-def _draw_objectives(ax: Axes, runs: list[Run]) -> None:
+def _draw_objectives(ax: Axes, runs: list[Run], **place: Any) -> None:
+    """Objectives and bounds, with a legend at this place; of several runs relative to the end."""
     several = len(runs) > 1
-    if several:
-        runs = [run.scaled(1.0 / run.primal[-1]) if run.primal[-1] > 0 else run for run in runs]
-    for run, colour in zip(runs, _colours(runs), strict=True):
-        style = _style(run, several)
+    ends = [run.primal[-1] if several and run.primal[-1] > 0.0 else 1.0 for run in runs]
+    low, high = _window(runs, ends)
+    lines = []
+    for run, end, colour in zip(runs, ends, _colours(runs), strict=True):
+        primal, dual, style = run.primal / end, run.dual / end, _style(run, several)
         above, below = (colour, colour) if several else (BLUE, ORANGE)
         if len(runs) <= MOST_SHADED:
             shade = colour if several else GREY
-            ax.fill_between(run.x, run.dual, run.primal, color=shade, alpha=0.15, linewidth=0)
-        ax.plot(run.x, run.primal, color=above, label=run.label or "objective", **style)
-        ax.plot(run.x, run.dual, color=below, **style)
+            ax.fill_between(run.x, dual, primal, color=shade, alpha=0.15, linewidth=0)
+        start = f" (from {primal[0]:.4g})" if primal[0] > high else ""
+        name = run.label if several else f"objective{start}"
+        lines += ax.plot(run.x, primal, color=above, label=name, **style)
+        bound = ax.plot(run.x, dual, color=below, label="" if several else "lower bound", **style)
+        if not several:
+            lines += bound
         if len(run.x) == 1:
-            ax.vlines(run.x, run.dual, run.primal, color=GREY, alpha=0.4, linewidth=1)
-    low, high = _window(runs)
+            ax.vlines(run.x, dual, primal, color=GREY, alpha=0.4, linewidth=1)
     ax.set_ylim(low, high)
     ax.set_ylabel("objective / final objective" if several else "objective")
-    _name_curves(ax, runs, low, high)
-    _plain(ax)
+    title = None
+    if len(runs) > MOST_NAMES:
+        slow = sorted(range(len(runs)), key=lambda k: float(runs[k].x[-1]))[-SLOWEST:]
+        lines, title = [lines[k] for k in slow], "the slowest"
+    ax.legend(handles=lines, title=title, frameon=False, fontsize="small", **place)
+    plain(ax)
 
 
-def _window(runs: list[Run]) -> tuple[float, float]:
+def _window(runs: list[Run], ends: Sequence[float]) -> tuple[float, float]:
     """Limits that show where the curves meet, and, if there is room, where they begin."""
     lows, highs = [], []
-    for run in runs:
+    for run, end in zip(runs, ends, strict=True):
         first, middle = int(SKIPPED * len(run.x)), len(run.x) // 2
-        final, low = run.primal[-1], run.dual[first]
+        final, low = run.primal[-1] / end, run.dual[first] / end
         lows.append(low)
-        highs.append(max(run.primal[middle], min(run.primal[first], 2.5 * final - 1.5 * low)))
+        start = min(run.primal[first] / end, 2.5 * final - 1.5 * low)
+        highs.append(max(run.primal[middle] / end, start))
     low, high = float(np.median(lows)), float(np.median(highs))
-    margin = MARGIN * (high - low) or 0.05 * abs(high) or 1.0
+    margin = 0.15 * (high - low) or 0.05 * abs(high) or 1.0
     return low - margin, high + margin
-
-
-def _name_curves(ax: Axes, runs: list[Run], low: float, high: float) -> None:
-    """Write 'objective' above and 'lower bound' below the curves, where these are apart."""
-    several = len(runs) > 1
-    x = max((run.x for run in runs), key=lambda values: float(values[-1]))
-    above = np.max([np.interp(x, run.x, run.primal) for run in runs], axis=0)
-    below = np.min([np.interp(x, run.x, run.dual) for run in runs], axis=0)
-    start = f" (from {above[0]:.4g})" if above[0] > high and not several else ""
-    inset = 0.9 * MARGIN / (1.0 + 2.0 * MARGIN) * (high - low)
-    for values, name, up, colour in (
-        (above, f"objective{start}", True, BLUE),
-        (below, "lower bound", False, ORANGE),
-    ):
-        seen = np.flatnonzero((values <= high - inset) & (values >= low + inset))
-        at = seen[len(seen) // 20] if len(seen) else len(values) - 1
-        ax.annotate(
-            name + "s" * several,
-            (x[at], values[at]),
-            xytext=(7, 5 if up else -5),
-            textcoords="offset points",
-            va="bottom" if up else "top",
-            color=GREY if several else colour,
-        )
 
 
 def _draw_gaps(ax: Axes, runs: list[Run]) -> None:
     several = len(runs) > 1
     positive = np.concatenate([run.gap[run.gap > 0] for run in runs])
     floor = positive.min() / 10 if len(positive) else 1e-4  # stands for a gap of 0
-    ends = [max(float(run.gap[-1]), floor) for run in runs]
-    for run, end, colour in zip(runs, ends, _colours(runs), strict=True):
-        shade = colour if several else GREY
-        style = _style(run, several)
-        ax.plot(run.x, np.maximum(run.gap, floor), color=shade, label=run.label, **style)
-        ax.plot(run.x[-1], end, "o", color=shade, markersize=4)
+    for run, colour in zip(runs, _colours(runs), strict=True):
+        shade, gap = colour if several else GREY, np.maximum(run.gap, floor)
+        ax.plot(run.x, gap, color=shade, label=run.label, **_style(run, several))
+        ax.plot(run.x[-1], gap[-1], "o", color=shade, markersize=4)
     ax.set_yscale("log")
-    room = 30.0 if several else 5.0  # below the ends, for words
-    ax.set_ylim(min(ends) / room, 2.0 * max(positive.max(initial=floor), floor))
     ax.yaxis.set_major_formatter(lambda value, _: format_percent(value))
     ax.yaxis.set_minor_formatter(lambda value, _: "")
     ax.set_ylabel("relative gap")
-    if not several:
-        final = runs[0].gap[-1]
-        ax.annotate(
-            format_percent(final) if final > 0 else "0: the optimum",
-            (runs[0].x[-1], ends[0]),
-            xytext=(0, -7),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            color=GREY,
-        )
-    elif _fit_in_a_row(runs):
-        _name_in_a_row(ax, runs, ends)
-    _plain(ax)
-
-
-# -- names of runs ------------------------------------------------------------
-
-
-def _named(runs: list[Run]) -> list[int]:
-    """The runs that get a name, in the order of their ends: all, or the slowest few."""
-    order = sorted(range(len(runs)), key=lambda k: float(runs[k].x[-1]))
-    return order if len(order) <= MOST_NAMES else order[-5:]
-
-
-def _fit_in_a_row(runs: list[Run]) -> bool:
-    return sum(_width(runs[k]) for k in _named(runs)) < 0.7
-
-
-def _width(run: Run) -> float:
-    """Of the run's name, roughly, as a part of the panel."""
-    return 0.02 + 0.012 * len(run.label)
-
-
-def _name_in_legend(ax: Axes, runs: list[Run], **place: Any) -> None:
-    """List the names; for those too long to stand at the ends."""
-    named = _named(runs)
-    legend = ax.legend(
-        [ax.lines[2 * k] for k in named],
-        [runs[k].label for k in named],
-        title="the slowest" if len(named) < len(runs) else None,
-        frameon=False,
-        fontsize="small",
-        **place,
-    )
-    colours = _colours(runs)
-    for k, text in zip(named, legend.get_texts(), strict=True):
-        text.set_color(colours[k])
-
-
-def _name_in_a_row(ax: Axes, runs: list[Run], ends: list[float]) -> None:
-    """Write the names in a row below the ends, each tied to its own."""
-    named = _named(runs)
-    colours = _colours(runs)
-    left, right = _x_limits(runs)
-    wanted = [(float(runs[k].x[-1]) - left) / (right - left) for k in named]
-    places = _spread(wanted, [_width(runs[k]) for k in named])
-    for k, place in zip(named, places, strict=True):
-        ax.annotate(
-            runs[k].label,
-            (runs[k].x[-1], ends[k]),
-            xytext=(place, 0.05),
-            textcoords="axes fraction",
-            ha="center",
-            va="bottom",
-            color=colours[k],
-            fontsize="small",
-            arrowprops={"arrowstyle": "-", "color": colours[k], "linewidth": 0.6, "alpha": 0.6},
-        )
-
-
-def _spread(wanted: Sequence[float], widths: Sequence[float]) -> np.ndarray:
-    """Centres near the wanted ones, increasing, that keep names of these widths apart."""
-    centres = np.array(wanted)
-    pushed_right, pushed_left = centres.copy(), centres.copy()
-    apart = (np.array(widths[1:]) + np.array(widths[:-1])) / 2
-    for k in range(1, len(centres)):
-        pushed_right[k] = max(centres[k], pushed_right[k - 1] + apart[k - 1])
-        pushed_left[-k - 1] = min(centres[-k - 1], pushed_left[-k] - apart[-k])
-    places = (pushed_right + pushed_left) / 2  # both keep the distance, so does their mean
-    places[-1] = min(places[-1], 1.0 - widths[-1] / 2)
-    for k in range(2, len(places) + 1):
-        places[-k] = min(places[-k], places[-k + 1] - apart[-k + 1])
-    return places
-
-
-# -- style --------------------------------------------------------------------
+    plain(ax)
 
 
 def _colours(runs: list[Run]) -> list[Any]:
@@ -372,23 +257,206 @@ def _style(run: Run, several: bool) -> dict[str, Any]:
     return {"linewidth": 1.2 if several else 1.8, **marks}
 
 
-def _x_limits(runs: list[Run]) -> tuple[float, float]:
+def _finish_x(ax: Axes, runs: list[Run], x: str) -> None:
     first = min(float(run.x[0]) for run in runs)
     last = max(float(run.x[-1]) for run in runs)
     margin = 0.04 * (last - first) or 0.5 * (last or 1.0)
-    return first - margin, last + margin
-
-
-def _finish_x(ax: Axes, runs: list[Run], x: str) -> None:
+    ax.set_xlim(first - margin, last + margin)
     ax.set_xlabel(x)
-    ax.set_xlim(*_x_limits(runs))
     if x == "iteration":
         from matplotlib.ticker import MaxNLocator
 
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
 
 
-def _plain(ax: Axes) -> None:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(alpha=0.25, linewidth=0.6)
-    ax.set_axisbelow(True)
+# -- a path of C --------------------------------------------------------------
+
+
+def plot_path(path: Any, *, scores: Any = None, ax: Axes | None = None) -> Axes:
+    """Plot score and gap along a path of C.
+
+    The upper panel shows the score of the held-out rows against C, with every fold and their
+    mean, or the iterations where there are no scores. The lower panel shows the relative gap that
+    was left at each C, the worst of all folds and classes, on a logarithmic axis: scores that lie
+    closer together than the gaps allow need not mean anything.
+
+    Parameters
+    ----------
+    path : LinearSVCCV or LinearSVCPath
+        A fitted search, or a path.
+    scores : array-like, shape (n_Cs,) or (n_folds, n_Cs), optional
+        Of the models of a path, from data of your own; a search has its own.
+    ax : matplotlib Axes, optional
+        Where to draw the scores, or the iterations if there are none. Without it a new pyplot
+        figure gets two panels, the second with the relative gap.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+        The panel with the scores. In a new figure the panel with the gap is
+        ``ax.figure.axes[1]``.
+
+    Examples
+    --------
+    >>> ax = plot_path(LinearSVCCV().fit(X, y))  # doctest: +SKIP
+    >>> ax.figure.savefig("path.png")  # doctest: +SKIP
+    """
+    Cs, folds, gaps, iterations = _curves(path, scores)
+    order = np.argsort(Cs, kind="stable")
+    Cs = Cs[order]
+    panels: list[Any] = [ax]
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=SIZE, layout="constrained")
+        panels = list(figure.subplots(2, 1, sharex=True, height_ratios=[3, 2]))
+        panels[1].plot(Cs, np.maximum(gaps[order], SMALLEST_GAP), "o-", color=ORANGE, markersize=4)
+        panels[1].set(yscale="log", ylabel="largest relative gap")
+    upper = panels[0]
+    if folds is None:
+        upper.plot(Cs, iterations[order], "o-", color=BLUE, markersize=4)
+        upper.set_ylabel("iterations")
+        upper.set_ylim(bottom=0)
+    else:
+        _draw_scores(upper, Cs, folds[:, order], getattr(path, "C_", None))
+    for panel in panels:
+        panel.set_xscale("log")
+        plain(panel)
+    panels[-1].set_xlabel("C")
+    return upper
+
+
+def worst_gaps(search: Any) -> np.ndarray:
+    """For each C of a search, the largest relative gap of all folds and problems."""
+    return np.max(
+        [
+            [max(c.relative_gap for c in fits) for fits in fold]
+            for fold in search.fold_certificates_
+        ],
+        axis=0,
+    )
+
+
+def _curves(path: Any, scores: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]:
+    """Values of C, scores by fold, largest gaps and iterations."""
+    if hasattr(path, "scores_"):
+        if scores is not None:
+            raise ValueError("scores belong to a path without any; this search has its own")
+        return path.Cs_, path.scores_, worst_gaps(path), path.n_iters_.sum(axis=0)
+    if not hasattr(path, "relative_gaps"):
+        raise ValueError(
+            f"plot_path takes a fitted LinearSVCCV or a LinearSVCPath, got {type(path).__name__}"
+        )
+    folds = None
+    if scores is not None:
+        folds = np.atleast_2d(np.asarray(scores, dtype=np.float64))
+        if folds.ndim != 2 or folds.shape[1] != len(path):
+            raise ValueError(
+                f"scores must hold one number for each of {len(path)} values of C, "
+                f"got shape {np.shape(scores)}"
+            )
+    return path.Cs, folds, path.relative_gaps, path.n_iters
+
+
+def _draw_scores(ax: Axes, Cs: np.ndarray, folds: np.ndarray, chosen: float | None) -> None:
+    several = len(folds) > 1
+    if several:
+        lines = ax.plot(Cs, folds.T, color=GREY, linewidth=0.7, alpha=0.5)
+        lines[0].set_label(f"each of {len(folds)} folds")
+    mean = "mean" if several else None
+    ax.plot(Cs, folds.mean(axis=0), color=BLUE, marker="o", markersize=4, label=mean)
+    if chosen is not None:
+        ax.axvline(chosen, color=ORANGE, linewidth=1.0, linestyle="--", label=f"C = {chosen:.3g}")
+    if several or chosen is not None:
+        ax.legend(frameon=False)
+    ax.set_ylabel("score of held-out rows")
+
+
+# -- calibration --------------------------------------------------------------
+
+
+def plot_calibration(
+    model: Any, X: Any, y: Any, *, n_bins: int = 10, label: str = "", ax: Axes | None = None
+) -> Axes:
+    """Plot observed frequencies of classes against their predicted probabilities.
+
+    Rows are sorted by the probability of the class and cut into bins of as many rows each; a bin
+    is a point at its mean probability and the share of its rows that are of the class. Points of a
+    calibrated model lie on the diagonal, up to chance: the bars are two standard errors.
+
+    Parameters
+    ----------
+    model : fitted classifier with ``predict_proba``
+    X : array-like or sparse matrix, shape (n_samples, n_features)
+        Rows that the model was not fitted to.
+    y : array-like, shape (n_samples,)
+        Their classes.
+    n_bins : int, default=10
+        Bins of as many rows each.
+    label : str, optional
+        Of the model, before the name of the class and the Brier score (the mean squared
+        error of its probabilities).
+    ax : matplotlib Axes, optional
+        Where to draw, also over the curves of another model. Without it a new pyplot figure.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+        One curve for two classes, that of the second; otherwise one per class.
+
+    Examples
+    --------
+    >>> model = LinearSVCCV(calibrate="sigmoid").fit(X, y)  # doctest: +SKIP
+    >>> ax = plot_calibration(model, X_test, y_test)  # doctest: +SKIP
+    """
+    check_integer("n_bins", n_bins, at_least=1)
+    if not hasattr(model, "predict_proba"):
+        raise ValueError(
+            f"this {type(model).__name__} has no probabilities; fit it with calibrate='sigmoid', "
+            "or wrap it in sklearn.calibration.CalibratedClassifierCV"
+        )
+    probabilities, labels = model.predict_proba(X), np.asarray(y)
+    if labels.shape != (len(probabilities),):
+        raise ValueError(f"y must hold {len(probabilities)} labels, got shape {labels.shape}")
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.figure(figsize=SQUARE, layout="constrained").add_subplot()
+    if not ax.lines:
+        ax.plot([0.0, 1.0], [0.0, 1.0], color=GREY, linewidth=1.0, linestyle="--")
+    several = len(model.classes_) > 2
+    for k in range(0 if several else 1, len(model.classes_)):
+        own, known = labels == model.classes_[k], probabilities[:, k]
+        mean, share, rows = calibration_bins(known, own, n_bins)
+        error = np.sqrt(share * (1.0 - share) / rows)
+        names = [label] * bool(label) + [f"class {model.classes_[k]}"] * several
+        brier = f"Brier score {np.mean((known - own) ** 2):.3g}"
+        ax.errorbar(
+            mean,
+            share,
+            yerr=2.0 * error,
+            fmt="o-",
+            color=FEW_COLOURS[len(ax.containers) % len(FEW_COLOURS)],
+            markersize=4,
+            elinewidth=0.7,
+            label=": ".join([" ".join(names), brier] if names else [brier]),
+        )
+    ax.set(xlabel="predicted probability", ylabel="observed frequency", aspect="equal")
+    ax.legend(frameon=False, loc="upper left")
+    plain(ax)
+    return ax
+
+
+def calibration_bins(
+    values: np.ndarray, own: np.ndarray, count: int, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """In bins of equally many rows, by rising value: mean value, share of own rows, and rows."""
+    order = np.argsort(values, kind="stable")
+    bins = []
+    for rows in np.array_split(order, min(count, len(order))):
+        weight = np.ones(len(rows)) if weights is None else weights[rows]
+        if weight.sum() > 0.0:
+            mean, share = (np.average(column[rows], weights=weight) for column in (values, own))
+            bins.append((mean, share, len(rows)))
+    mean, share, sizes = np.array(bins).T
+    return mean, share, sizes

@@ -32,62 +32,24 @@ REFRESH_PER_SECOND = 8.0
 FIRST_RECORD = 2.0  # seconds
 LONGEST_PAUSE = 300.0
 
-Observer = Callable[[Iteration], None]
-
 
 @contextmanager
-def progress(
-    verbose: int,
-    label: str = "",
-    *,
-    target: float | None = None,
-    note: Callable[[], str] | None = None,
-) -> Iterator[Observer]:
-    """Show how a fit is doing while the block runs.
+def showing(verbose: int, line: Line) -> Iterator[Callable[[Any], None]]:
+    """Show how a fit is doing, wherever this process can show it, while the block runs.
 
     Parameters
     ----------
     verbose : int
         0 shows nothing, 1 and more the progress.
-    label : str
-        Name of the fit, at the head of its line.
-    target : float, optional
-        Relative gap at which the fit will stop; with it the line tells how
-        much time is left, once there is a trend to tell it from.
-    note : callable, optional
-        What else there is to say at the end of the line, whenever it is drawn.
-
-    Yields
-    ------
-    observer : callable
-        To be given every :class:`Iteration`. Cheap: drawing happens elsewhere.
-
-    Examples
-    --------
-    >>> with progress(verbose=1, label="class 3", target=1e-3) as observer:
-    ...     pass  # for record in solver: observer(record)
-    """
-    with showing(verbose, Line(label, target, note)) as observer:
-        yield observer
-
-
-@contextmanager
-def showing(verbose: int, line: Line) -> Iterator[Callable[[Any], None]]:
-    """Show a line wherever this process can show one, while the block runs.
-
-    Parameters
-    ----------
-    verbose : int
-        0 shows nothing.
     line : Line
 
     Yields
     ------
     observer : callable
-        To be given every record of the line.
+        To be given every record of the line. Cheap: drawing happens elsewhere.
     """
     if verbose < 1:
-        yield _ignore
+        yield lambda record: None
         return
     if in_notebook():
         cell = _Cell(line)
@@ -104,10 +66,6 @@ def showing(verbose: int, line: Line) -> Iterator[Callable[[Any], None]]:
             _TERMINAL.close(line)
     else:
         yield _Records(line).observe
-
-
-def _ignore(record: Iteration) -> None:
-    """Ignore the record."""
 
 
 class _Terminal:

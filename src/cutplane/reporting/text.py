@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, cast
 
+from ..result import Certificate
 from .places import is_terminal
 
 Stream = IO[str] | io.TextIOBase
@@ -90,3 +91,13 @@ def waiting(text: str) -> Iterator[None]:
 
     with Console(stderr=True).status(Text(text)):
         yield
+
+
+def describe_certificate(certificate: Certificate) -> str:
+    """A certificate, and what there is to know about its kind."""
+    if not math.isfinite(certificate.gap):
+        known = math.isfinite(certificate.primal)
+        objective = f"objective {certificate.primal:.8g}" if known else "objective not known"
+        return f"{objective}, without a certificate: its distance from the optimum is not known"
+    text = str(certificate)
+    return f"{text}, estimated" if certificate.kind == "estimated" else text
