@@ -368,13 +368,13 @@ class Problem(ABC):
         yield from ()
 
 
-class Problems(Sequence[Problem]):
-    """A sequence that makes each problem when it is needed, because targets may be large."""
+class Lazy(Sequence[Any]):
+    """A sequence that makes each entry when it is needed, because all of them may be large."""
 
-    def __init__(self, count: int, make: Callable[[int], Problem]) -> None:
+    def __init__(self, count: int, make: Callable[[int], Any]) -> None:
         self._count = count
         self._make = make
-        self._last: tuple[int, Problem] | None = None
+        self._last: tuple[int, Any] = (-1, None)
 
     def __len__(self) -> int:
         return self._count
@@ -382,7 +382,7 @@ class Problems(Sequence[Problem]):
     def __getitem__(self, k: Any) -> Any:
         if not 0 <= k < self._count:
             raise IndexError(k)
-        if self._last is None or self._last[0] != k:
+        if self._last[0] != k:
             self._last = (k, self._make(k))
         return self._last[1]
 

@@ -16,8 +16,8 @@ import numpy as np
 from .._checks import check_number
 from ..exec import make_executor
 from ..result import Certificate, SolveResult, Status
+from ._base import ModelForm
 from ._fit import solve, store_results, warn_of
-from ._form import ModelForm
 from ._rows import encode_classes, open_rows, weigh_classes
 from .linear_svc import LinearSVC
 

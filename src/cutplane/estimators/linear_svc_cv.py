@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from inspect import signature
 from typing import Any
 
@@ -87,6 +87,7 @@ def _gives_probabilities(search: Any) -> bool:
     )
 
 
+@dataclass(eq=False, repr=False)
 class LinearSVCCV(ClassifierMixin, WithExecutor, BaseEstimator):
     """Linear support vector classifier whose C is chosen by cross-validation.
 
@@ -159,52 +160,28 @@ positive, bounds, max_iter
     True
     """
 
-    def __init__(
-        self,
-        Cs: Any = 10,
-        *,
-        cv: Any = None,
-        scoring: Any = None,
-        refit: bool = True,
-        calibrate: str | None = None,
-        loss: str = "hinge",
-        solver: str = "auto",
-        tol: float = 1e-3,
-        stopping: str = "relative",
-        fit_intercept: bool = True,
-        intercept_scaling: float | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        multi_class: str = "ovr",
-        positive: bool = False,
-        bounds: tuple[Any, Any] | None = None,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        n_jobs: int | None = None,
-        executor: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.calibrate = calibrate
-        self.loss = loss
-        self.solver = solver
-        self.tol = tol
-        self.stopping = stopping
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.multi_class = multi_class
-        self.positive = positive
-        self.bounds = bounds
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.random_state = random_state
-        self.verbose = verbose
+    Cs: Any = 10
+    _: KW_ONLY
+    cv: Any = None
+    scoring: Any = None
+    refit: bool = True
+    calibrate: str | None = None
+    loss: str = "hinge"
+    solver: str = "auto"
+    tol: float = 1e-3
+    stopping: str = "relative"
+    fit_intercept: bool = True
+    intercept_scaling: float | None = None
+    class_weight: dict[Any, float] | str | None = None
+    multi_class: str = "ovr"
+    positive: bool = False
+    bounds: tuple[Any, Any] | None = None
+    max_iter: int | None = None
+    time_limit: float | None = None
+    n_jobs: int | None = None
+    executor: Any = None
+    random_state: Any = None
+    verbose: int = 0
 
     # -- fitting --------------------------------------------------------------
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 
-from .._checks import check_choice, check_flag, check_number
+from .._checks import check_choice, check_number
 from ..losses import Hinge
-from ..result import Iteration, Status
+from ..result import Status
 from ..risks import (
     ListwiseRisk,
     LossRisk,
@@ -29,13 +29,10 @@ from ..risks import (
 )
 from ..risks.contingency import TABLE_MEASURES, WITH_BETA
 from ._attributes import stored_classes
-from ._base import LinearModel
-from ._bounds import bounds_of
+from ._base import LinearModel, ModelForm
 from ._fit import Settings, divided, warn, warn_of, with_callbacks
-from ._form import ModelForm
-from ._problems import ListwiseProblem, RowProblem
+from ._problems import ListwiseProblem, RowProblem, bounds_of
 from ._rows import encode_classes, open_rows, weigh_classes
-from .checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from ._problems import Matrix
@@ -63,6 +60,7 @@ NO_WEIGHTS = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class MeasureSVC(ClassifierMixin, LinearModel):
     """Linear classifier for two classes, trained for ROC area, F1, precision at k and the like.
 
@@ -184,56 +182,17 @@ class MeasureSVC(ClassifierMixin, LinearModel):
     True
     """
 
-    def __init__(
-        self,
-        measure: str | Callable[..., Any] = "roc_auc",
-        *,
-        C: float = 1.0,
-        k: float | None = None,
-        beta: float | None = None,
-        max_fpr: float | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        confidence: float | None = None,
-        random_state: Any = None,
-        solver: str = "ocas",
-        tol: float = 1e-3,
-        stopping: str = "relative",
-        fit_intercept: bool = True,
-        intercept_scaling: float | None = None,
-        positive: bool = False,
-        bounds: tuple[Any, Any] | None = None,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        n_jobs: int | None = None,
-        executor: Any = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Callable[[Iteration], bool | None] | None = None,
-        checkpoint: Checkpoint | str | PathLike[str] | None = None,
-    ) -> None:
-        self.measure = measure
-        self.C = C
-        self.k = k
-        self.beta = beta
-        self.max_fpr = max_fpr
-        self.class_weight = class_weight
-        self.confidence = confidence
-        self.random_state = random_state
-        self.solver = solver
-        self.tol = tol
-        self.stopping = stopping
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.positive = positive
-        self.bounds = bounds
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
+    measure: str | Callable[..., Any] = "roc_auc"
+    _: KW_ONLY
+    C: float = 1.0
+    k: float | None = None
+    beta: float | None = None
+    max_fpr: float | None = None
+    class_weight: dict[Any, float] | str | None = None
+    confidence: float | None = None
+    random_state: Any = None
+    fit_intercept: bool = True
+    intercept_scaling: float | None = None
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MeasureSVC:
@@ -260,7 +219,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         fitted_after = not self._of_predictions()
         with rows.blocks() as matrix:
             problem = self._problem(matrix, labels, weights)
-            form = ModelForm(1, None, problem.constant, self._has_free_bias())
+            form = ModelForm(constant=problem.constant)
             results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
             self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
             scores = self._training_scores(matrix) if fitted_after else None
@@ -282,9 +241,6 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         if not callable(self.measure):
             check_choice("measure", self.measure, MEASURES)
         settings = super()._check_common()
-        check_flag("fit_intercept", self.fit_intercept)
-        if self.intercept_scaling is not None:
-            check_number("intercept_scaling", self.intercept_scaling, above=0.0)
         for name, measures in (
             ("k", tuple(DEFAULT_K)),
             ("beta", WITH_BETA),
