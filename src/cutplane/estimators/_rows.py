@@ -84,17 +84,16 @@ class TrainingRows:
             yield matrix
             return
         from ..cluster.executor import workers_of
-        from ..cluster.orders import Each
+        from ..cluster.orders import Each, Hold
         from ..cluster.partitions import checked_workers
-        from ..cluster.rows import HoldRows, RemoteMatrix
+        from ..cluster.rows import RemoteMatrix, hold_rows
 
         with workers_of(executor) as crew:
             workers = checked_workers(crew)
             edges = part_edges(len(matrix.blocks), len(matrix))
             runs = share_parts(np.diff(edges).tolist(), [worker.threads for worker in workers])
             plans = [SumPlan(edges, first, last) for first, last in runs]
-            shares = [_share(X, matrix, plan, outputs) for plan in plans]
-            hold = [HoldRows(plan, share) for plan, share in zip(plans, shares, strict=True)]
+            hold = [Hold(hold_rows, plan, _share(X, matrix, plan, outputs)) for plan in plans]
             crew.start(workers[: len(plans)], Each(hold), plans)
             yield RemoteMatrix(
                 crew, plans, matrix.bounds, matrix.shape, matrix.n_stored, matrix.digest
@@ -217,11 +216,7 @@ def _set_features(model: Any, count: int, names: Any) -> None:
 
 def copy_features(source: Any, target: Any) -> None:
     """Make an estimator one for the same features as another one."""
-    for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(source, name):
-            setattr(target, name, getattr(source, name))
-        elif hasattr(target, name):
-            delattr(target, name)
+    _set_features(target, source.n_features_in_, getattr(source, "feature_names_in_", None))
 
 
 def check_test_dataset(model: Any, dataset: Dataset) -> None:
