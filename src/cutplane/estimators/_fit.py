@@ -156,8 +156,7 @@ class Settings:
             raise ValueError(f"callback must be callable or None, got {model.callback!r}")
         if model.time_limit is not None:
             check_number("time_limit", model.time_limit, above=0.0, finite=False)
-        checkpoint = getattr(model, "checkpoint", None)
-        checkpoint = None if checkpoint is None else check_checkpoint(checkpoint)
+        checkpoint = check_checkpoint(getattr(model, "checkpoint", None))
         if checkpoint is not None and solvers and model.solver not in IN_PASSES:
             raise ValueError(
                 f"checkpoint is for solver='ocas' or 'cpa', whose state can be written; got "
@@ -202,12 +201,17 @@ def check_executor(model: Any) -> None:
         )
 
 
-def seeds(random_state: Any, count: int) -> list[int]:
-    """One seed per problem, all drawn now: results do not depend on the order of solving."""
+def random_of(random_state: Any) -> np.random.RandomState:
+    """The generator that a parameter stands for."""
     try:
-        return check_random_state(random_state).randint(2**31 - 1, size=count).tolist()
+        return check_random_state(random_state)
     except ValueError as error:
         raise ValueError(f"random_state: {error}") from error
+
+
+def seeds(random_state: Any, count: int) -> list[int]:
+    """One seed per problem, all drawn now: results do not depend on the order of solving."""
+    return random_of(random_state).randint(2**31 - 1, size=count).tolist()
 
 
 @dataclass(frozen=True)
@@ -309,7 +313,11 @@ class Problem(ABC):
     """
 
     label: str
-    crew: Any = None  # the workers that hold the data, if a cluster does
+
+    @property
+    def crew(self) -> Any:
+        """The workers that hold the data, if a cluster does."""
+        return None
 
     @abstractmethod
     def solver(self, run: Run) -> Ready:
@@ -452,7 +460,7 @@ def solve(
                 fit.solve(
                     number,
                     None if starts is None else starts[k],
-                    None if memories is None else memories.get(k),
+                    (memories or {}).get(k),
                     None if dual_points is None else dual_points[k],
                 )
         except KeyboardInterrupt:  # between two problems; within one the solver stops
@@ -492,10 +500,7 @@ class _Fit:
         self._problems, self._settings, self._executor, self._Cs = problems, settings, executor, Cs
         self._tasks = tasks
         self._attributes = attributes
-        try:
-            self._random = check_random_state(settings.random_state)
-        except ValueError as error:
-            raise ValueError(f"random_state: {error}") from error
+        self._random = random_of(settings.random_state)
         self._spent = 0.0  # seconds, of the time limit
         self._solver: Any = None  # of the problem at hand
         self._data = b""  # digest of the data, where it is needed
@@ -558,9 +563,7 @@ class _Fit:
                 # From here on the result cannot be lost by an interrupt.
                 self.results.append(ready.solver.run(ready.start, *ready.more))
             self._spent += time.perf_counter() - began
-            if crew is not None:
-                self._add_timings(crew.timings.as_dict(), before)
-            self._end(number, problem, ready.solver, run)
+            self._end(number, problem, ready.solver, run, before)
         if self._tasks is not None:
             self._tasks.end_problem()
 
@@ -579,19 +582,25 @@ class _Fit:
         if callback is not None:
             stops = bool(callback(dataclasses.replace(record, problem=problem.label)))
         if self._tasks is not None:
-            stops |= self._tasks.iteration(lambda: self._now(problem, solver))
+            assert self._attributes is not None
+            done, attributes = [(r.w, r.bias) for r in self.results], self._attributes
+            stops |= self._tasks.iteration(lambda: attributes([*done, problem.point(solver)]))
         _interrupts.check()
         return stops
 
-    def _add_timings(self, now: dict[str, float], before: dict[str, float]) -> None:
-        """Add the times of a cluster's workers to the last result."""
-        result = self.results[-1]
-        spent = {name: value - before.get(name, 0.0) for name, value in now.items()}
-        self.results[-1] = dataclasses.replace(result, timings={**result.timings, **spent})
+    def _end(
+        self, number: int, problem: Problem, solver: Any, run: Run, before: dict[str, float]
+    ) -> None:
+        """Finish the last result, log it, and keep what a checkpoint or a warm start needs.
 
-    def _end(self, number: int, problem: Problem, solver: Any, run: Run) -> None:
-        """Finish the last result, log it, and keep what a checkpoint or a warm start needs."""
-        result = problem.finish(solver, self.results[-1])
+        ``before`` has the times of a cluster's workers before the problem began.
+        """
+        result = self.results[-1]
+        if problem.crew is not None:
+            now = problem.crew.timings.as_dict()
+            spent = {name: value - before.get(name, 0.0) for name, value in now.items()}
+            result = dataclasses.replace(result, timings={**result.timings, **spent})
+        result = problem.finish(solver, result)
         if self.ended is None and result.status in (Status.INTERRUPTED, Status.STOPPED):
             self.ended = result.status
             if result.status is Status.INTERRUPTED:
@@ -619,12 +628,6 @@ class _Fit:
         state = problem.state(w, record)
         if state is not None and self._file is not None:
             self._file.record(state)
-
-    def _now(self, problem: Problem, solver: Any) -> dict[str, Any]:
-        """Fitted attributes as if the fit had stopped now."""
-        assert self._attributes is not None
-        done = [(result.w, result.bias) for result in self.results]
-        return self._attributes([*done, problem.point(solver)])
 
 
 # -- what is stored ---------------------------------------------------------------------------

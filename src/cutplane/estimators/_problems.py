@@ -130,8 +130,8 @@ class NearlyFreeBias:
 
 
 @dataclass
-class RowProblem(Problem):
-    """A risk that is a sum over rows: C multiplies the sum of the losses.
+class LinearProblem(Problem):
+    """A linear model on a matrix.
 
     Attributes
     ----------
@@ -140,6 +140,26 @@ class RowProblem(Problem):
         The rows.
     constant : float
         Value of the constant feature behind a regularised bias; 0 for none.
+    """
+
+    label: str
+    matrix: Matrix
+    constant: float
+
+    @property
+    def crew(self) -> Any:
+        return getattr(self.matrix, "crew", None)
+
+    def data_digest(self) -> bytes:
+        return self.matrix.digest()
+
+
+@dataclass
+class RowProblem(LinearProblem):
+    """A risk that is a sum over rows: C multiplies the sum of the losses.
+
+    Attributes
+    ----------
     targets : Targets
     risk : Risk
     free_bias : bool
@@ -152,9 +172,6 @@ class RowProblem(Problem):
         On w.
     """
 
-    label: str
-    matrix: Matrix
-    constant: float
     targets: Targets
     risk: Risk
     free_bias: bool
@@ -162,9 +179,6 @@ class RowProblem(Problem):
     coef_threshold: float | None = None
     bounds: Bounds | None = None
     _kept: RowOracle | None = field(default=None, repr=False)  # of the C before, on a path
-
-    def __post_init__(self) -> None:
-        self.crew = getattr(self.matrix, "crew", None)
 
     @property
     def total(self) -> float:
@@ -177,9 +191,6 @@ class RowProblem(Problem):
         digest.update(self.targets.weights.data)
         digest.update(b"" if self.bounds is None else self.bounds.digest())
         return digest.digest()
-
-    def data_digest(self) -> bytes:
-        return self.matrix.digest()
 
     def solver(self, run: Run) -> Ready:
         oracle = self._oracle(run)
@@ -264,16 +275,11 @@ class RowProblem(Problem):
 
 
 @dataclass
-class ListwiseProblem(Problem):
+class ListwiseProblem(LinearProblem):
     """A risk of all scores at once: C multiplies the risk times the sum of the weights.
 
     Attributes
     ----------
-    label : str
-    matrix : BlockedMatrix or RemoteMatrix
-        The rows.
-    constant : float
-        Value of the constant feature behind a regularised bias; 0 for none.
     risk : ListwiseRisk
     mass : float
         The sum of the weights of the rows.
@@ -281,15 +287,9 @@ class ListwiseProblem(Problem):
         On w.
     """
 
-    label: str
-    matrix: Matrix
-    constant: float
     risk: ListwiseRisk
     mass: float
     bounds: Bounds | None = None
-
-    def __post_init__(self) -> None:
-        self.crew = getattr(self.matrix, "crew", None)
 
     @property
     def total(self) -> float:
@@ -298,9 +298,6 @@ class ListwiseProblem(Problem):
     def digest(self) -> bytes:
         bounds = b"" if self.bounds is None else self.bounds.digest()
         return self.risk.digest() + repr(self.constant).encode() + bounds
-
-    def data_digest(self) -> bytes:
-        return self.matrix.digest()
 
     def solver(self, run: Run) -> Ready:
         score_risk = ListwiseScoreRisk(self.risk, run.executor)
@@ -323,8 +320,9 @@ class JointProblem(Problem):
     label: str
     model: JointModel
 
-    def __post_init__(self) -> None:
-        self.crew = getattr(self.model, "crew", None)
+    @property
+    def crew(self) -> Any:
+        return getattr(self.model, "crew", None)
 
     @property
     def total(self) -> float:
@@ -382,10 +380,10 @@ class Bounds:
 
 def check_bounds(model: Any) -> None:
     """Check the parameters as far as is possible without the data."""
-    positive, bounds = check_flag("positive", model.positive), model.bounds
-    if bounds is not None:
-        _pair(bounds)
-    if (positive or bounds is not None) and model.solver not in IN_PASSES:
+    positive = check_flag("positive", model.positive)
+    if model.bounds is not None:
+        _pair(model.bounds)
+    if (positive or model.bounds is not None) and model.solver not in IN_PASSES:
         raise ValueError(
             f"solver={model.solver!r} takes no bounds on the coefficients; use solver='ocas', "
             "which solver='auto' is here, or solver='cpa'"
@@ -407,19 +405,22 @@ def bounds_of(model: Any, n_features: int) -> Bounds | None:
                     "give one number for all features, or one per feature"
                 )
             values[:] = given
-        _refuse(model, low > high, low, high, "low must not be above high")
-        _refuse(
-            model, np.isposinf(low) | np.isneginf(high), low, high, "there is no number between"
-        )
-    if model.positive:
-        _refuse(
-            model, high < 0.0, low, high, "positive=True leaves nothing; drop it, or raise high"
-        )
-        low = np.maximum(low, 0.0)
-    return Bounds(low, high)
+    empty = np.isposinf(low) | np.isneginf(high)
+    negative = (high < 0.0) & bool(model.positive)
+    for wrong, why in (
+        (low > high, "low must not be above high"),
+        (empty, "there is no number between"),
+        (negative, "positive=True leaves nothing; drop it, or raise high"),
+    ):
+        if wrong.any():
+            k = int(wrong.argmax())
+            names = getattr(model, "feature_names_in_", None)
+            name = "" if names is None else f" ({names[k]!r})"
+            raise ValueError(f"bounds of feature {k}{name} are ({low[k]:g}, {high[k]:g}): {why}")
+    return Bounds(np.maximum(low, 0.0) if model.positive else low, high)
 
 
-def _pair(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
+def _pair(bounds: Any) -> list[np.ndarray]:
     """low and high as arrays, of a number or of one dimension."""
     try:
         low, high = bounds
@@ -427,34 +428,23 @@ def _pair(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(
             f"bounds must be a pair (low, high), such as (0, np.inf); got {bounds!r}"
         ) from None
-    return _numbers("low", low), _numbers("high", high)
-
-
-def _numbers(name: str, given: Any) -> np.ndarray:
-    try:
-        values = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"bounds: {name} must be a number, or one per feature; got {given!r}; for no bound "
-            "give -np.inf or np.inf"
-        ) from None
-    if values.ndim > 1:
-        raise ValueError(
-            f"bounds: {name} must be a number, or one per feature, got shape {values.shape}"
-        )
-    if np.isnan(values).any():
-        where = f" of feature {int(np.isnan(values).argmax())}" if values.ndim else ""
-        raise ValueError(
-            f"bounds: {name}{where} is NaN; for no bound give -np.inf as low, np.inf as high"
-        )
-    return values
-
-
-def _refuse(model: Any, wrong: np.ndarray, low: np.ndarray, high: np.ndarray, why: str) -> None:
-    """Name the first feature whose bounds are wrong."""
-    if not wrong.any():
-        return
-    k = int(wrong.argmax())
-    names = getattr(model, "feature_names_in_", None)
-    name = "" if names is None else f" ({names[k]!r})"
-    raise ValueError(f"bounds of feature {k}{name} are ({low[k]:g}, {high[k]:g}): {why}")
+    pair = []
+    for name, given in (("low", low), ("high", high)):
+        try:
+            values = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"bounds: {name} must be a number, or one per feature; got {given!r}; for no bound "
+                "give -np.inf or np.inf"
+            ) from None
+        if values.ndim > 1:
+            raise ValueError(
+                f"bounds: {name} must be a number, or one per feature, got shape {values.shape}"
+            )
+        if np.isnan(values).any():
+            where = f" of feature {int(np.isnan(values).argmax())}" if values.ndim else ""
+            raise ValueError(
+                f"bounds: {name}{where} is NaN; for no bound give -np.inf as low, np.inf as high"
+            )
+        pair.append(values)
+    return pair

@@ -213,18 +213,25 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         """
         settings, start = self._check_common(), self._start()
         rows = open_rows(self, X, y, sample_weight)
-        labels, weights = self._labels(rows.y, rows.weights)
+        self.classes_, encoded = encode_classes(rows.y)
+        if len(self.classes_) > 2:
+            # scikit-learn looks for the first words
+            raise ValueError(
+                f"Only binary classification is supported: y has {len(self.classes_)} classes; "
+                "use LinearSVC, or one MeasureSVC per class"
+            )
+        weights, _ = weigh_classes(self, encoded, rows.weights)
+        labels = np.where(encoded == 1, 1.0, -1.0)
         for name in ("k_", "calibration_rows_"):  # of an earlier fit, for another measure
             self.__dict__.pop(name, None)
-        fitted_after = not self._of_predictions()
         with rows.blocks() as matrix:
             problem = self._problem(matrix, labels, weights)
             form = ModelForm(constant=problem.constant)
             results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
             self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
-            scores = self._training_scores(matrix) if fitted_after else None
-        if scores is not None:
-            self.intercept_ = np.array([-self._threshold(scores, labels, weights)])
+            if not self._of_predictions():
+                scores = self._training_scores(matrix)
+                self.intercept_ = np.array([-self._threshold(scores, labels, weights)])
         warn_of(settings, None, results)
         if results[0].status is Status.CONVERGED and not np.any(self.coef_):
             warn(
@@ -269,18 +276,6 @@ class MeasureSVC(ClassifierMixin, LinearModel):
             raise ValueError(f"confidence must be below 1, a probability; got {self.confidence!r}")
         return settings
 
-    def _labels(self, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Labels ±1, and the weights of the rows."""
-        self.classes_, encoded = encode_classes(y)
-        if len(self.classes_) > 2:
-            # scikit-learn looks for the first words
-            raise ValueError(
-                f"Only binary classification is supported: y has {len(self.classes_)} classes; "
-                "use LinearSVC, or one MeasureSVC per class"
-            )
-        weights, _ = weigh_classes(self, encoded, weights)
-        return np.where(encoded == 1, 1.0, -1.0), weights
-
     def _of_predictions(self) -> bool:
         """Whether the measure is one of predictions, not of the order of the rows."""
         return callable(self.measure) or self.measure in (*TABLE_MEASURES, "error_rate")
@@ -298,23 +293,19 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         rate = DEFAULT_FPR if self.max_fpr is None else float(self.max_fpr)
         return rate, DEFAULT_CONFIDENCE if self.confidence is None else float(self.confidence)
 
-    def _has_free_bias(self) -> bool:
-        plain = self.measure == "error_rate" and self.intercept_scaling is None
-        return plain and bool(self.fit_intercept)
-
     def _problem(
         self, matrix: Matrix, labels: np.ndarray, weights: np.ndarray
     ) -> RowProblem | ListwiseProblem:
-        constant = 0.0
-        if self.fit_intercept and self._of_predictions():
-            constant = 0.0 if self._has_free_bias() else float(self.intercept_scaling or 1.0)
         label = str(getattr(self.measure, "__name__", self.measure))
         bounds = bounds_of(self, matrix.shape[1])
         if self.measure == "error_rate":
-            targets = Targets.make(labels, weights)
-            risk = LossRisk(Hinge())
-            free_bias = self._has_free_bias()
-            return RowProblem(label, matrix, constant, targets, risk, free_bias, bounds=bounds)
+            bias, targets = self._bias(), Targets.make(labels, weights)
+            return RowProblem(
+                label, matrix, targets=targets, risk=LossRisk(Hinge()), bounds=bounds, **bias
+            )
+        constant = 0.0
+        if self.fit_intercept and self._of_predictions():
+            constant = float(self.intercept_scaling or 1.0)
         mass = float(weights.sum())
         return ListwiseProblem(label, matrix, constant, self._risk(labels, weights), mass, bounds)
 
@@ -359,20 +350,15 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         return np.sort(order[: len(negatives) // 2])
 
     def _rows_at_top(self, positives: int, rows: int) -> int:
-        if self.k is None:
-            return min(rows, max(1, round(DEFAULT_K[str(self.measure)] * positives)))
-        k: Any = self.k
+        k: Any = DEFAULT_K[str(self.measure)] if self.k is None else self.k
         count = int(k) if isinstance(k, Integral) else max(1, round(k * positives))
-        if count > rows:
+        if self.k is not None and count > rows:
+            times = f", {k:g} times the {positives} positive rows"
             raise ValueError(
                 f"k must be at most the number of rows that count, {rows}; got {count}"
-                + (
-                    ""
-                    if isinstance(k, Integral)
-                    else f", {k:g} times the {positives} positive rows"
-                )
+                f"{'' if isinstance(k, Integral) else times}"
             )
-        return count
+        return min(rows, count)
 
     def _copies(self, weights: np.ndarray) -> np.ndarray | None:
         """Weights as counts, None if all are 1."""
