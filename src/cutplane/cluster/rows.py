@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..data import BlockedMatrix
-from ..data.partitions import FolderShare, PartitionShare
+from ..data.partitions import FolderShare, MemoryShare, PartitionShare
 from ..data.sums import SumPlan
 from ..exec import Executor, SerialExecutor, make_executor
 from ..objective.linear import MOST_UPDATES, RowProducts
@@ -42,14 +42,6 @@ class Slot:
 
 
 COEF = Slot(-1)
-
-
-class Source(Protocol):
-    """Where rows come from."""
-
-    def open(self) -> BlockedMatrix:
-        """The rows of one worker, in blocks."""
-        ...
 
 
 def _writable(array: np.ndarray) -> np.ndarray:
@@ -191,7 +183,9 @@ class State:
     sums: Any
 
 
-def hold_rows(means: Means, plan: SumPlan, source: Source) -> RowsOnWorker:
+def hold_rows(
+    means: Means, plan: SumPlan, source: FolderShare | MemoryShare | PartitionShare
+) -> RowsOnWorker:
     """Hold rows from memory or from a folder."""
     if isinstance(source, FolderShare) and means.memory is not None:
         # Pages of files count as memory of a worker, which is ended beyond its limit.
@@ -214,6 +208,7 @@ class Pass(Order):
 # -- the client's side --------------------------------------------------------
 
 
+@dataclass(eq=False)
 class RemoteMatrix:
     """A design matrix whose rows are held by workers.
 
@@ -242,25 +237,19 @@ class RemoteMatrix:
         Gives a fingerprint of the data.
     """
 
-    whole = None
+    whole: ClassVar[None] = None
 
-    def __init__(
-        self,
-        crew: Workers,
-        plans: Sequence[SumPlan],
-        bounds: np.ndarray,
-        shape: tuple[int, int],
-        n_stored: int,
-        digest: Callable[[], bytes],
-    ) -> None:
-        self.crew = crew
-        self.plans = plans
-        self.shape = shape
-        self.n_stored = n_stored
-        self.blocks = range(len(bounds) - 1)
-        self.part_rows: list[int] = bounds[plans[0].edges].tolist()
-        self.digest = digest
-        self._base = len(crew.log)
+    crew: Workers
+    plans: Sequence[SumPlan]
+    bounds: np.ndarray
+    shape: tuple[int, int]
+    n_stored: int
+    digest: Callable[[], bytes]
+
+    def __post_init__(self) -> None:
+        self.blocks = range(len(self.bounds) - 1)
+        self.part_rows: list[int] = self.bounds[self.plans[0].edges].tolist()
+        self._base = len(self.crew.log)
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -371,8 +360,26 @@ class RemoteProducts:
         self._crew.post(Order(RowsOnWorker.start_anew, lasting=True))
 
 
+def _change(method: Callable[..., None]) -> Callable[..., None]:
+    """A pass that writes scores or coefficients, which goes with the next round."""
+
+    def post(passes: RemotePasses, *arguments: Any) -> None:
+        passes._crew.post(Pass(method, *arguments, lasting=True))
+
+    return post
+
+
+def _by_chunk(method: Callable[..., Any]) -> Callable[..., list[Any]]:
+    """A pass whose answers come by chunk, in one round."""
+
+    def gather(passes: RemotePasses, *arguments: Any) -> list[Any]:
+        return passes._crew.gather(Pass(method, *arguments))
+
+    return gather
+
+
 class RemotePasses:
-    """Passes over the scores of rows that are elsewhere.
+    """Passes over the scores of rows that are elsewhere, the same as those of ``RowPasses``.
 
     Parameters
     ----------
@@ -423,44 +430,17 @@ class RemotePasses:
         self._slots += 1
         return Slot(self._slots)
 
-    def _change(self, method: Callable[..., None], *arguments: Any) -> None:
-        """A pass that writes scores or coefficients."""
-        self._crew.post(Pass(method, *arguments, lasting=True))
-
-    def _by_chunk(self, method: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """A pass whose answers come by chunk."""
-        return self._crew.gather(Pass(method, *arguments))
-
-    def blend(self, start: Slot, end: Slot, k: float, into: Slot) -> None:
-        self._change(RowPasses.blend, start, end, k, into)
-
-    def value(self, at: Scores) -> list[float]:
-        return self._by_chunk(RowPasses.value, at)
-
-    def upper(self, at: Scores, low: Any, errors: Any) -> list[float]:
-        return self._by_chunk(RowPasses.upper, at, low, errors)
-
-    def line_slopes(self, start: Scores, end: Scores, steps: np.ndarray) -> list[np.ndarray]:
-        return self._by_chunk(RowPasses.line_slopes, start, end, steps)
-
-    def bias_slopes(self, scores: Slot, biases: np.ndarray) -> list[np.ndarray]:
-        return self._by_chunk(RowPasses.bias_slopes, scores, biases)
-
-    def fill(self, scores: Slot, low: float, high: float, part: float) -> None:
-        self._change(RowPasses.fill, scores, low, high, part)
-
     def set_coef(self, coef: np.ndarray) -> None:
         own = [coef[rows] for rows in self._matrix.worker_rows()]
         self._crew.post(Each([Pass(RowPasses.set_coef, some, lasting=True) for some in own]))
 
-    def offset(self) -> list[float]:
-        return self._by_chunk(RowPasses.offset)
-
-    def weigh(self) -> list[np.ndarray]:
-        return self._by_chunk(RowPasses.weigh)
-
-    def scale(self, sign: float, factor: float) -> None:
-        self._change(RowPasses.scale, sign, factor)
-
-    def slope(self, start: Slot, end: Slot) -> list[float]:
-        return self._by_chunk(RowPasses.slope, start, end)
+    blend = _change(RowPasses.blend)
+    value = _by_chunk(RowPasses.value)
+    upper = _by_chunk(RowPasses.upper)
+    line_slopes = _by_chunk(RowPasses.line_slopes)
+    bias_slopes = _by_chunk(RowPasses.bias_slopes)
+    fill = _change(RowPasses.fill)
+    offset = _by_chunk(RowPasses.offset)
+    weigh = _by_chunk(RowPasses.weigh)
+    scale = _change(RowPasses.scale)
+    slope = _by_chunk(RowPasses.slope)

@@ -26,7 +26,7 @@ import uuid
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -70,9 +70,6 @@ PACKAGES = ("numpy", "scipy", "numba")
 
 class ClusterError(RuntimeError):
     """The cluster cannot go on: no worker is left, or the scheduler is gone."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
 
 
 class WorkerLostError(Exception):
@@ -127,20 +124,12 @@ def check_client(client: Any) -> None:
 # -- ways to a session --------------------------------------------------------
 
 
-class Connection(Protocol):
-    """A way to a session on a worker."""
-
-    def ask(self, message: Message, computed: Callable[[], None]) -> Awaitable[Answer]:
-        """The answer to a message; ``computed`` is called if it has done its own part before."""
-        ...
-
-    def close(self) -> None:
-        """End the session. Called in the event loop."""
-        ...
-
-
 class DirectConnection:
-    """A connection of Dask's to the worker itself."""
+    """A connection of Dask's to the worker itself.
+
+    ``ask`` gives the answer of the session to a message; ``computed`` is called if the session has
+    done its own part before. ``close`` ends the session; it is called in the event loop.
+    """
 
     def __init__(self, comm: Any) -> None:
         self._comm = comm
@@ -263,7 +252,7 @@ class Member:
     worker: Worker
     inputs: Sequence[Any] = ()
     session: str = ""
-    connection: Connection | None = None
+    connection: DirectConnection | RelayedConnection | None = None
     losses: int = 0
     seconds: float = 0.0
 

@@ -351,14 +351,10 @@ class Labels:
     def shape(self) -> tuple[int, int]:
         return self._columns.shape
 
-    def rows_of(self, k: int) -> np.ndarray:
-        """The rows that have label k."""
-        return self._columns.indices[self._columns.indptr[k] : self._columns.indptr[k + 1]]
-
     def column(self, k: int) -> np.ndarray:
         """0 and 1 for all rows."""
         column = np.zeros(self.shape[0], dtype=np.intp)
-        column[self.rows_of(k)] = 1
+        column[self._columns.indices[slice(*self._columns.indptr[k : k + 2])]] = 1
         return column
 
     def check(self, weights: np.ndarray) -> None:
