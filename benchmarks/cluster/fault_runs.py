@@ -158,7 +158,7 @@ def linear_problem() -> Iterator[Problem]:
         "logistic": LinearSVC(solver="ocas", loss="logistic", tol=1e-2),
         "squared_hinge": LinearSVC(solver="ocas", loss="squared_hinge", tol=1e-2),
     }
-    orders = ("HoldRows", "Gradients", "LineSlopes")
+    orders = ("hold_rows", "gradients", "line_slopes")
     words = ("--solver", "ocas", "--tol", "1e-2")
     with generated_rows() as path:
         yield Problem(lambda: [open_dataset(path)], estimators, *orders, words, path)
@@ -175,7 +175,7 @@ def measure_problem() -> Iterator[Problem]:
     }
     with generated_rows() as path:
         yield Problem(
-            lambda: [open_dataset(path)], estimators, "HoldRows", "Gradients", "SendScores"
+            lambda: [open_dataset(path)], estimators, "hold_rows", "gradients", "send_scores"
         )
 
 
@@ -203,7 +203,7 @@ def chain_problem() -> Iterator[Problem]:
         path = Path(folder) / "chains.svm"
         number = np.repeat(np.arange(len(Y)), [len(y) for y in Y])
         dump_svmlight(np.concatenate(X), np.concatenate(Y), path, qid=number)
-        orders = ("HoldChains", "Planes", "PlaneSlope")
+        orders = ("ChainsOnWorker", "planes", "plane_slope")
         yield Problem(lambda: [X, Y], estimators, *orders, words, path)
 
 
@@ -247,7 +247,7 @@ def structured_problem() -> Iterator[Problem]:
     }
     sent, examples.SENT_NUMBERS = examples.SENT_NUMBERS, 0
     try:
-        yield Problem(lambda: [X, Y], estimators, "HoldChunks", "InferPass", "CutFromKept")
+        yield Problem(lambda: [X, Y], estimators, "ChunksOnWorker", "infer", "cut")
     finally:
         examples.SENT_NUMBERS = sent
 
@@ -260,22 +260,19 @@ def _lay(name: str, call: int, victims: dict[int, int]) -> None:
 
     Or in the middle of what workers send one another.
     """
-    from cutplane.cluster import chains, examples, rows
     from cutplane.cluster.session import Session
 
-    owner: Any = Session
-    method = "_send"  # orders handed on, and sums
-    if name != "exchange":
-        owner = next(getattr(m, name) for m in (rows, chains, examples) if hasattr(m, name))
-        method = "make" if name.startswith("Hold") else "run"
-    usual = getattr(owner, method)
+    # Orders handed on, and sums; or an order that is done.
+    method = "_send" if name == "exchange" else "_run"
+    usual = getattr(Session, method)
     calls = 0
 
     def faulty(self: Any, *arguments: Any) -> Any:
         nonlocal calls
-        calls += 1
+        meant = name in ("exchange", getattr(arguments[0], "name", None))
+        calls += meant
         answer = usual(self, *arguments)
-        if calls == call:
+        if meant and calls == call:
             # The work is done and the answer is not sent: all of it is lost.
             own = victims.pop(os.getpid(), None)
             for pid, number in victims.items():
@@ -284,7 +281,7 @@ def _lay(name: str, call: int, victims: dict[int, int]) -> None:
                 os.kill(os.getpid(), own)
         return answer
 
-    setattr(owner, method, faulty)
+    setattr(Session, method, faulty)
 
 
 def lay(

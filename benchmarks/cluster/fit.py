@@ -23,7 +23,7 @@ from typing import Any
 
 EVERY = 10  # rounds between two lines
 # Orders with the labels of all rows, or the rows: once in a fit, and not counted.
-BEGINNING = {"HoldRows", "HoldPartitions", "BeginProblem", "BeginRows"}
+BEGINNING = {"hold_rows", "hold_partitions", "begin", "begin_rows"}
 
 
 @dataclass
@@ -84,7 +84,7 @@ def accounting(count_bytes: bool = False, lines: bool = False) -> Iterator[Accou
     def keeping(self: Any, orders: Sequence[Any]) -> Any:
         nonlocal counted
         account.timings = self.timings
-        names = [type(getattr(order, "orders", [order])[0]).__name__ for order in orders]
+        names = [order.name for order in orders]
         counted = count_bytes and not BEGINNING & set(names)
         account.kinds["+".join(names)] += 1
         begin = time.perf_counter()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,23 +29,13 @@ TIMES = 200
 WORKERS = (1, 2, 4)
 
 
-@dataclass(frozen=True)
-class HoldNothing(Hold):
+def hold_nothing(means: Means) -> None:
     """Stands in for the rows of a worker."""
 
-    def make(self, means: Means) -> None:
-        return None
 
-
-@dataclass(frozen=True)
-class Exchange(Order):
+def exchange(state: None, array: np.ndarray) -> list[np.ndarray]:
     """Takes a vector, gives it back; those of all workers are added up."""
-
-    array: np.ndarray
-    summed = True
-
-    def run(self, state: None) -> list[np.ndarray]:
-        return [self.array]
+    return [array]
 
 
 class Echo:
@@ -105,15 +94,16 @@ def rounds(
 
     Vectors of ``limit`` bytes or more go from worker to worker.
     """
-    order = Exchange(np.ones(size))
+    array = np.ones(size)
+    order = Order(exchange, array, summed=True)
     edges = np.arange(count + 1)
     plans = [SumPlan(edges, k, k + 1) for k in range(count)]
     usual, package.LONG = package.LONG, limit
     try:
         with Workers(client) as workers:
             workers.check(workers.available())
-            workers.vector_bytes = order.array.nbytes
-            workers.start(workers.available()[:count], HoldNothing(), plans)
+            workers.vector_bytes = array.nbytes
+            workers.start(workers.available()[:count], Hold(hold_nothing), plans)
             seconds = _fastest(lambda: workers.sum(order), size, times)
             with accounting(count_bytes=True) as account:
                 total = workers.sum(order)

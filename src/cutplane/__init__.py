@@ -7,128 +7,83 @@ possible one, and the gap between them.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ._lazy import importing
 
 if TYPE_CHECKING:
-    from .cluster.executor import DaskCluster
-    from .cluster.workers import ClusterError
-    from .data.convert import convert_dataset
-    from .data.dataset import Dataset, open_dataset, write_dataset
-    from .data.partitions import RowFiles
-    from .data.rows import Rows
-    from .data.svmlight import dump_svmlight, iter_svmlight, load_svmlight
-    from .estimators.chain_tagger import ChainTagger
-    from .estimators.checkpoint import Checkpoint
-    from .estimators.cholesky_features import CholeskyFeatures
-    from .estimators.kernel_svc import SVC
-    from .estimators.kernel_svr import SVR, OneClassSVM
-    from .estimators.linear_path import LinearSVCPath, linear_svc_path
-    from .estimators.linear_svc import LinearSVC
-    from .estimators.linear_svc_cv import LinearSVCCV
-    from .estimators.linear_svr import LinearSVR
-    from .estimators.measure_svc import MeasureSVC
-    from .estimators.ordinal_svc import OrdinalSVC
-    from .estimators.rank_svm import RankSVM
-    from .estimators.sampled_svc import SampledCutSVC
-    from .estimators.structured_svm import StructuredSVM
-    from .models import load_model, save_model
-    from .reporting.fit_report import report
-    from .reporting.plots import plot_calibration, plot_convergence, plot_path
-    from .result import Certificate, Iteration, SolveResult, Status
+    from .cluster.executor import DaskCluster as DaskCluster
+    from .cluster.workers import ClusterError as ClusterError
+    from .data.convert import convert_dataset as convert_dataset
+    from .data.dataset import Dataset as Dataset
+    from .data.dataset import open_dataset as open_dataset
+    from .data.dataset import write_dataset as write_dataset
+    from .data.partitions import RowFiles as RowFiles
+    from .data.rows import Rows as Rows
+    from .data.svmlight import dump_svmlight as dump_svmlight
+    from .data.svmlight import iter_svmlight as iter_svmlight
+    from .data.svmlight import load_svmlight as load_svmlight
+    from .estimators.chain_tagger import ChainTagger as ChainTagger
+    from .estimators.checkpoint import Checkpoint as Checkpoint
+    from .estimators.cholesky_features import CholeskyFeatures as CholeskyFeatures
+    from .estimators.kernel_svc import SVC as SVC
+    from .estimators.kernel_svr import SVR as SVR
+    from .estimators.kernel_svr import OneClassSVM as OneClassSVM
+    from .estimators.linear_path import LinearSVCPath as LinearSVCPath
+    from .estimators.linear_path import linear_svc_path as linear_svc_path
+    from .estimators.linear_svc import LinearSVC as LinearSVC
+    from .estimators.linear_svc_cv import LinearSVCCV as LinearSVCCV
+    from .estimators.linear_svr import LinearSVR as LinearSVR
+    from .estimators.measure_svc import MeasureSVC as MeasureSVC
+    from .estimators.ordinal_svc import OrdinalSVC as OrdinalSVC
+    from .estimators.rank_svm import RankSVM as RankSVM
+    from .estimators.sampled_svc import SampledCutSVC as SampledCutSVC
+    from .estimators.structured_svm import StructuredSVM as StructuredSVM
+    from .models import load_model as load_model
+    from .models import save_model as save_model
+    from .reporting.fit_report import report as report
+    from .reporting.plots import plot_calibration as plot_calibration
+    from .reporting.plots import plot_convergence as plot_convergence
+    from .reporting.plots import plot_path as plot_path
+    from .result import Certificate as Certificate
+    from .result import Iteration as Iteration
+    from .result import SolveResult as SolveResult
+    from .result import Status as Status
 
 __version__ = "0.1.0"
 
 # Importing the package takes milliseconds; scikit-learn and numba are loaded
 # with the first name that needs them.
-_WHERE = {
-    "LinearSVC": ".estimators.linear_svc",
-    "LinearSVCCV": ".estimators.linear_svc_cv",
-    "LinearSVCPath": ".estimators.linear_path",
-    "LinearSVR": ".estimators.linear_svr",
-    "linear_svc_path": ".estimators.linear_path",
-    "MeasureSVC": ".estimators.measure_svc",
-    "OrdinalSVC": ".estimators.ordinal_svc",
-    "OneClassSVM": ".estimators.kernel_svr",
-    "RankSVM": ".estimators.rank_svm",
-    "SVC": ".estimators.kernel_svc",
-    "SampledCutSVC": ".estimators.sampled_svc",
-    "CholeskyFeatures": ".estimators.cholesky_features",
-    "SVR": ".estimators.kernel_svr",
-    "ChainTagger": ".estimators.chain_tagger",
-    "Checkpoint": ".estimators.checkpoint",
-    "ClusterError": ".cluster.workers",
-    "DaskCluster": ".cluster.executor",
-    "RowFiles": ".data.partitions",
-    "Rows": ".data.rows",
-    "StructuredSVM": ".estimators.structured_svm",
-    "Certificate": ".result",
-    "Iteration": ".result",
-    "SolveResult": ".result",
-    "Status": ".result",
-    "Dataset": ".data.dataset",
-    "convert_dataset": ".data.convert",
-    "open_dataset": ".data.dataset",
-    "write_dataset": ".data.dataset",
-    "dump_svmlight": ".data.svmlight",
-    "iter_svmlight": ".data.svmlight",
-    "load_svmlight": ".data.svmlight",
-    "load_model": ".models",
-    "save_model": ".models",
-    "plot_calibration": ".reporting.plots",
-    "plot_convergence": ".reporting.plots",
-    "plot_path": ".reporting.plots",
-    "report": ".reporting.fit_report",
+_MODULES = {
+    "cluster.executor": "DaskCluster",
+    "cluster.workers": "ClusterError",
+    "data.convert": "convert_dataset",
+    "data.dataset": "Dataset open_dataset write_dataset",
+    "data.partitions": "RowFiles",
+    "data.rows": "Rows",
+    "data.svmlight": "dump_svmlight iter_svmlight load_svmlight",
+    "estimators.chain_tagger": "ChainTagger",
+    "estimators.checkpoint": "Checkpoint",
+    "estimators.cholesky_features": "CholeskyFeatures",
+    "estimators.kernel_svc": "SVC",
+    "estimators.kernel_svr": "SVR OneClassSVM",
+    "estimators.linear_path": "LinearSVCPath linear_svc_path",
+    "estimators.linear_svc": "LinearSVC",
+    "estimators.linear_svc_cv": "LinearSVCCV",
+    "estimators.linear_svr": "LinearSVR",
+    "estimators.measure_svc": "MeasureSVC",
+    "estimators.ordinal_svc": "OrdinalSVC",
+    "estimators.rank_svm": "RankSVM",
+    "estimators.sampled_svc": "SampledCutSVC",
+    "estimators.structured_svm": "StructuredSVM",
+    "models": "load_model save_model",
+    "reporting.fit_report": "report",
+    "reporting.plots": "plot_calibration plot_convergence plot_path",
+    "result": "Certificate Iteration SolveResult Status",
 }
 
-__all__ = [
-    "SVC",
-    "SVR",
-    "Certificate",
-    "ChainTagger",
-    "Checkpoint",
-    "CholeskyFeatures",
-    "ClusterError",
-    "DaskCluster",
-    "Dataset",
-    "Iteration",
-    "LinearSVC",
-    "LinearSVCCV",
-    "LinearSVCPath",
-    "LinearSVR",
-    "MeasureSVC",
-    "OneClassSVM",
-    "OrdinalSVC",
-    "RankSVM",
-    "RowFiles",
-    "Rows",
-    "SampledCutSVC",
-    "SolveResult",
-    "Status",
-    "StructuredSVM",
-    "__version__",
-    "convert_dataset",
-    "dump_svmlight",
-    "iter_svmlight",
-    "linear_svc_path",
-    "load_model",
-    "load_svmlight",
-    "open_dataset",
-    "plot_calibration",
-    "plot_convergence",
-    "plot_path",
-    "report",
-    "save_model",
-    "write_dataset",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        value = getattr(importlib.import_module(_WHERE[name], __name__), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = sorted(["__version__", *" ".join(_MODULES.values()).split()])
+__getattr__ = importing(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -62,10 +62,8 @@ def check_flag(name: str, value: Any) -> bool:
 
 def check_flag_or_auto(name: str, value: Any) -> bool | Literal["auto"]:
     """True, False or 'auto'."""
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, str) and value == "auto":
-        return "auto"
+    if isinstance(value, bool | np.bool_ | str) and value in (True, False, "auto"):
+        return "auto" if isinstance(value, str) else bool(value)
     raise ValueError(f"{name} must be True, False or 'auto', got {value!r}")
 
 

@@ -100,11 +100,11 @@ def ndcg_score(
     truth, scores = _check_columns(y_true, y_score)
     query = query_codes(qid, len(truth))
     first = len(truth) if k is None else _check_k(k)
-    gain = _row_gains(truth, check_choice("gains", gains, ("exponential", "linear")))
+    check_choice("gains", gains, ("exponential", "linear"))
     check_choice("ties", ties, ("average", "worst"))
     if empty not in (0, 1, "skip"):
         raise ValueError(f"empty must be 0, 1 or 'skip', got {empty!r}")
-    values, relevant = _ndcg_values(gain, scores, query, first, ties)
+    values, relevant = ndcg_by_query(truth, scores, query, first, gains, ties)
     if empty == "skip" and not relevant.any():
         raise ValueError("y_true has no relevant row in any query: empty='skip' leaves none")
     values[~relevant] = 0.0 if empty == "skip" else float(empty)
@@ -112,25 +112,25 @@ def ndcg_score(
 
 
 def ndcg_by_query(
-    truth: np.ndarray, scores: np.ndarray, query: np.ndarray, k: int, gains: str
+    truth: np.ndarray,
+    scores: np.ndarray,
+    query: np.ndarray,
+    k: int,
+    gains: str,
+    ties: str = "average",
 ) -> tuple[np.ndarray, np.ndarray]:
     """NDCG@k of every query, 0 without a relevant row, and which queries have one.
 
     ``query`` numbers the queries of the rows from 0.
     """
-    return _ndcg_values(_row_gains(truth, gains), scores, query, k, "average")
-
-
-def _ndcg_values(
-    gain: np.ndarray, scores: np.ndarray, query: np.ndarray, first: int, ties: str
-) -> tuple[np.ndarray, np.ndarray]:
+    gain = _row_gains(truth, gains)
     order = np.lexsort((gain, -scores, query))  # of tied rows the best come last
     placed, query_placed = gain[order], query[order]
     if ties == "average":
         placed = _tied_means(placed, query_placed, scores[order])
     sizes = np.bincount(query)
     position = np.arange(len(gain)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    discount = np.where(position < first, 1.0 / np.log2(2.0 + position), 0.0)
+    discount = np.where(position < k, 1.0 / np.log2(2.0 + position), 0.0)
     reached = np.bincount(query_placed, placed * discount)
     best = np.bincount(query_placed, gain[np.lexsort((-gain, query))] * discount)
     relevant = best > 0.0
@@ -183,7 +183,11 @@ def swapped_pairs(
     truth, scores = _check_columns(y_true, y_score)
     query = query_codes(qid, len(truth))
     check_choice("average", average, ("pairs", "queries"))
-    weights = None if sample_weight is None else _check_weights(sample_weight, len(truth))
+    weights = None
+    if sample_weight is not None:
+        weights = _check_column("sample_weight", sample_weight, len(truth))
+        if np.any(weights < 0.0):
+            raise ValueError("sample_weight must not be negative")
     pairs = pair_statistics(truth, scores, query, weights)
     wrong = np.clip(pairs.swapped + 0.5 * pairs.tied, 0.0, pairs.comparable)  # weights round
     comparable, counted = pairs.comparable, pairs.comparable > 0
@@ -612,8 +616,8 @@ def _by_query(
 # -- checks, gains and ties ---------------------------------------------------
 
 
-def _check_column(name: str, values: Any) -> np.ndarray:
-    """Finite numbers in one dimension."""
+def _check_column(name: str, values: Any, rows: int | None = None) -> np.ndarray:
+    """Finite numbers in one dimension, perhaps of so many rows."""
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -623,21 +627,18 @@ def _check_column(name: str, values: Any) -> np.ndarray:
     if not np.all(np.isfinite(column)):
         row = int(np.argmin(np.isfinite(column)))
         raise ValueError(f"{name} must be finite, got {column[row]} in row {row}")
+    if rows is not None and len(column) != rows:
+        raise ValueError(f"{name} has {len(column)} rows, y_true has {rows}")
     return column
 
 
 def _check_columns(y_true: Any, y_score: Any) -> tuple[np.ndarray, np.ndarray]:
     """Targets and scores of the same rows."""
-    truth, scores = _check_column("y_true", y_true), _check_column("y_score", y_score)
-    _same_length("y_score", scores, len(truth))
+    truth = _check_column("y_true", y_true)
+    scores = _check_column("y_score", y_score, len(truth))
     if not len(truth):
         raise ValueError("y_true is empty")
     return truth, scores
-
-
-def _same_length(name: str, column: np.ndarray, rows: int) -> None:
-    if len(column) != rows:
-        raise ValueError(f"{name} has {len(column)} rows, y_true has {rows}")
 
 
 def _check_classes(y_true: Any, y_score: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -655,15 +656,6 @@ def _count_positive(positive: np.ndarray) -> int:
     if not count:
         raise ValueError("y_true has no positive row")
     return count
-
-
-def _check_weights(sample_weight: Any, rows: int) -> np.ndarray:
-    """Weights ≥ 0."""
-    weights = _check_column("sample_weight", sample_weight)
-    _same_length("sample_weight", weights, rows)
-    if np.any(weights < 0.0):
-        raise ValueError("sample_weight must not be negative")
-    return weights
 
 
 def _check_k(k: Any, most: float = np.inf) -> int:

@@ -170,19 +170,19 @@ def test_a_worker_that_is_told_to_end_does(faults, problem, spoilt):
 
 def _interrupting_gradient(call, pid):
     """On a worker: a process is interrupted while the n-th gradient takes its time."""
-    from cutplane.cluster.rows import Gradients
+    from cutplane.cluster.rows import RowsOnWorker
 
-    usual, calls = Gradients.run, 0
+    usual, calls = RowsOnWorker.gradients, 0
 
-    def slow(self, rows):
+    def slow(rows, coef):
         nonlocal calls
         calls += 1
         if calls == call:
             os.kill(pid, signal.SIGINT)
             time.sleep(1.0)
-        return usual(self, rows)
+        return usual(rows, coef)
 
-    Gradients.run = slow
+    RowsOnWorker.gradients = slow
 
 
 def test_an_interrupt_in_the_middle_of_a_round(faults, problem, spoilt):
@@ -206,12 +206,12 @@ def test_an_interrupt_in_the_middle_of_a_round(faults, problem, spoilt):
 
 def test_an_error_on_a_worker_ends_the_sessions(faults, problem, spoilt):
     def fail():
-        from cutplane.cluster.rows import Gradients
+        from cutplane.cluster.rows import RowsOnWorker
 
-        def raising(self, rows):
+        def raising(rows, coef):
             raise ArithmeticError("made by the test")
 
-        Gradients.run = raising
+        RowsOnWorker.gradients = raising
 
     spoilt.client.run(fail)
     with faults.crews_of_fits() as crews, pytest.raises(ArithmeticError, match="made by") as caught:

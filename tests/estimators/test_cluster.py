@@ -128,7 +128,7 @@ def test_the_log_of_a_risk_of_all_scores_is_bounded(monkeypatch, own, data):
     def measured(self, orders):
         answers = usual(self, orders)
         orders = [order for each in self.log for order in getattr(each, "orders", ())]
-        sizes.append(sum(o.coef.nbytes for o in orders if isinstance(o, rows.Gradients)))
+        sizes.append(sum(o.arguments[0].nbytes for o in orders if o.name == "gradients"))
         return answers
 
     monkeypatch.setattr(workers.Workers, "round", measured)

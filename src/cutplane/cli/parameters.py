@@ -15,7 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from .. import _WHERE
+from .. import _MODULES
 from .errors import UsageError
 from .kinds import DEFAULT, KINDS, Kind, chosen
 from .parser import (
@@ -286,23 +286,29 @@ NOT_OFFERED = {
 
 
 @cache
-def _tree(module: str) -> ast.Module:
+def _class_body(module: str, name: str) -> list[ast.stmt]:
     source = resources.files("cutplane").joinpath("estimators", f"{module}.py")
-    return ast.parse(source.read_text(encoding="utf-8"))
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    return next(n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
 
 
 @cache
 def defaults_of(estimator: str) -> dict[str, Any]:
     """The parameters of an estimator and their defaults, from its source."""
-    module = _WHERE[estimator].removeprefix(".estimators.")
-    body = next(
-        node.body
-        for node in _tree(module).body
-        if isinstance(node, ast.ClassDef) and node.name == estimator
-    )
+    module = next(m for m, names in _MODULES.items() if estimator in names.split())
+    body = _class_body(module.removeprefix("estimators."), estimator)
     arguments = next(
-        part.args for part in body if isinstance(part, ast.FunctionDef) and part.name == "__init__"
+        (p.args for p in body if isinstance(p, ast.FunctionDef) and p.name == "__init__"), None
     )
+    if arguments is None:  # the fields of a dataclass, and before them those of its base
+        return {
+            part.target.id: _value(part.value)
+            for part in (*_class_body("_base", "LinearModel"), *body)
+            if isinstance(part, ast.AnnAssign)
+            and isinstance(part.target, ast.Name)
+            and part.value is not None
+            and "_" not in (part.target.id[0], part.target.id[-1])
+        }
     plain = arguments.args[len(arguments.args) - len(arguments.defaults) :]
     return {
         argument.arg: _value(default)

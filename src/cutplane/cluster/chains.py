@@ -23,7 +23,7 @@ from ..exec import Executor, make_executor
 from ..loops import vectors
 from ..objective import Cut, Line, Point
 from ..structured.chain import ChainExamples, ChainShape, Chunks, LabelledChains, upper
-from .orders import Change, Each, Hold, Means, Order
+from .orders import Each, Hold, Means, Order
 from .rows import Slot
 from .workers import Worker, Workers
 
@@ -85,156 +85,89 @@ class WorkerPoint:
 
 
 class ChainsOnWorker:
-    """Some of the sequences, on a worker.
+    """Some of the sequences, on a worker. Its methods are what orders ask for.
 
     Parameters
     ----------
+    means : Means
     plan : SumPlan
         Which parts, and how sums over their blocks are added up.
     share : ChainShare
         The sequences.
-    threads : int
     """
 
-    def __init__(self, plan: SumPlan, share: ChainShare, threads: int) -> None:
-        self.points: dict[int, WorkerPoint] = {}
-        self.examples = share.open(plan)
-        self.plain = dataclasses.replace(share.shape, features=0)
-        self.executor = make_executor(threads, self.examples.numbers)
+    def __init__(self, means: Means, plan: SumPlan, share: ChainShare) -> None:
+        self._points: dict[Slot, WorkerPoint] = {}
+        self._examples = share.open(plan)
+        self._plain = dataclasses.replace(share.shape, features=0)
+        self._executor = make_executor(means.threads, self._examples.numbers)
 
-    def point(self, slot: Slot) -> WorkerPoint:
+    def _point(self, slot: Slot) -> WorkerPoint:
         """What a slot stands for."""
-        if slot.number not in self.points:
-            point = self.examples.new_point(np.empty(0))
-            plain = np.zeros(self.plain.dimension)
-            self.points[slot.number] = WorkerPoint(point.scores, point.coef, plain)
-        return self.points[slot.number]
+        if slot not in self._points:
+            point = self._examples.new_point(np.empty(0))
+            plain = np.zeros(self._plain.dimension)
+            self._points[slot] = WorkerPoint(point.scores, point.coef, plain)
+        return self._points[slot]
 
-    def infer(self, slot: Slot) -> list[np.ndarray]:
-        """Viterbi's algorithm with the loss added: risk and offset by chunk."""
-        point = self.point(slot)
-        weights = self.plain.unpack(point.plain)
-        point.stale = False
-        return self.examples.chains.inferred(point.scores, weights, point.path, self.executor)
-
-    def path(self, slot: Slot) -> np.ndarray:
-        """The most violated labelling; it has to be found again on a worker that is new."""
-        if self.point(slot).stale:
-            self.infer(slot)
-        return self.point(slot).path
-
-
-@dataclass(frozen=True)
-class HoldChains(Hold):
-    """Hold sequences."""
-
-    plan: SumPlan
-    share: ChainShare
-
-    def make(self, means: Means) -> ChainsOnWorker:
-        return ChainsOnWorker(self.plan, self.share, means.threads)
-
-
-@dataclass(frozen=True)
-class MovePoint(Change):
-    """Move a point to w."""
-
-    w: np.ndarray
-    into: Slot
-
-    def run(self, chains: ChainsOnWorker) -> None:
-        point = chains.point(self.into)
-        chains.examples.score(self.w, point.scores, chains.executor)
-        point.plain[...] = self.w[len(self.w) - len(point.plain) :]
+    def move(self, w: np.ndarray, into: Slot) -> None:
+        """Move a point to w."""
+        point = self._point(into)
+        self._examples.score(w, point.scores, self._executor)
+        point.plain[...] = w[len(w) - len(point.plain) :]
         point.stale = True
 
-
-@dataclass(frozen=True)
-class BlendPoints(Change):
-    """Move a point to start + k(end − start)."""
-
-    start: Slot
-    end: Slot
-    k: float
-    into: Slot
-
-    def run(self, chains: ChainsOnWorker) -> None:
-        a, b, point = map(chains.point, (self.start, self.end, self.into))
-        vectors.blend(a.plain, b.plain, self.k, point.plain)
+    def blend(self, start: Slot, end: Slot, k: float, into: Slot) -> None:
+        """Move a point to start + k(end − start)."""
+        a, b, point = map(self._point, (start, end, into))
+        vectors.blend(a.plain, b.plain, k, point.plain)
         rows = [some.scores.reshape(-1) for some in (a, b, point)]
-        edges = chains.examples.matrix.bounds * chains.examples.shape.labels
+        edges = self._examples.matrix.bounds * self._examples.shape.labels
 
         def part(number: int) -> None:
             here = slice(edges[number], edges[number + 1])
-            vectors.blend(rows[0][here], rows[1][here], self.k, rows[2][here])
+            vectors.blend(rows[0][here], rows[1][here], k, rows[2][here])
 
-        chains.executor.run(part, len(edges) - 1)
+        self._executor.run(part, len(edges) - 1)
         point.stale = True
 
-
-@dataclass(frozen=True)
-class CopyPoint(Change):
-    """Move a point to another one."""
-
-    point: Slot
-    into: Slot
-
-    def run(self, chains: ChainsOnWorker) -> None:
-        other, point = chains.point(self.point), chains.point(self.into)
+    def copy(self, source: Slot, into: Slot) -> None:
+        """Move a point to another one."""
+        other, point = self._point(source), self._point(into)
         point.scores[...], point.path[...] = other.scores, other.path
         point.plain[...], point.stale = other.plain, other.stale
 
+    def infer(self, slot: Slot) -> list[np.ndarray]:
+        """Find the most violated labelling at a point: risk and offset by chunk."""
+        point = self._point(slot)
+        weights = self._plain.unpack(point.plain)
+        point.stale = False
+        return self._examples.chains.inferred(point.scores, weights, point.path, self._executor)
 
-@dataclass(frozen=True)
-class Infer(Order):
-    """Find the most violated labelling at a point: risk and offset by chunk."""
+    def _path(self, slot: Slot) -> np.ndarray:
+        """The most violated labelling; it has to be found again on a worker that is new."""
+        if self._point(slot).stale:
+            self.infer(slot)
+        return self._point(slot).path
 
-    point: Slot
+    def roundings(self, w: np.ndarray, slot: Slot) -> list[float]:
+        """At most what rounding takes off the risk at w by chunk."""
+        return self._examples.roundings(w, self._point(slot).scores, self._executor)
 
-    def run(self, chains: ChainsOnWorker) -> list[np.ndarray]:
-        return chains.infer(self.point)
-
-
-@dataclass(frozen=True)
-class Roundings(Order):
-    """At most what rounding takes off the risk at w by chunk."""
-
-    w: np.ndarray
-    point: Slot
-
-    def run(self, chains: ChainsOnWorker) -> list[float]:
-        scores = chains.point(self.point).scores
-        return chains.examples.roundings(self.w, scores, chains.executor)
-
-
-@dataclass(frozen=True)
-class PlaneSlope(Order):
-    """The derivative of the plane at a point, from start to end, by chunk."""
-
-    point: Slot
-    start: Slot
-    end: Slot
-
-    def run(self, chains: ChainsOnWorker) -> list[float]:
-        a, b = chains.point(self.start), chains.point(self.end)
-        return chains.examples.chains.slope(
+    def plane_slope(self, slot: Slot, start: Slot, end: Slot) -> list[float]:
+        """The derivative of the plane at a point, from start to end, by chunk."""
+        a, b = self._point(start), self._point(end)
+        return self._examples.chains.slope(
             a.scores,
             b.scores,
-            chains.plain.unpack(b.plain - a.plain),
-            chains.path(self.point),
-            chains.executor,
+            self._plain.unpack(b.plain - a.plain),
+            self._path(slot),
+            self._executor,
         )
 
-
-@dataclass(frozen=True)
-class Planes(Order):
-    """The plane at a point, of the nodes of the plan."""
-
-    point: Slot
-    summed = True
-
-    def run(self, chains: ChainsOnWorker) -> list[np.ndarray]:
-        return chains.examples.planes(chains.path(self.point), chains.executor)
+    def planes(self, slot: Slot) -> list[np.ndarray]:
+        """The plane at a point, of the nodes of the plan."""
+        return self._examples.planes(self._path(slot), self._executor)
 
 
 class ChainsOnCluster:
@@ -260,36 +193,35 @@ class ChainsOnCluster:
         self.dimension = examples.dimension
         self.count = examples.count
         self.numbers = examples.numbers
-        self._digest = examples.digest
+        self.digest = examples.digest
         self._weight = examples.chains.weight
         edges = examples.plan.edges
         tokens = np.diff(examples.matrix.bounds[edges]).tolist()
         runs = share_parts(tokens, [worker.threads for worker in workers])
         plans = [SumPlan(edges, first, last) for first, last in runs]
-        hold = Each([HoldChains(plan, _share(examples, plan)) for plan in plans])
+        hold = Each([Hold(ChainsOnWorker, plan, _share(examples, plan)) for plan in plans])
         crew.vector_bytes = 8 * self.dimension
         crew.start(workers[: len(plans)], hold, plans)
         self._slots = 0
-
-    def digest(self) -> bytes:
-        """Identifies the data, the labels and the loss."""
-        return self._digest()
 
     def new_point(self, w: np.ndarray) -> Point:
         self._slots += 1
         return Point(w, Slot(self._slots))  # type: ignore[arg-type]
 
+    def _post(self, method: Callable[..., None], *arguments: Any) -> None:
+        self.crew.post(Order(method, *arguments, lasting=True))
+
     def score(self, w: np.ndarray, scores: Any, executor: Executor) -> None:
         """The emissions: one product X·W, where the tokens are."""
-        self.crew.post(MovePoint(w, scores))
+        self._post(ChainsOnWorker.move, w, scores)
 
     def blend_scores(self, start: Point, end: Point, k: float, into: Point) -> None:
         """Move what the workers have of a point to start + k(end − start)."""
-        self.crew.post(BlendPoints(_slot(start), _slot(end), k, _slot(into)))
+        self._post(ChainsOnWorker.blend, start.scores, end.scores, k, into.scores)
 
     def copy_scores(self, point: Point, into: Point) -> None:
         """Move what the workers have of a point to another one."""
-        self.crew.post(CopyPoint(_slot(point), _slot(into)))
+        self._post(ChainsOnWorker.copy, point.scores, into.scores)
 
     def begin_anew(self) -> None:
         """No point before matters any more."""
@@ -297,21 +229,23 @@ class ChainsOnCluster:
 
     def infer(self, point: Point, executor: Executor) -> None:
         """One round."""
-        parts = self.crew.gather(Infer(_slot(point)))
+        parts = self.crew.gather(Order(ChainsOnWorker.infer, point.scores))
         point.risk, point.offset = map(float, np.sum(parts, axis=0))
 
     def upper(self, point: Point, executor: Executor) -> float:
         """One more round, for the errors of the emissions."""
-        roundings = self.crew.gather(Roundings(point.w, _slot(point)))
+        roundings = self.crew.gather(Order(ChainsOnWorker.roundings, point.w, point.scores))
         return upper(point.risk, roundings, self._weight)
 
     def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
-        start, end = _slot(line.start), _slot(line.end)
-        return lambda point: sum(self.crew.gather(PlaneSlope(_slot(point), start, end)))
+        ends = line.start.scores, line.end.scores
+        return lambda point: sum(
+            self.crew.gather(Order(ChainsOnWorker.plane_slope, point.scores, *ends))
+        )
 
     def plane(self, point: Point, executor: Executor) -> np.ndarray:
         """Sums of features over the wrong tokens, one or a few vectors from each worker."""
-        return np.array(self.crew.sum(Planes(_slot(point))))
+        return np.array(self.crew.sum(Order(ChainsOnWorker.planes, point.scores, summed=True)))
 
     def cheap_cut(self, w: np.ndarray) -> Cut | None:
         """None, as where all sequences are in one place."""
@@ -323,13 +257,6 @@ class ChainsOnCluster:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Nothing to do."""
-
-
-def _slot(point: Point) -> Slot:
-    """What stands for the scores of a point."""
-    slot: Any = point.scores
-    assert isinstance(slot, Slot)
-    return slot
 
 
 def _share(examples: ChainExamples, plan: SumPlan) -> ChainShare:

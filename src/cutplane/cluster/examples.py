@@ -12,7 +12,6 @@ import dataclasses
 import itertools
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,27 +22,19 @@ from ..structured.chunks import ChunksHere, plan_for
 from ..structured.examples import Chunk, Inference
 from ..structured.kept import KeptAnswers, Share, Stored
 from ..structured.problem import take
-from .orders import Change, Each, Hold, Means, Order
+from .orders import Each, Hold, Means, Order
 from .workers import Worker, Workers
 
 # Numbers in the outputs of a pass that workers send here, so that cuts from them take no round.
 SENT_NUMBERS = 1 << 20
 
 
-@dataclass
 class ChunksOnWorker:
-    """Some of the chunks, on a worker."""
+    """Some of the chunks, on a worker. Its methods are what orders ask for.
 
-    here: ChunksHere
-    executor: Executor
-
-
-@dataclass(frozen=True)
-class HoldChunks(Hold):
-    """Hold examples and their problem, pickled.
-
-    Attributes
+    Parameters
     ----------
+    means : Means
     count, first, last : int
         Number of all chunks, and which of them.
     threads : bool
@@ -52,80 +43,48 @@ class HoldChunks(Hold):
         Pickled.
     """
 
-    count: int
-    first: int
-    last: int
-    threads: bool
-    problem: np.ndarray
-    chunks: np.ndarray
-
-    def make(self, means: Means) -> ChunksOnWorker:
+    def __init__(
+        self,
+        means: Means,
+        count: int,
+        first: int,
+        last: int,
+        threads: bool,
+        problem: np.ndarray,
+        chunks: np.ndarray,
+    ) -> None:
         try:
-            problem = pickle.loads(self.problem.data)
-            chunks: list[Chunk] = pickle.loads(self.chunks.data)
+            own = pickle.loads(problem.data)
+            held: list[Chunk] = pickle.loads(chunks.data)
         except Exception as error:
             raise ValueError(
                 f"the problem or its examples cannot be unpickled here: {type(error).__name__}: "
                 f"{error}; what they are made of must be installed on every worker (a single "
                 "module: client.upload_file)"
             ) from error
-        for chunk in chunks:
-            chunk.problem = problem
-        plan = plan_for(self.count, self.first, self.last)
-        executor = make_executor(means.threads if self.threads else 1, 1 << 40)
-        return ChunksOnWorker(ChunksHere(Inference(chunks, self.threads), plan), executor)
+        for chunk in held:
+            chunk.problem = own
+        self._executor = make_executor(means.threads if threads else 1, 1 << 40)
+        self._here = ChunksHere(Inference(held, threads), plan_for(count, first, last))
 
-
-@dataclass(frozen=True)
-class InferPass(Order):
-    """A pass of inference; if outputs are kept, and not more than ``sent``, they come along."""
-
-    w: np.ndarray
-    most: int
-    keep: bool
-    sent: int
-
-    @property
-    def lasting(self) -> bool:
-        """Cuts are made from passes that are kept."""
-        return self.keep
-
-    def run(self, chunks: ChunksOnWorker) -> Share:
-        share = chunks.here.infer(self.w, self.most, self.keep, chunks.executor)[0]
-        if self.keep and share.n_stored <= self.sent:
-            share = dataclasses.replace(share, answers=chunks.here.last())
+    def infer(self, w: np.ndarray, most: int, keep: bool, sent: int) -> Share:
+        """A pass of inference; if outputs are kept, and not more than ``sent``, they come along."""
+        share = self._here.infer(w, most, keep, self._executor)[0]
+        if keep and share.n_stored <= sent:
+            share = dataclasses.replace(share, answers=self._here.last())
         return share
 
+    def cut(self, w: np.ndarray, most: int) -> Share:
+        """The highest cut at w from the last ``most`` passes."""
+        return self._here.cut(w, most)[0]
 
-@dataclass(frozen=True)
-class CutFromKept(Order):
-    """The highest cut at w from the last ``most`` passes."""
+    def kept(self, most: int) -> list[list[Stored]]:
+        """The last ``most`` passes."""
+        return self._here.state(most)
 
-    w: np.ndarray
-    most: int
-
-    def run(self, chunks: ChunksOnWorker) -> Share:
-        return chunks.here.cut(self.w, self.most)[0]
-
-
-@dataclass(frozen=True)
-class KeptPasses(Order):
-    """The last ``most`` passes."""
-
-    most: int
-
-    def run(self, chunks: ChunksOnWorker) -> list[list[Stored]]:
-        return chunks.here.state(self.most)
-
-
-@dataclass(frozen=True)
-class RestorePasses(Change):
-    """Return to passes that were kept."""
-
-    state: list[list[Stored]]
-
-    def run(self, chunks: ChunksOnWorker) -> None:
-        chunks.here.restore(self.state)
+    def restore(self, state: list[list[Stored]]) -> None:
+        """Return to passes that were kept."""
+        self._here.restore(state)
 
 
 class ChunksOnCluster:
@@ -150,7 +109,15 @@ class ChunksOnCluster:
         self._runs = [slice(first, last) for first, last in runs]
         problem = _pickled_problem(chunks[0].problem)
         hold = [
-            HoldChunks(len(chunks), first, last, threads, problem, _pickled_chunks(chunks[run]))
+            Hold(
+                ChunksOnWorker,
+                len(chunks),
+                first,
+                last,
+                threads,
+                problem,
+                _pickled_chunks(chunks[run]),
+            )
             for (first, last), run in zip(runs, self._runs, strict=True)
         ]
         crew.start(workers[: len(runs)], Each(hold))
@@ -162,7 +129,9 @@ class ChunksOnCluster:
 
     def infer(self, w: np.ndarray, most: int, keep: bool, executor: Executor) -> list[Share]:
         self._forget(most)
-        shares: list[Share] = self.crew.ask(InferPass(w.copy(), most, keep, self._sent))
+        # Cuts are made from passes that are kept.
+        order = Order(ChunksOnWorker.infer, w.copy(), most, keep, self._sent, lasting=keep)
+        shares: list[Share] = self.crew.ask(order)
         if keep:
             answers = [share.answers for share in shares]
             self._complete = self._complete and None not in answers
@@ -175,23 +144,24 @@ class ChunksOnCluster:
         """Let the log begin with the first pass that is kept, or with a state before it."""
         passes = self.crew.log[self._base :]
         begin = len(passes) - most
-        if begin > 0 and all(isinstance(order, InferPass) for order in passes[begin:]):
+        if begin > 0 and all(order.name == "infer" for order in passes[begin:]):
             self.crew.log = [*self.crew.log[: self._base], *passes[begin:]]
 
     def cut(self, w: np.ndarray, most: int) -> list[Share]:
         if not self._complete:
-            return self.crew.ask(CutFromKept(w, most))
+            return self.crew.ask(Order(ChunksOnWorker.cut, w, most))
         self._kept.trim(most)
         return [self._kept.cut(w)]
 
     def state(self, most: int) -> list[list[Stored]]:
-        parts = self.crew.ask(KeptPasses(most))
+        parts = self.crew.ask(Order(ChunksOnWorker.kept, most))
         return [list(itertools.chain(*passes)) for passes in zip(*parts, strict=True)]
 
     def restore(self, state: list[list[Stored]]) -> None:
         self.crew.forget()
         own = [[answers[run] for answers in state] for run in self._runs]
-        self.crew.ask(Each([RestorePasses(passes) for passes in own]))
+        restore = [Order(ChunksOnWorker.restore, passes, lasting=True) for passes in own]
+        self.crew.ask(Each(restore))
         self._kept.restore(state)
         self._complete = True
 

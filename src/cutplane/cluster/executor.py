@@ -54,26 +54,16 @@ def cluster_of(executor: Any) -> DaskCluster:
 
 @contextlib.contextmanager
 def workers_of(executor: Any) -> Iterator[Workers]:
-    """The workers of an executor, who hold nothing yet."""
+    """The workers of an executor, who hold nothing yet. A client made from an address is closed."""
     cluster = cluster_of(executor)
-    with (
-        _connected(cluster.client, cluster.timeout) as client,
-        Workers(client, float(cluster.timeout)) as workers,
-    ):
-        yield workers
+    client, timeout = cluster.client, float(cluster.timeout)
+    with contextlib.ExitStack() as stack:
+        if isinstance(client, str):
+            from distributed import Client
 
-
-@contextlib.contextmanager
-def _connected(client: Any, timeout: float) -> Iterator[Any]:
-    """A client, made from an address if it is one and closed then."""
-    if not isinstance(client, str):
-        yield client
-        return
-    from distributed import Client
-
-    try:
-        made = Client(client, timeout=timeout, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise ClusterError(f"there is no scheduler at {client}: {error}") from error
-    with made:
-        yield made
+            try:
+                made = Client(client, timeout=timeout, set_as_default=False)
+            except (OSError, ValueError) as error:
+                raise ClusterError(f"there is no scheduler at {client}: {error}") from error
+            client = stack.enter_context(made)
+        yield stack.enter_context(Workers(client, timeout))

@@ -1,4 +1,4 @@
-"""What is said to a worker: orders, each a class of its own, and what rounds have cost.
+"""What is said to a worker: orders, which are functions and arguments, and what rounds have cost.
 
 A worker holds a state (some rows and their scores, say). The first order makes it, later ones work
 on it. An order that changes the state in a way that later answers depend on is ``lasting``: the
@@ -8,7 +8,7 @@ once more, which brings it to the same state, to the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,31 +20,37 @@ from .routes import Route
 class Order:
     """Something that a worker does with its state.
 
-    Attributes
+    Parameters
     ----------
+    function : callable
+        Called on the worker, which finds it by its name, with the state and the arguments; most
+        are methods of the state. What it returns is the answer.
+    *arguments
+    lasting : bool
+        Whether later answers depend on it.
     summed : bool
         Whether the answer is a list of vectors, one for each node of the worker's plan, that are to
         be added up.
     """
 
-    summed = False
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        lasting: bool = False,
+        summed: bool = False,
+    ) -> None:
+        self.function, self.arguments = function, arguments
+        self.lasting, self.summed = lasting, summed
 
     @property
-    def lasting(self) -> bool:
-        """Whether later answers depend on it."""
-        return False
+    def name(self) -> str:
+        """What is done."""
+        return self.function.__name__
 
     def run(self, state: Any) -> Any:
         """Do it, on the worker; returns the answer."""
-        raise NotImplementedError
-
-
-class Change(Order):
-    """An order that later answers depend on; it has no answer of its own."""
-
-    @property
-    def lasting(self) -> bool:
-        return True
+        return self.function(state, *self.arguments)
 
 
 @dataclass(frozen=True)
@@ -66,45 +72,33 @@ class Means:
 
 
 class Hold(Order):
-    """The first order: makes the state."""
+    """The first order: its function gets ``Means`` and the arguments, and returns the state."""
 
-    @property
-    def lasting(self) -> bool:
-        return True
-
-    def make(self, means: Means) -> Any:
-        """The state."""
-        raise NotImplementedError
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        super().__init__(function, *arguments, lasting=True)
 
 
-@dataclass(frozen=True)
-class Each(Order):
+class Each:
     """Another order for each worker, all of one kind."""
 
-    orders: Sequence[Order]
+    def __init__(self, orders: Sequence[Order]) -> None:
+        self.orders = orders
+        self.lasting, self.summed = orders[0].lasting, orders[0].summed
+        self.name = orders[0].name
 
-    @property
-    def lasting(self) -> bool:
-        return self.orders[0].lasting
 
-
-def order_for(order: Order, number: int) -> Order:
+def order_for(order: Order | Each, number: int) -> Order:
     """The order as the worker with that number gets it."""
     return order.orders[number] if isinstance(order, Each) else order
 
 
-def is_summed(order: Order) -> bool:
-    """Whether the answers are vectors that are to be added up."""
-    return order_for(order, 0).summed
-
-
-def common_bytes(orders: Sequence[Order]) -> int:
+def common_bytes(orders: Sequence[Order | Each]) -> int:
     """Bytes of arrays in orders that are the same for all workers."""
     return sum(
         value.nbytes
         for order in orders
-        if not isinstance(order, Each)
-        for value in vars(order).values()
+        if isinstance(order, Order)
+        for value in order.arguments
         if isinstance(value, np.ndarray)
     )
 

@@ -21,8 +21,8 @@ from ..data.partitions import RowFiles
 from ..data.rows import column_names, joined_column
 from ..data.sums import SumPlan, share_parts
 from .executor import workers_of
-from .orders import Each
-from .rows import HoldPartitions, RemoteMatrix
+from .orders import Each, Hold
+from .rows import RemoteMatrix, hold_partitions
 from .workers import Worker, Workers
 
 
@@ -135,7 +135,7 @@ class CollectionRows:
             runs = share_parts(numbers, [worker.threads for worker in workers])
             mine = [filled[a:b] for a, b in runs]
             plans = [SumPlan(edges, first[some[0]], first[some[-1] + 1]) for some in mine]
-            hold = Each([HoldPartitions(plan, self.shape[1], outputs) for plan in plans])
+            hold = Each([Hold(hold_partitions, plan, self.shape[1], outputs) for plan in plans])
             pieces = [[self.pieces[k] for k in some] for some in mine]
             crew.start(workers[: len(plans)], hold, plans, pieces)
             yield RemoteMatrix(crew, plans, rows, self.shape, sum(numbers), self.digest)

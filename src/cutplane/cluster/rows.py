@@ -14,18 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..data import BlockedMatrix
-from ..data.partitions import FolderShare, PartitionShare
+from ..data.partitions import FolderShare, MemoryShare, PartitionShare
 from ..data.sums import SumPlan
 from ..exec import Executor, SerialExecutor, make_executor
 from ..objective.linear import MOST_UPDATES, RowProducts
 from ..objective.score_risk import RowPasses
 from ..risks import Risk, Scores, Targets
-from .orders import Change, Each, Hold, Means, Order
+from .orders import Each, Means, Order
 from .workers import Workers
 
 # Bytes of w and of coefficients that the log has before a copy of the workers' state may take its
@@ -44,14 +44,6 @@ class Slot:
 COEF = Slot(-1)
 
 
-class Source(Protocol):
-    """Where rows come from."""
-
-    def open(self) -> BlockedMatrix:
-        """The rows of one worker, in blocks."""
-        ...
-
-
 def _writable(array: np.ndarray) -> np.ndarray:
     """What came over the network may be read-only, for which loops would be compiled again."""
     return array if array.flags.writeable else array.copy()
@@ -61,86 +53,116 @@ def _writable(array: np.ndarray) -> np.ndarray:
 
 
 class RowsOnWorker:
-    """Some of the rows, and a problem on them.
-
-    Attributes
-    ----------
-    matrix : BlockedMatrix
-    executor : Executor
-        The worker's threads.
-    products : RowProducts
-        Of the problem.
-    passes : RowPasses
-        If its risk is a sum over rows.
+    """Some of the rows, and a problem on them. Its methods are what orders ask for.
 
     Parameters
     ----------
     plan : SumPlan
         Which parts, and how sums over their blocks are added up.
-    matrix
-        The same.
+    matrix : BlockedMatrix
     threads : int
     """
 
-    products: RowProducts
-    passes: RowPasses | None = None
+    _products: RowProducts
+    _passes: RowPasses | None = None  # if the risk of the problem is a sum over rows
 
     def __init__(self, plan: SumPlan, matrix: BlockedMatrix, threads: int) -> None:
         self._plan = plan
-        self.matrix = matrix
-        self.executor = make_executor(threads, matrix.n_stored)
+        self._matrix = matrix
+        self._executor = make_executor(threads, matrix.n_stored)
         self._slots: dict[int, np.ndarray] = {}
 
     def begin(self, shape: tuple[int, ...], constant: float, updates: bool) -> None:
-        """A problem begins."""
-        self._slots, self.passes = {}, None
-        self.products = RowProducts(
-            self.matrix, shape, constant, self.executor, updates, self._plan
+        """A problem begins: the shape of w, and whether gradients are brought up to date."""
+        self._slots, self._passes = {}, None
+        self._products = RowProducts(
+            self._matrix, shape, constant, self._executor, updates, self._plan
         )
 
-    @property
-    def rows(self) -> RowPasses:
-        """Passes over the scores."""
-        assert self.passes is not None
-        return self.passes
+    def begin_rows(
+        self,
+        risk: Risk,
+        light: bool,
+        labels: np.ndarray,
+        weights: np.ndarray,
+        total: float,
+        slices: Sequence[slice],
+    ) -> None:
+        """The risk of the problem is a sum over rows.
 
-    def array(self, slot: Slot) -> np.ndarray:
-        """What a slot stands for."""
-        if slot == COEF:
-            return self.rows.coef
-        if slot.number not in self._slots:
-            self._slots[slot.number] = self.rows.new_scores()
-        return self._slots[slot.number]
+        Labels and weights are those of the worker's rows, ``total`` is the sum of all weights, and
+        slices are the worker's rows in chunks. ``light``: a pass is worth one thread only.
+        """
+        targets = Targets(_writable(labels), _writable(weights), total)
+        executor = SerialExecutor() if light else self._executor
+        self._passes = RowPasses(targets, risk, slices, executor)
+
+    @property
+    def passes(self) -> RowPasses:
+        """Passes over the scores."""
+        assert self._passes is not None
+        return self._passes
 
     def found(self, argument: Any) -> Any:
         """An argument of a pass, with arrays in place of slots."""
         if isinstance(argument, Slot):
-            return self.array(argument)
+            if argument == COEF:
+                return self.passes.coef
+            if argument.number not in self._slots:
+                self._slots[argument.number] = self.passes.new_scores()
+            return self._slots[argument.number]
         if isinstance(argument, Scores):
             return Scores(self.found(argument.values), argument.bias)
         return _writable(argument) if isinstance(argument, np.ndarray) else argument
 
-    def score(self, w: np.ndarray, bias: float, outs: Sequence[np.ndarray]) -> None:
-        """X·w, with bounds on rounding if there are two arrays, precise if there are three."""
-        w = _writable(w)
+    def move_scores(self, w: np.ndarray, bias: float, into: tuple[Slot, ...]) -> None:
+        """Move scores to w: one slot; with bounds on rounding two, in twice the digits three."""
+        self._score(w, bias, [self.found(slot) for slot in into])
+
+    def send_scores(self, w: np.ndarray, bias: float, count: int) -> np.ndarray:
+        """The same numbers, ``count`` for each score, sent to whoever asks."""
+        outs = np.empty((count, len(self._matrix), *w.shape[1:]))
+        self._score(w, bias, list(outs))
+        return outs
+
+    def _score(self, w: np.ndarray, bias: float, outs: Sequence[np.ndarray]) -> None:
         if len(outs) == 1:
-            self.products.scores(w, *outs)
+            self._products.scores(_writable(w), *outs)
         else:
-            self.products.bounded(w, *outs, bias=bias)
+            self._products.bounded(_writable(w), *outs, bias=bias)
+
+    def plain_product(self, w: np.ndarray) -> np.ndarray:
+        """X·w without constant feature, whatever the problem is."""
+        out = np.empty((len(self._matrix), *w.shape[1:]))
+        self._matrix.scores(_writable(w), out, self._executor)
+        return out
+
+    def squared_norms(self) -> np.ndarray:
+        """|x_i|² of every row."""
+        return self._matrix.squared_norms(self._executor)
+
+    def gradients(self, coef: Slot | np.ndarray) -> list[np.ndarray]:
+        """Xᵀ·coef, one sum for each node of the worker's plan."""
+        self._products.gradient(self.found(coef))
+        return list(self._products.node_sums)
+
+    def start_anew(self) -> None:
+        """The next gradients are computed from all rows."""
+        self._products.start_anew()
 
     def copy(self) -> State:
         """All that answers depend on besides the rows and the problem."""
         slots = {number: array.copy() for number, array in self._slots.items()}
-        coef = None if self.passes is None else self.passes.coef.copy()
-        return State(slots, coef, self.products.sums())
+        coef = None if self._passes is None else self._passes.coef.copy()
+        return State(slots, coef, self._products.sums())
 
     def restore(self, state: State) -> None:
         """Return to a state."""
         self._slots = {number: np.array(array) for number, array in state.slots.items()}
         if state.coef is not None:
-            self.rows.coef[...] = state.coef
+            self.passes.coef[...] = state.coef
         if state.sums is not None:
-            self.products.restore_sums(*state.sums)
+            self._products.restore_sums(*state.sums)
 
 
 @dataclass(frozen=True)
@@ -161,304 +183,32 @@ class State:
     sums: Any
 
 
-# -- orders: rows and problems ------------------------------------------------
-
-
-@dataclass(frozen=True)
-class HoldRows(Hold):
+def hold_rows(
+    means: Means, plan: SumPlan, source: FolderShare | MemoryShare | PartitionShare
+) -> RowsOnWorker:
     """Hold rows from memory or from a folder."""
-
-    plan: SumPlan
-    source: Source
-
-    def make(self, means: Means) -> RowsOnWorker:
-        source = self.source
-        if isinstance(source, FolderShare) and means.memory is not None:
-            # Pages of files count as memory of a worker, which is ended beyond its limit.
-            source = source.within(means.memory // 2)
-        return RowsOnWorker(self.plan, source.open(), means.threads)
+    if isinstance(source, FolderShare) and means.memory is not None:
+        # Pages of files count as memory of a worker, which is ended beyond its limit.
+        source = source.within(means.memory // 2)
+    return RowsOnWorker(plan, source.open(), means.threads)
 
 
-@dataclass(frozen=True)
-class HoldPartitions(Hold):
+def hold_partitions(means: Means, plan: SumPlan, features: int, outputs: int) -> RowsOnWorker:
     """Hold partitions that are results of Dask futures."""
-
-    plan: SumPlan
-    features: int
-    outputs: int
-
-    def make(self, means: Means) -> RowsOnWorker:
-        share = PartitionShare(means.inputs, self.features, self.outputs)
-        return RowsOnWorker(self.plan, share.open(), means.threads)
-
-
-@dataclass(frozen=True)
-class BeginProblem(Change):
-    """A problem begins.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Of w, the constant feature included.
-    constant : float
-    updates : bool
-        Whether gradients are brought up to date.
-    """
-
-    shape: tuple[int, ...]
-    constant: float
-    updates: bool
-
-    def run(self, rows: RowsOnWorker) -> None:
-        rows.begin(self.shape, self.constant, self.updates)
-
-
-@dataclass(frozen=True)
-class BeginRows(Change):
-    """The risk of the problem is a sum over rows.
-
-    Attributes
-    ----------
-    risk : Risk
-    light : bool
-        Whether a pass over scores is not worth more than one thread.
-    labels, weights : ndarray
-        Of the worker's rows.
-    total : float
-        Of all weights.
-    slices : sequence of slice
-        The worker's rows in chunks.
-    """
-
-    risk: Risk
-    light: bool
-    labels: np.ndarray
-    weights: np.ndarray
-    total: float
-    slices: Sequence[slice]
-
-    def run(self, rows: RowsOnWorker) -> None:
-        targets = Targets(_writable(self.labels), _writable(self.weights), self.total)
-        executor = SerialExecutor() if self.light else rows.executor
-        rows.passes = RowPasses(targets, self.risk, self.slices, executor)
-
-
-@dataclass(frozen=True)
-class CopyState(Order):
-    """Send a copy of what is held."""
-
-    def run(self, rows: RowsOnWorker) -> State:
-        return rows.copy()
-
-
-@dataclass(frozen=True)
-class RestoreState(Change):
-    """Return to such a copy."""
-
-    state: State
-
-    def run(self, rows: RowsOnWorker) -> None:
-        rows.restore(self.state)
-
-
-# -- orders: products ---------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class MoveScores(Change):
-    """Move scores to w: one slot; with bounds on rounding two, in twice the digits three."""
-
-    w: np.ndarray
-    bias: float
-    into: tuple[Slot, ...]
-
-    def run(self, rows: RowsOnWorker) -> None:
-        rows.score(self.w, self.bias, [rows.array(slot) for slot in self.into])
-
-
-@dataclass(frozen=True)
-class SendScores(Order):
-    """The same numbers, ``count`` for each score, sent to whoever asks."""
-
-    w: np.ndarray
-    bias: float
-    count: int
-
-    def run(self, rows: RowsOnWorker) -> np.ndarray:
-        outs = np.empty((self.count, len(rows.matrix), *self.w.shape[1:]))
-        rows.score(self.w, self.bias, list(outs))
-        return outs
-
-
-@dataclass(frozen=True)
-class PlainProduct(Order):
-    """X·w without constant feature, whatever the problem is."""
-
-    w: np.ndarray
-
-    def run(self, rows: RowsOnWorker) -> np.ndarray:
-        out = np.empty((len(rows.matrix), *self.w.shape[1:]))
-        rows.matrix.scores(_writable(self.w), out, rows.executor)
-        return out
-
-
-@dataclass(frozen=True)
-class SquaredNorms(Order):
-    """|x_i|² of every row."""
-
-    def run(self, rows: RowsOnWorker) -> np.ndarray:
-        return rows.matrix.squared_norms(rows.executor)
-
-
-@dataclass(frozen=True)
-class Gradients(Order):
-    """Xᵀ·coef, one sum for each node of the worker's plan."""
-
-    coef: Slot | np.ndarray
-    updates: bool
-    summed = True
-
-    @property
-    def lasting(self) -> bool:
-        """The next ones build on it."""
-        return self.updates
-
-    def run(self, rows: RowsOnWorker) -> list[np.ndarray]:
-        rows.products.gradient(rows.found(self.coef))
-        return list(rows.products.node_sums)
-
-
-@dataclass(frozen=True)
-class StartAnew(Change):
-    """The next gradients are computed from all rows."""
-
-    def run(self, rows: RowsOnWorker) -> None:
-        rows.products.start_anew()
-
-
-# -- orders: passes over scores -----------------------------------------------
+    return hold_rows(means, plan, PartitionShare(means.inputs, features, outputs))
 
 
 class Pass(Order):
-    """A pass over the scores, whose arguments are the fields of the order.
-
-    Attributes
-    ----------
-    method : callable
-        Of ``RowPasses``, which says what the answer is.
-    """
-
-    method: ClassVar[Callable[..., Any]]
+    """A pass over the scores: its function is a method of ``RowPasses``."""
 
     def run(self, rows: RowsOnWorker) -> Any:
-        arguments = [rows.found(argument) for argument in vars(self).values()]
-        return type(self).method(rows.rows, *arguments)
-
-
-class ChangingPass(Pass, Change):
-    """A pass that writes scores or coefficients."""
-
-
-@dataclass(frozen=True)
-class Blend(ChangingPass):
-    """Scores at start + k(end − start)."""
-
-    start: Slot
-    end: Slot
-    k: float
-    into: Slot
-    method = RowPasses.blend
-
-
-@dataclass(frozen=True)
-class Value(Pass):
-    """Σ weight·loss, by chunk."""
-
-    at: Scores
-    method = RowPasses.value
-
-
-@dataclass(frozen=True)
-class Upper(Pass):
-    """At least Σ weight·loss, of scores that are off by ``errors`` at most, by chunk."""
-
-    at: Scores
-    low: Slot | None
-    errors: Slot
-    method = RowPasses.upper
-
-
-@dataclass(frozen=True)
-class LineSlopes(Pass):
-    """Derivatives in k at start + k(end − start), for several k, by chunk."""
-
-    start: Scores
-    end: Scores
-    steps: np.ndarray
-    method = RowPasses.line_slopes
-
-
-@dataclass(frozen=True)
-class BiasSlopes(Pass):
-    """Derivatives in the bias, at several, by chunk."""
-
-    scores: Slot
-    biases: np.ndarray
-    method = RowPasses.bias_slopes
-
-
-@dataclass(frozen=True)
-class Fill(ChangingPass):
-    """Fill in coefficients: ``1 − part`` of those at the bias ``low``, ``part`` of the other's."""
-
-    scores: Slot
-    low: float
-    high: float
-    part: float
-    method = RowPasses.fill
-
-
-@dataclass(frozen=True)
-class SetCoef(ChangingPass):
-    """Take coefficients from elsewhere."""
-
-    coef: np.ndarray
-    method = RowPasses.set_coef
-
-
-class Offset(Pass):
-    """Offset of the plane with the coefficients, by chunk."""
-
-    method = RowPasses.offset
-
-
-class Weigh(Pass):
-    """Sums of the positive and of minus the negative coefficients, by chunk."""
-
-    method = RowPasses.weigh
-
-
-@dataclass(frozen=True)
-class Scale(ChangingPass):
-    """Multiply the coefficients of one sign."""
-
-    sign: float
-    factor: float
-    method = RowPasses.scale
-
-
-@dataclass(frozen=True)
-class Slope(Pass):
-    """Derivative from start to end of the plane with the coefficients, by chunk."""
-
-    start: Slot
-    end: Slot
-    method = RowPasses.slope
+        return self.function(rows.passes, *map(rows.found, self.arguments))
 
 
 # -- the client's side --------------------------------------------------------
 
 
+@dataclass(eq=False)
 class RemoteMatrix:
     """A design matrix whose rows are held by workers.
 
@@ -487,33 +237,23 @@ class RemoteMatrix:
         Gives a fingerprint of the data.
     """
 
-    whole = None
+    whole: ClassVar[None] = None
 
-    def __init__(
-        self,
-        crew: Workers,
-        plans: Sequence[SumPlan],
-        bounds: np.ndarray,
-        shape: tuple[int, int],
-        n_stored: int,
-        digest: Callable[[], bytes],
-    ) -> None:
-        self.crew = crew
-        self.plans = plans
-        self.shape = shape
-        self.n_stored = n_stored
-        self.blocks = range(len(bounds) - 1)
-        self.part_rows: list[int] = bounds[plans[0].edges].tolist()
-        self._digest = digest
-        self._base = len(crew.log)
+    crew: Workers
+    plans: Sequence[SumPlan]
+    bounds: np.ndarray
+    shape: tuple[int, int]
+    n_stored: int
+    digest: Callable[[], bytes]
+
+    def __post_init__(self) -> None:
+        self.blocks = range(len(self.bounds) - 1)
+        self.part_rows: list[int] = self.bounds[self.plans[0].edges].tolist()
+        self._base = len(self.crew.log)
 
     def __len__(self) -> int:
         """Number of rows."""
         return self.shape[0]
-
-    def digest(self) -> bytes:
-        """A fingerprint of the data."""
-        return self._digest()
 
     def worker_rows(self) -> list[slice]:
         """The rows of each worker."""
@@ -521,11 +261,11 @@ class RemoteMatrix:
 
     def scores(self, w: np.ndarray, out: np.ndarray, executor: Executor) -> None:
         """out = X·w, in one round."""
-        np.concatenate(self.crew.ask(PlainProduct(w)), out=out)
+        np.concatenate(self.crew.ask(Order(RowsOnWorker.plain_product, w)), out=out)
 
     def squared_norms(self, executor: Executor) -> np.ndarray:
         """|x_i|² of every row, in one round."""
-        return np.concatenate(self.crew.ask(SquaredNorms()))
+        return np.concatenate(self.crew.ask(Order(RowsOnWorker.squared_norms)))
 
     def products(self, shape: tuple[int, ...], constant: float, updates: bool) -> RemoteProducts:
         """A problem begins: its products."""
@@ -562,7 +302,7 @@ class RemoteProducts:
         self._gradients = 0  # since all were computed anew
         self._logged = 0  # bytes of arrays in the log
         self._crew.vector_bytes = 8 * int(np.prod(shape))
-        self._crew.post(BeginProblem(shape, constant, updates))
+        self._crew.post(Order(RowsOnWorker.begin, shape, constant, updates, lasting=True))
         self._crew.keep()
 
     def scores(self, w: np.ndarray, out: Any) -> None:
@@ -575,38 +315,40 @@ class RemoteProducts:
         """Into slots, where the rows are, or into arrays here."""
         if isinstance(outs[0], Slot):
             self._slots |= set(outs)
-            self._crew.post(MoveScores(w, bias, outs))
+            self._crew.post(Order(RowsOnWorker.move_scores, w, bias, outs, lasting=True))
             self._note(w.nbytes)
             return
-        answers = self._crew.ask(SendScores(w, bias, len(outs)))
+        answers = self._crew.ask(Order(RowsOnWorker.send_scores, w, bias, len(outs)))
         for k, out in enumerate(outs):
             np.concatenate([answer[k] for answer in answers], out=out)
 
     def gradient(self, coef: Any) -> np.ndarray:
         if isinstance(coef, Slot):
-            order: Order = Gradients(coef, self._updates)
-        else:
-            if self._gradients > MOST_UPDATES:  # this one is computed from all rows
-                self.start_anew(forget=True)
-            self._gradients += 1
-            # The log keeps them, and the array is used again.
-            coef = coef.copy() if self._updates else coef
-            order = Each(
-                [Gradients(coef[rows], self._updates) for rows in self._matrix.worker_rows()]
-            )
-        gradient = self._crew.sum(order)
-        if not isinstance(coef, Slot) and self._updates:
+            return self._crew.sum(self._gradients_of(coef))
+        if self._gradients > MOST_UPDATES:  # this one is computed from all rows
+            self.start_anew(forget=True)
+        self._gradients += 1
+        if self._updates:
+            coef = coef.copy()  # the log keeps them, and the array is used again
+        own = [self._gradients_of(coef[rows]) for rows in self._matrix.worker_rows()]
+        gradient = self._crew.sum(Each(own))
+        if self._updates:
             self._note(coef.nbytes)
         return gradient
+
+    def _gradients_of(self, coef: Slot | np.ndarray) -> Order:
+        # With updates the next ones build on it.
+        return Order(RowsOnWorker.gradients, coef, lasting=self._updates, summed=True)
 
     def _note(self, size: int) -> None:
         """So many bytes go to the log; a copy of the state takes its place if that is smaller."""
         self._logged += size
         held = 8 * len(self._matrix) * (len(self._slots) + 1)
         if self._logged > max(LOG_BYTES, held):
-            states = self._crew.ask(CopyState())
+            states = self._crew.ask(Order(RowsOnWorker.copy))
             self._crew.forget()
-            self._crew.log.append(Each([RestoreState(state) for state in states]))
+            restore = [Order(RowsOnWorker.restore, state, lasting=True) for state in states]
+            self._crew.log.append(Each(restore))
             self._logged = 0
 
     def start_anew(self, forget: bool = False) -> None:
@@ -615,11 +357,29 @@ class RemoteProducts:
             self._logged = 0
             self._slots.clear()
             self._crew.forget()
-        self._crew.post(StartAnew())
+        self._crew.post(Order(RowsOnWorker.start_anew, lasting=True))
+
+
+def _change(method: Callable[..., None]) -> Callable[..., None]:
+    """A pass that writes scores or coefficients, which goes with the next round."""
+
+    def post(passes: RemotePasses, *arguments: Any) -> None:
+        passes._crew.post(Pass(method, *arguments, lasting=True))
+
+    return post
+
+
+def _by_chunk(method: Callable[..., Any]) -> Callable[..., list[Any]]:
+    """A pass whose answers come by chunk, in one round."""
+
+    def gather(passes: RemotePasses, *arguments: Any) -> list[Any]:
+        return passes._crew.gather(Pass(method, *arguments))
+
+    return gather
 
 
 class RemotePasses:
-    """Passes over the scores of rows that are elsewhere.
+    """Passes over the scores of rows that are elsewhere, the same as those of ``RowPasses``.
 
     Parameters
     ----------
@@ -647,7 +407,8 @@ class RemotePasses:
         self._matrix = matrix
         self._slots = 0
         orders = [
-            BeginRows(
+            Order(
+                RowsOnWorker.begin_rows,
                 risk,
                 light,
                 targets.labels[rows],
@@ -658,6 +419,7 @@ class RemotePasses:
                     for chunk in slices
                     if rows.start <= chunk.start and chunk.stop <= rows.stop
                 ],
+                lasting=True,
             )
             for rows in matrix.worker_rows()
         ]
@@ -668,35 +430,17 @@ class RemotePasses:
         self._slots += 1
         return Slot(self._slots)
 
-    def blend(self, start: Slot, end: Slot, k: float, into: Slot) -> None:
-        self._crew.post(Blend(start, end, k, into))
-
-    def value(self, at: Scores) -> list[float]:
-        return self._crew.gather(Value(at))
-
-    def upper(self, at: Scores, low: Any, errors: Any) -> list[float]:
-        return self._crew.gather(Upper(at, low, errors))
-
-    def line_slopes(self, start: Scores, end: Scores, steps: np.ndarray) -> list[np.ndarray]:
-        return self._crew.gather(LineSlopes(start, end, steps))
-
-    def bias_slopes(self, scores: Slot, biases: np.ndarray) -> list[np.ndarray]:
-        return self._crew.gather(BiasSlopes(scores, biases))
-
-    def fill(self, scores: Slot, low: float, high: float, part: float) -> None:
-        self._crew.post(Fill(scores, low, high, part))
-
     def set_coef(self, coef: np.ndarray) -> None:
-        self._crew.post(Each([SetCoef(coef[rows]) for rows in self._matrix.worker_rows()]))
+        own = [coef[rows] for rows in self._matrix.worker_rows()]
+        self._crew.post(Each([Pass(RowPasses.set_coef, some, lasting=True) for some in own]))
 
-    def offset(self) -> list[float]:
-        return self._crew.gather(Offset())
-
-    def weigh(self) -> list[np.ndarray]:
-        return self._crew.gather(Weigh())
-
-    def scale(self, sign: float, factor: float) -> None:
-        self._crew.post(Scale(sign, factor))
-
-    def slope(self, start: Slot, end: Slot) -> list[float]:
-        return self._crew.gather(Slope(start, end))
+    blend = _change(RowPasses.blend)
+    value = _by_chunk(RowPasses.value)
+    upper = _by_chunk(RowPasses.upper)
+    line_slopes = _by_chunk(RowPasses.line_slopes)
+    bias_slopes = _by_chunk(RowPasses.bias_slopes)
+    fill = _change(RowPasses.fill)
+    offset = _by_chunk(RowPasses.offset)
+    weigh = _by_chunk(RowPasses.weigh)
+    scale = _change(RowPasses.scale)
+    slope = _by_chunk(RowPasses.slope)

@@ -298,7 +298,7 @@ class Session:
             limit = self._worker.memory_manager.memory_limit
             inputs, self.inputs = self.inputs, ()
             means = Means(self._worker.state.nthreads, int(limit) if limit else None, inputs)
-            self._state = order.make(means)
+            self._state = order.function(means, *order.arguments)
             return None
         return order.run(self._state)
 

@@ -26,7 +26,7 @@ import uuid
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -42,7 +42,6 @@ from .orders import (
     Peer,
     Timings,
     common_bytes,
-    is_summed,
     order_for,
 )
 from .routes import Route, handed_on, routes_of
@@ -71,9 +70,6 @@ PACKAGES = ("numpy", "scipy", "numba")
 
 class ClusterError(RuntimeError):
     """The cluster cannot go on: no worker is left, or the scheduler is gone."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
 
 
 class WorkerLostError(Exception):
@@ -128,20 +124,12 @@ def check_client(client: Any) -> None:
 # -- ways to a session --------------------------------------------------------
 
 
-class Connection(Protocol):
-    """A way to a session on a worker."""
-
-    def ask(self, message: Message, computed: Callable[[], None]) -> Awaitable[Answer]:
-        """The answer to a message; ``computed`` is called if it has done its own part before."""
-        ...
-
-    def close(self) -> None:
-        """End the session. Called in the event loop."""
-        ...
-
-
 class DirectConnection:
-    """A connection of Dask's to the worker itself."""
+    """A connection of Dask's to the worker itself.
+
+    ``ask`` gives the answer of the session to a message; ``computed`` is called if the session has
+    done its own part before. ``close`` ends the session; it is called in the event loop.
+    """
 
     def __init__(self, comm: Any) -> None:
         self._comm = comm
@@ -264,7 +252,7 @@ class Member:
     worker: Worker
     inputs: Sequence[Any] = ()
     session: str = ""
-    connection: Connection | None = None
+    connection: DirectConnection | RelayedConnection | None = None
     losses: int = 0
     seconds: float = 0.0
 
@@ -308,12 +296,12 @@ class Workers:
     client: Any
     timeout: float = 60.0
     timings: Timings = field(default_factory=Timings)
-    log: list[Order] = field(default_factory=list)
+    log: list[Order | Each] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
     vector_bytes: int = 0
     _lost: set[str] = field(default_factory=set)  # addresses
     _relayed: set[str] = field(default_factory=set)
-    _posted: list[Order] = field(default_factory=list)
+    _posted: list[Order | Each] = field(default_factory=list)
     _base: int = 0  # orders of the log that matter until the end
     _plans: Sequence[SumPlan] = ()
     _routes: list[Route] = field(default_factory=list)
@@ -478,7 +466,7 @@ class Workers:
     def start(
         self,
         workers: Sequence[Worker],
-        hold: Order,
+        hold: Order | Each,
         plans: Sequence[SumPlan] = (),
         inputs: Sequence[Sequence[Any]] | None = None,
     ) -> None:
@@ -611,20 +599,20 @@ class Workers:
 
     # -- rounds ---------------------------------------------------------------
 
-    def post(self, order: Order) -> None:
+    def post(self, order: Order | Each) -> None:
         """An order without an answer: it goes with the next round."""
         self._posted.append(order)
 
-    def ask(self, order: Order) -> list[Any]:
+    def ask(self, order: Order | Each) -> list[Any]:
         """A round with what was posted: the answers of all workers to this order."""
         orders, self._posted = [*self._posted, order], []
         return [answers[-1] for answers in self.round(orders)]
 
-    def gather(self, order: Order) -> list[Any]:
+    def gather(self, order: Order | Each) -> list[Any]:
         """As ``ask``, for answers that are lists: all entries, in the order of the workers."""
         return [entry for answer in self.ask(order) for entry in answer]
 
-    def sum(self, order: Order) -> np.ndarray:
+    def sum(self, order: Order | Each) -> np.ndarray:
         """As ``ask``, for vectors over nodes of the plans: the sum over all workers."""
         sums = self.gather(order)
         if len(sums) == 1:  # added up by the workers
@@ -646,7 +634,7 @@ class Workers:
         self._posted = []
         self.log = self.log[: self._base]
 
-    def round(self, orders: Sequence[Order]) -> list[list[Any]]:
+    def round(self, orders: Sequence[Order | Each]) -> list[list[Any]]:
         """Send the same orders to all workers.
 
         Returns
@@ -656,7 +644,7 @@ class Workers:
         """
         return self._sync(self._round_to_its_end, orders)
 
-    async def _round_to_its_end(self, orders: Sequence[Order]) -> list[list[Any]]:
+    async def _round_to_its_end(self, orders: Sequence[Order | Each]) -> list[list[Any]]:
         if self._running is not None and not self._running.done():  # it was interrupted
             await asyncio.wait({self._running})
         self._running = asyncio.ensure_future(self._round(orders))
@@ -665,7 +653,7 @@ class Workers:
         answers: list[list[Any]] = await asyncio.shield(self._running)
         return answers
 
-    async def _round(self, orders: Sequence[Order]) -> list[list[Any]]:
+    async def _round(self, orders: Sequence[Order | Each]) -> list[list[Any]]:
         begin = time.perf_counter()
         number = next(self._numbers)
         answers: list[list[Any]] = [[] for _ in self.members]
@@ -697,7 +685,7 @@ class Workers:
         self.timings.work += slowest
         return answers
 
-    async def _ask_together(self, number: int, orders: Sequence[Order]) -> Any:
+    async def _ask_together(self, number: int, orders: Sequence[Order | Each]) -> Any:
         """A round in which long vectors go from worker to worker.
 
         None if there are none, or if a worker was lost or failed: all are to be asked again then;
@@ -707,7 +695,7 @@ class Workers:
         if len(members) < 2 or not self._together:
             return None
         hand_on = common_bytes(orders) >= LONG
-        add_up = self.vector_bytes >= LONG and any(map(is_summed, orders))
+        add_up = self.vector_bytes >= LONG and any(order.summed for order in orders)
         if not (hand_on or add_up):
             return None
         peers = {m.number: Peer(m.worker.address, m.session) for m in members}
@@ -742,7 +730,7 @@ class Workers:
         return [task.result() for task in tasks]
 
     async def _ask_all(
-        self, members: Sequence[Member], number: int, orders: Sequence[Order]
+        self, members: Sequence[Member], number: int, orders: Sequence[Order | Each]
     ) -> list[Done | None]:
         """The answer of each member, all to the client itself; None of one that was lost."""
         messages = [

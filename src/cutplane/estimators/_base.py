@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache, partial
+from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,25 +15,27 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils.validation import check_is_fitted
 
+from .._checks import check_flag, check_number
 from ..data import BlockedMatrix, as_blocks
 from ..data.dataset import Dataset
 from ..exec import Executor, make_executor, thread_count
-from ..result import SolveResult
+from ..result import Iteration, SolveResult
 from ._attributes import check_linear
-from ._bounds import check_bounds
 from ._fit import (
     STOPPING,
     Attributes,
     CallbackSupportMixin,
     FitTasks,
+    Lazy,
     Problem,
     Settings,
     solve,
     store_results,
 )
-from ._form import ModelForm, Starts
 from ._parallel import solve_in_parallel
+from ._problems import NearlyFreeBias, check_bounds
 from ._rows import check_test_dataset, checked_rows
+from .checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from ..cluster.rows import RemoteMatrix
@@ -54,9 +58,7 @@ class WithExecutor:
     def __getstate__(self) -> dict[str, Any]:
         """The state without the cluster."""
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
-        if "executor" in state:
-            state = {**state, "executor": None}
-        return state
+        return {**state, "executor": None} if "executor" in state else state
 
     def __sklearn_clone__(self) -> Any:
         """A clone with the same cluster: the cluster itself is not copied."""
@@ -68,13 +70,6 @@ class WithExecutor:
         clone = _clone_parametrized(without)
         clone.executor = executor
         return clone
-
-
-def _without_copy(result: SolveResult) -> SolveResult:
-    """The result without its w where that is sparse: the model has it."""
-    if isinstance(result.w, np.ndarray):
-        return result
-    return dataclasses.replace(result, w=np.empty(0))
 
 
 class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
@@ -109,7 +104,8 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         starts: Sequence[np.ndarray | None] | None = None,
         dual_points: np.ndarray | None = None,
         improve: Callable[[list[SolveResult]], list[SolveResult]] | None = None,
-        side_by_side: tuple[int, int] = (1, 0),
+        threads: int = 1,
+        n_stored: int = 0,
     ) -> list[SolveResult]:
         """Solve the problems of a fit, and store the model.
 
@@ -120,7 +116,8 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
             As for ``solve``.
         attributes : callable
             The fitted attributes, from w and bias of the problems, perhaps of the first ones only.
-        side_by_side : threads that may take a problem each, and the stored numbers of the data
+        threads, n_stored : int
+            Threads that may take a problem each, and the stored numbers of the data.
         improve : callable, optional
             Makes the results that are stored from those of the solvers.
         """
@@ -128,35 +125,26 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         if getattr(self, "_skl_callbacks", None):
             tasks = FitTasks(self, *data, len(problems))
         memories = getattr(self, "_memories", None) if settings.warm_start else None
-        threads, n_stored = side_by_side
+        known: dict[str, Any] = {
+            "starts": starts,
+            "memories": memories,
+            "dual_points": dual_points,
+        }
         # Callbacks and checkpoints want one problem after the other.
-        in_turn = tasks is not None or settings.callback is not None
-        in_turn = in_turn or settings.checkpoint is not None
+        in_turn = tasks is not None or settings.callback or settings.checkpoint is not None
         if threads > 1 and len(problems) > 1 and not in_turn:
-            fitted = solve_in_parallel(
-                problems,
-                settings,
-                threads,
-                n_stored,
-                starts=starts,
-                memories=memories,
-                dual_points=dual_points,
-            )
+            fitted = solve_in_parallel(problems, settings, threads, n_stored, **known)
         else:
             fitted = solve(
-                problems,
-                settings,
-                executor,
-                starts=starts,
-                memories=memories,
-                dual_points=dual_points,
-                tasks=tasks,
-                attributes=attributes,
+                problems, settings, executor, tasks=tasks, attributes=attributes, **known
             )
         self._memories = fitted.memories
         results = fitted.results if improve is None else improve(fitted.results)
         self.__dict__.update(attributes([(result.w, result.bias) for result in results]))
-        results = [_without_copy(result) for result in results]
+        results = [  # where w is sparse, the model alone has it
+            dataclasses.replace(r, w=np.empty(0)) if scipy.sparse.issparse(r.w) else r
+            for r in results
+        ]
         store_results(self, results)
         if tasks is not None:
             tasks.end()
@@ -172,18 +160,104 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         return {key: value for key, value in state.items() if key != "_memories"}
 
 
+@dataclass(frozen=True)
+class ModelForm:
+    """How many problems a linear model has, and how they model the bias.
+
+    Attributes
+    ----------
+    problems : int
+    outputs : int or None
+        Scores per row of the joint problem; None where a problem has one.
+    constant : float
+        Value of the constant feature behind a regularised bias; 0 for none.
+    free_bias : bool
+    nearly_free : NearlyFreeBias or None
+        If the constant feature stands for an unregularised bias.
+    """
+
+    problems: int = 1
+    outputs: int | None = None
+    constant: float = 0.0
+    free_bias: bool = False
+    nearly_free: NearlyFreeBias | None = None
+
+    def model(self, points: list[tuple[Any, float]]) -> tuple[Any, np.ndarray]:
+        """``coef_`` and ``intercept_`` of solved problems.
+
+        A w is an array, with a column per output if there are several, or a sparse matrix with a
+        row per output. If one is sparse, so is ``coef_``.
+        """
+        coefs, intercepts = [], []
+        for w, bias in points:
+            rows = w if scipy.sparse.issparse(w) else np.atleast_2d(w.T)  # one per output
+            if self.constant:
+                intercepts.append(self.constant * dense(rows[:, [-1]])[:, 0])
+                rows = rows[:, :-1]
+            else:
+                intercepts.append(np.full(rows.shape[0], bias))
+            coefs.append(rows)
+        intercept = np.concatenate(intercepts)
+        if any(map(scipy.sparse.issparse, coefs)):
+            csr = [scipy.sparse.csr_matrix(rows) for rows in coefs]
+            return scipy.sparse.vstack(csr, format="csr"), intercept
+        return np.ascontiguousarray(np.vstack(coefs)), intercept
+
+    def point(self, coef: Any, intercept: np.ndarray, k: int) -> np.ndarray | None:
+        """The solver's point of problem k; None if the model has another shape."""
+        outputs = self.outputs or 1
+        if coef.shape[0] != outputs * self.problems:
+            return None
+        own = slice(k * outputs, (k + 1) * outputs)
+        rows = dense(coef[own])
+        if self.constant:
+            rows = np.hstack([rows, intercept[own, None] / self.constant])
+        return np.ascontiguousarray(rows.T if self.outputs else rows[0])
+
+
+@dataclass(eq=False, repr=False)
 class LinearModel(Estimator):
-    """An estimator with ``coef_`` and ``intercept_``."""
+    """An estimator with ``coef_`` and ``intercept_``, and the parameters that all of them have.
+
+    The fields of such a class are its parameters, the keyword arguments of its constructor.
+    """
 
     _solvers: ClassVar[tuple[str, ...]] = ("ocas", "cpa")
 
-    coef_: Any
-    intercept_: np.ndarray
+    C: float = 1.0
+    _: KW_ONLY
+    solver: str = "ocas"
+    tol: float = 1e-3
+    stopping: str = "relative"
+    positive: bool = False
+    bounds: tuple[Any, Any] | None = None
+    max_iter: int | None = None
+    time_limit: float | None = None
+    n_jobs: int | None = None
+    executor: Any = None
+    warm_start: bool = False
+    verbose: int = 0
+    callback: Callable[[Iteration], bool | None] | None = None
+    checkpoint: Checkpoint | str | PathLike[str] | None = None
+
+    coef_: Any = field(init=False)
+    intercept_: np.ndarray = field(init=False)
 
     def _check_common(self) -> Settings:
         settings = super()._check_common()
         check_bounds(self)
+        if hasattr(self, "fit_intercept"):
+            check_flag("fit_intercept", self.fit_intercept)
+            if self.intercept_scaling is not None:
+                check_number("intercept_scaling", self.intercept_scaling, above=0.0)
+        if getattr(self, "dual", "auto") != "auto":
+            check_flag("dual", self.dual)
         return settings
+
+    def _bias(self) -> dict[str, Any]:
+        """Where the bias is, as fields of a ``ModelForm``: in a constant feature, free, or none."""
+        constant = float(self.intercept_scaling or 0.0) if self.fit_intercept else 0.0
+        return {"constant": constant, "free_bias": bool(self.fit_intercept) and constant == 0.0}
 
     def _start(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The previous model, if a fit may start there."""
@@ -204,8 +278,7 @@ class LinearModel(Estimator):
         """Solve the problems of a linear model, perhaps from an earlier model, and store it."""
         starts = None
         if start is not None:
-            starts = Starts(form, *start)
-        attributes = partial(self._linear_attributes, form)
+            starts = Lazy(form.problems, partial(form.point, *start))
         threads = 1
         if isinstance(matrix, BlockedMatrix) and matrix.whole is not None:
             # A problem is a single task, however many rounds it takes: fewer numbers are worth it.
@@ -216,19 +289,18 @@ class LinearModel(Estimator):
                 problems,
                 settings,
                 executor,
-                attributes,
+                partial(self._linear_attributes, form),
                 starts=starts,
                 dual_points=dual_points,
-                side_by_side=(threads, matrix.n_stored),
+                threads=threads,
+                n_stored=matrix.n_stored,
             )
 
     def _linear_attributes(
         self, form: ModelForm, points: list[tuple[Any, float]]
     ) -> dict[str, Any]:
         """Fitted attributes of points; problems that are not solved yet score 0."""
-        first = points[0][0]
-        nothing = 0.0 * first if scipy.sparse.issparse(first) else np.zeros_like(first)
-        to_come = [(nothing, 0.0)] * (form.problems - len(points))
+        to_come = [(0.0 * points[0][0], 0.0)] * (form.problems - len(points))
         coef, intercept = form.model(points + to_come)
         attributes = {"coef_": coef, "intercept_": intercept}
         if hasattr(self, "classes_"):
@@ -260,13 +332,8 @@ class LinearModel(Estimator):
                 matrix.scores(dense(self.coef_).reshape(-1), scores, executor)
             return scores
         together = outputs if isinstance(self.coef_, np.ndarray) else OUTPUTS_TOGETHER
-        parts = self._scores_by_parts(matrix, together)
-        if together >= outputs:
-            return next(parts)[1]
-        scores = np.empty((len(matrix), outputs))
-        for some, part in parts:
-            scores[:, some] = part
-        return scores
+        parts = [part for _, part in self._scores_by_parts(matrix, together)]
+        return parts[0] if len(parts) == 1 else np.hstack(parts)
 
     def _scores_by_parts(
         self, matrix: BlockedMatrix | RemoteMatrix, together: int

@@ -106,37 +106,28 @@ class Calibration:
             return expit(-(a * scores + b))
         return np.interp(scores, curve[0], curve[1])
 
-    def check(self, classes: int) -> None:
-        """Refuse a calibration from a file that no fit would have written."""
-        check_choice("calibration_.method", self.method, CALIBRATIONS)
-        count = 1 if classes == 2 else classes
-        sigmoid = self.method == "sigmoid"
-        known = isinstance(self.curves, list) and len(self.curves) == count
-        for curve in self.curves if known else ():
-            known &= (
-                isinstance(curve, np.ndarray)
-                and curve.dtype == np.float64
-                and curve.ndim == 2
-                and len(curve) == 2
-                and (curve.shape[1] == 1 if sigmoid else curve.shape[1] >= 1)
-                and bool(np.all(np.isfinite(curve)))
-                and (sigmoid or _increases(curve))
-            )
-        if not known:
-            raise ValueError(f"calibration_ must hold {count} curves for {classes} classes")
-
 
 def check_calibration(model: Any, classes: int) -> None:
-    """Check the calibration of a model from a file, if it has one."""
+    """Refuse the calibration of a model from a file, if it has one that no fit would have."""
     calibration = getattr(model, "calibration_", None)
     if calibration is None:
         return
     if not isinstance(calibration, Calibration):
         raise ValueError(f"calibration_ must be a calibration, got {calibration!r:.40}")
-    calibration.check(classes)
+    check_choice("calibration_.method", calibration.method, CALIBRATIONS)
+    curves, count = calibration.curves, 1 if classes == 2 else classes
+    known = isinstance(curves, list) and len(curves) == count
+    if not known or not all(_is_curve(curve, calibration.method) for curve in curves):
+        raise ValueError(f"calibration_ must hold {count} curves for {classes} classes")
 
 
-def _increases(curve: np.ndarray) -> bool:
+def _is_curve(curve: Any, method: str) -> bool:
+    if not isinstance(curve, np.ndarray) or curve.dtype != np.float64 or curve.ndim != 2:
+        return False
+    if len(curve) != 2 or not curve.size or not np.all(np.isfinite(curve)):
+        return False
+    if method == "sigmoid":
+        return curve.shape[1] == 1
     scores, probabilities = curve
     inside = probabilities[0] >= 0.0 and probabilities[-1] <= 1.0
     return bool(inside and np.all(np.diff(scores) > 0.0) and np.all(np.diff(probabilities) >= 0.0))

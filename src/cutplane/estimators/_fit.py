@@ -30,7 +30,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -156,8 +156,7 @@ class Settings:
             raise ValueError(f"callback must be callable or None, got {model.callback!r}")
         if model.time_limit is not None:
             check_number("time_limit", model.time_limit, above=0.0, finite=False)
-        checkpoint = getattr(model, "checkpoint", None)
-        checkpoint = None if checkpoint is None else check_checkpoint(checkpoint)
+        checkpoint = check_checkpoint(getattr(model, "checkpoint", None))
         if checkpoint is not None and solvers and model.solver not in IN_PASSES:
             raise ValueError(
                 f"checkpoint is for solver='ocas' or 'cpa', whose state can be written; got "
@@ -202,12 +201,17 @@ def check_executor(model: Any) -> None:
         )
 
 
-def seeds(random_state: Any, count: int) -> list[int]:
-    """One seed per problem, all drawn now: results do not depend on the order of solving."""
+def random_of(random_state: Any) -> np.random.RandomState:
+    """The generator that a parameter stands for."""
     try:
-        return check_random_state(random_state).randint(2**31 - 1, size=count).tolist()
+        return check_random_state(random_state)
     except ValueError as error:
         raise ValueError(f"random_state: {error}") from error
+
+
+def seeds(random_state: Any, count: int) -> list[int]:
+    """One seed per problem, all drawn now: results do not depend on the order of solving."""
+    return random_of(random_state).randint(2**31 - 1, size=count).tolist()
 
 
 @dataclass(frozen=True)
@@ -309,7 +313,11 @@ class Problem(ABC):
     """
 
     label: str
-    crew: Any = None  # the workers that hold the data, if a cluster does
+
+    @property
+    def crew(self) -> Any:
+        """The workers that hold the data, if a cluster does."""
+        return None
 
     @abstractmethod
     def solver(self, run: Run) -> Ready:
@@ -368,13 +376,13 @@ class Problem(ABC):
         yield from ()
 
 
-class Problems(Sequence[Problem]):
-    """A sequence that makes each problem when it is needed, because targets may be large."""
+class Lazy(Sequence[Any]):
+    """A sequence that makes each entry when it is needed, because all of them may be large."""
 
-    def __init__(self, count: int, make: Callable[[int], Problem]) -> None:
+    def __init__(self, count: int, make: Callable[[int], Any]) -> None:
         self._count = count
         self._make = make
-        self._last: tuple[int, Problem] | None = None
+        self._last: tuple[int, Any] = (-1, None)
 
     def __len__(self) -> int:
         return self._count
@@ -382,7 +390,7 @@ class Problems(Sequence[Problem]):
     def __getitem__(self, k: Any) -> Any:
         if not 0 <= k < self._count:
             raise IndexError(k)
-        if self._last is None or self._last[0] != k:
+        if self._last[0] != k:
             self._last = (k, self._make(k))
         return self._last[1]
 
@@ -452,7 +460,7 @@ def solve(
                 fit.solve(
                     number,
                     None if starts is None else starts[k],
-                    None if memories is None else memories.get(k),
+                    (memories or {}).get(k),
                     None if dual_points is None else dual_points[k],
                 )
         except KeyboardInterrupt:  # between two problems; within one the solver stops
@@ -465,6 +473,7 @@ def solve(
     return Fitted(fit.results, fit.memories)
 
 
+@dataclass
 class _Fit:
     """The state of a call of ``solve``; it takes the same parameters.
 
@@ -477,36 +486,29 @@ class _Fit:
         How the user ended it: INTERRUPTED or STOPPED.
     """
 
-    def __init__(
-        self,
-        problems: Sequence[Problem],
-        settings: Settings,
-        executor: Executor,
-        Cs: Sequence[float] | None,
-        tasks: FitTasks | None,
-        attributes: Attributes | None,
-    ) -> None:
-        self.results: list[SolveResult] = []
-        self.memories: dict[int, Memory] = {}
-        self.ended: Status | None = None
-        self._problems, self._settings, self._executor, self._Cs = problems, settings, executor, Cs
-        self._tasks = tasks
-        self._attributes = attributes
-        try:
-            self._random = check_random_state(settings.random_state)
-        except ValueError as error:
-            raise ValueError(f"random_state: {error}") from error
-        self._spent = 0.0  # seconds, of the time limit
-        self._solver: Any = None  # of the problem at hand
-        self._data = b""  # digest of the data, where it is needed
-        self._file: CheckpointFile | None = None
-        checkpoint = settings.checkpoint if Cs is None else None
-        if checkpoint is not None or (settings.warm_start and Cs is None):
-            self._data = problems[0].data_digest()
-        if checkpoint is not None:
-            fit_key = problems[0].fit_key(settings)
-            self._file = CheckpointFile(
-                checkpoint, settings.name, settings.parameters, fit_key, self._data
+    problems: Sequence[Problem]
+    settings: Settings
+    executor: Executor
+    Cs: Sequence[float] | None
+    tasks: FitTasks | None
+    attributes: Attributes | None
+    results: list[SolveResult] = field(default_factory=list)
+    memories: dict[int, Memory] = field(default_factory=dict)
+    ended: Status | None = None
+    spent: float = 0.0  # seconds, of the time limit
+    solver: Any = None  # of the problem at hand
+    data: bytes = b""  # digest of the data, where it is needed
+    file: CheckpointFile | None = None
+
+    def __post_init__(self) -> None:
+        settings, first = self.settings, self.problems[0]
+        self.random = random_of(settings.random_state)
+        if self.Cs is None and (settings.checkpoint is not None or settings.warm_start):
+            self.data = first.data_digest()
+        if self.Cs is None and settings.checkpoint is not None:
+            key, parameters = first.fit_key(settings), settings.parameters
+            self.file = CheckpointFile(
+                settings.checkpoint, settings.name, parameters, key, self.data
             )
 
     @_interrupts.kept()
@@ -518,18 +520,18 @@ class _Fit:
         dual_point: np.ndarray | None,
     ) -> None:
         """Solve the next problem, and append its result."""
-        settings = self._settings
-        problem = self._problems[number % len(self._problems)]
-        C = settings.C if self._Cs is None else float(self._Cs[number // len(self._problems)])
+        settings = self.settings
+        problem = self.problems[number % len(self.problems)]
+        C = settings.C if self.Cs is None else float(self.Cs[number // len(self.problems)])
         known = Known()
-        if self._file is not None:
-            known = self._file.begin(problem.digest(), lambda r: problem.done(r, settings, C))
-        if self._tasks is not None:
-            self._tasks.begin_problem(problem.label)
+        if self.file is not None:
+            known = self.file.begin(problem.digest(), lambda r: problem.done(r, settings, C))
+        if self.tasks is not None:
+            self.tasks.begin_problem(problem.label)
         if known.result is not None:
             self.results.append(known.result)
         else:
-            began, left = time.perf_counter(), settings.time_limit - self._spent
+            began, left = time.perf_counter(), settings.time_limit - self.spent
             # What a cluster lost while rows were loaded counts for the first problem.
             crew = problem.crew
             before = crew.timings.as_dict() if crew is not None and self.results else {}
@@ -539,30 +541,28 @@ class _Fit:
                 run = Run(
                     settings=settings,
                     C=C,
-                    executor=self._executor,
+                    executor=self.executor,
                     stop=settings.stop(0.0 if self.ended else max(0.0, left)),
                     observe=partial(self._observe, problem, show),
-                    watched=settings.callback is not None or self._tasks is not None,
-                    random=self._random,
+                    watched=settings.callback is not None or self.tasks is not None,
+                    random=self.random,
                     start=start if known.start is None else known.start,
                     memory=memory,
                     # What tells whether a memory is of this problem; a path needs no telling.
-                    digest=self._data + problem.digest() if self._data else b"",
+                    digest=self.data + problem.digest() if self.data else b"",
                     dual_point=dual_point,
-                    on_path=self._Cs is not None,
-                    file=self._file,
+                    on_path=self.Cs is not None,
+                    file=self.file,
                     state=known.state,
                 )
                 ready = problem.solver(run)
-                self._solver = ready.solver
+                self.solver = ready.solver
                 # From here on the result cannot be lost by an interrupt.
                 self.results.append(ready.solver.run(ready.start, *ready.more))
-            self._spent += time.perf_counter() - began
-            if crew is not None:
-                self._add_timings(crew.timings.as_dict(), before)
-            self._end(number, problem, ready.solver, run)
-        if self._tasks is not None:
-            self._tasks.end_problem()
+            self.spent += time.perf_counter() - began
+            self._end(number, problem, ready.solver, run, before)
+        if self.tasks is not None:
+            self.tasks.end_problem()
 
     def _observe(
         self,
@@ -571,27 +571,33 @@ class _Fit:
         record: Iteration,
     ) -> bool:
         """Hand an iteration to progress, checkpoint and callbacks; returns whether to stop."""
-        callback, solver, stops = self._settings.callback, self._solver, False
+        callback, solver, stops = self.settings.callback, self.solver, False
         if show is not None:
             show(record)
-        if self._file is not None and self._file.due():
+        if self.file is not None and self.file.due():
             self._record(problem, lambda: problem.point(solver)[0], record)
         if callback is not None:
             stops = bool(callback(dataclasses.replace(record, problem=problem.label)))
-        if self._tasks is not None:
-            stops |= self._tasks.iteration(lambda: self._now(problem, solver))
+        if self.tasks is not None:
+            assert self.attributes is not None
+            done, attributes = [(r.w, r.bias) for r in self.results], self.attributes
+            stops |= self.tasks.iteration(lambda: attributes([*done, problem.point(solver)]))
         _interrupts.check()
         return stops
 
-    def _add_timings(self, now: dict[str, float], before: dict[str, float]) -> None:
-        """Add the times of a cluster's workers to the last result."""
-        result = self.results[-1]
-        spent = {name: value - before.get(name, 0.0) for name, value in now.items()}
-        self.results[-1] = dataclasses.replace(result, timings={**result.timings, **spent})
+    def _end(
+        self, number: int, problem: Problem, solver: Any, run: Run, before: dict[str, float]
+    ) -> None:
+        """Finish the last result, log it, and keep what a checkpoint or a warm start needs.
 
-    def _end(self, number: int, problem: Problem, solver: Any, run: Run) -> None:
-        """Finish the last result, log it, and keep what a checkpoint or a warm start needs."""
-        result = problem.finish(solver, self.results[-1])
+        ``before`` has the times of a cluster's workers before the problem began.
+        """
+        result = self.results[-1]
+        if problem.crew is not None:
+            now = problem.crew.timings.as_dict()
+            spent = {name: value - before.get(name, 0.0) for name, value in now.items()}
+            result = dataclasses.replace(result, timings={**result.timings, **spent})
+        result = problem.finish(solver, result)
         if self.ended is None and result.status in (Status.INTERRUPTED, Status.STOPPED):
             self.ended = result.status
             if result.status is Status.INTERRUPTED:
@@ -607,24 +613,18 @@ class _Fit:
             result.timings["total"],
             result.certificate,
         )
-        if self._file is not None:
+        if self.file is not None:
             if result.trace:
                 self._record(problem, lambda: result.w, result.trace[-1])
-            self._file.end(result, last=number == len(self._problems) - 1)
-        if self._settings.warm_start or self._Cs is not None:
+            self.file.end(result, last=number == len(self.problems) - 1)
+        if self.settings.warm_start or self.Cs is not None:
             self.memories[number] = problem.memory(solver, result, run)
 
     def _record(self, problem: Problem, w: Callable[[], np.ndarray], record: Iteration) -> None:
         """Store the state of a solver that does not store it itself."""
         state = problem.state(w, record)
-        if state is not None and self._file is not None:
-            self._file.record(state)
-
-    def _now(self, problem: Problem, solver: Any) -> dict[str, Any]:
-        """Fitted attributes as if the fit had stopped now."""
-        assert self._attributes is not None
-        done = [(result.w, result.bias) for result in self.results]
-        return self._attributes([*done, problem.point(solver)])
+        if state is not None and self.file is not None:
+            self.file.record(state)
 
 
 # -- what is stored ---------------------------------------------------------------------------

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse
 
 from .. import solvers
+from .._checks import check_flag
 from ..objective import Cut, LinearOracle, ListwiseScoreRisk, RowOracle
 from ..result import SolveResult
 from ..risks import ListwiseRisk, Risk, Targets
 from ..solvers import IterativeSolver
-from ._bounds import Bounds
-from ._fit import Memory, Problem, Ready, Run
-from ._form import NearlyFreeBias, sparse_point
+from ._fit import IN_PASSES, Memory, Problem, Ready, Run
 from .checkpoint import WRONG
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
     Matrix = BlockedMatrix | RemoteMatrix
 
 STOCHASTIC = ("sgd", "pegasos")
-SOLVERS = ("auto", "ocas", "cpa", "dcd", *STOCHASTIC)
+SOLVERS = (*IN_PASSES, "dcd", *STOCHASTIC)
+# A constant feature this much larger than any row: the regularisation of its weight is nothing,
+# and the reduced problem can still tell the features apart from it.
+NEARLY_FREE = 1e5
 
 
 def cut_position(solver: str) -> CutPosition | None:
@@ -75,9 +79,59 @@ def ready(solver: IterativeSolver, run: Run, cuts: tuple[Cut, ...] = (), crew: A
     return Ready(solver, start, (cuts,))
 
 
+@dataclass(frozen=True)
+class NearlyFreeBias:
+    """Unregularised biases b, one per class, as weights of a very large constant feature s.
+
+    The objective then is F_s = F + |b|²/2s² ≥ F. How far a lower bound on F_s can be above
+    the least F: let (W, b) minimise F, and p and q be the classes of the largest and the smallest
+    b, which differ by D. F ≤ f, that of any point, so |W|² ≤ 2f, and every row x of class q has a
+    loss ≥ D − √2·|W|·|x|, of Crammer and Singer or multinomial. Class q has a share π of the
+    weights, so that
+
+        D ≤ f/(Cπ) + 2√f·max|x|,
+
+    and with the mean of the smallest and the largest b moved to 0
+
+        min F_s ≤ min F + K·D²/8s².
+
+    A class without weight has b → −∞ in F; for Crammer and Singer b_p − (1 + D + 2√f·max|x|) does
+    as well.
+
+    Attributes
+    ----------
+    classes : int
+        K.
+    smallest_share : float
+        The least π > 0.
+    empty_class : bool
+        Whether a class has no weight.
+    row_norm : float
+        max|x|.
+    """
+
+    classes: int
+    smallest_share: float
+    empty_class: bool
+    row_norm: float
+
+    @property
+    def constant(self) -> float:
+        """s."""
+        return NEARLY_FREE * (self.row_norm or 1.0)
+
+    def slack(self, primal: float, C: float) -> float:
+        """K·D²/8s² from the objective of a point."""
+        reach = 2.0 * math.sqrt(primal) * self.row_norm
+        spread = primal / (C * self.smallest_share) + reach
+        if self.empty_class:
+            spread += 1.0 + spread + reach
+        return self.classes * spread**2 / (8.0 * self.constant**2)
+
+
 @dataclass
-class RowProblem(Problem):
-    """A risk that is a sum over rows: C multiplies the sum of the losses.
+class LinearProblem(Problem):
+    """A linear model on a matrix.
 
     Attributes
     ----------
@@ -86,6 +140,26 @@ class RowProblem(Problem):
         The rows.
     constant : float
         Value of the constant feature behind a regularised bias; 0 for none.
+    """
+
+    label: str
+    matrix: Matrix
+    constant: float
+
+    @property
+    def crew(self) -> Any:
+        return getattr(self.matrix, "crew", None)
+
+    def data_digest(self) -> bytes:
+        return self.matrix.digest()
+
+
+@dataclass
+class RowProblem(LinearProblem):
+    """A risk that is a sum over rows: C multiplies the sum of the losses.
+
+    Attributes
+    ----------
     targets : Targets
     risk : Risk
     free_bias : bool
@@ -98,9 +172,6 @@ class RowProblem(Problem):
         On w.
     """
 
-    label: str
-    matrix: Matrix
-    constant: float
     targets: Targets
     risk: Risk
     free_bias: bool
@@ -108,9 +179,6 @@ class RowProblem(Problem):
     coef_threshold: float | None = None
     bounds: Bounds | None = None
     _kept: RowOracle | None = field(default=None, repr=False)  # of the C before, on a path
-
-    def __post_init__(self) -> None:
-        self.crew = getattr(self.matrix, "crew", None)
 
     @property
     def total(self) -> float:
@@ -123,9 +191,6 @@ class RowProblem(Problem):
         digest.update(self.targets.weights.data)
         digest.update(b"" if self.bounds is None else self.bounds.digest())
         return digest.digest()
-
-    def data_digest(self) -> bytes:
-        return self.matrix.digest()
 
     def solver(self, run: Run) -> Ready:
         oracle = self._oracle(run)
@@ -206,20 +271,15 @@ class RowProblem(Problem):
             best = solver.prove(dataclasses.replace(solver.best, w=w))
             certificate = dataclasses.replace(result.certificate, primal=best.primal)
             result = dataclasses.replace(result, w=w, bias=best.bias, certificate=certificate)
-        return dataclasses.replace(result, w=sparse_point(result.w))
+        return dataclasses.replace(result, w=scipy.sparse.csr_matrix(np.atleast_2d(result.w.T)))
 
 
 @dataclass
-class ListwiseProblem(Problem):
+class ListwiseProblem(LinearProblem):
     """A risk of all scores at once: C multiplies the risk times the sum of the weights.
 
     Attributes
     ----------
-    label : str
-    matrix : BlockedMatrix or RemoteMatrix
-        The rows.
-    constant : float
-        Value of the constant feature behind a regularised bias; 0 for none.
     risk : ListwiseRisk
     mass : float
         The sum of the weights of the rows.
@@ -227,15 +287,9 @@ class ListwiseProblem(Problem):
         On w.
     """
 
-    label: str
-    matrix: Matrix
-    constant: float
     risk: ListwiseRisk
     mass: float
     bounds: Bounds | None = None
-
-    def __post_init__(self) -> None:
-        self.crew = getattr(self.matrix, "crew", None)
 
     @property
     def total(self) -> float:
@@ -244,9 +298,6 @@ class ListwiseProblem(Problem):
     def digest(self) -> bytes:
         bounds = b"" if self.bounds is None else self.bounds.digest()
         return self.risk.digest() + repr(self.constant).encode() + bounds
-
-    def data_digest(self) -> bytes:
-        return self.matrix.digest()
 
     def solver(self, run: Run) -> Ready:
         score_risk = ListwiseScoreRisk(self.risk, run.executor)
@@ -269,8 +320,9 @@ class JointProblem(Problem):
     label: str
     model: JointModel
 
-    def __post_init__(self) -> None:
-        self.crew = getattr(self.model, "crew", None)
+    @property
+    def crew(self) -> Any:
+        return getattr(self.model, "crew", None)
 
     @property
     def total(self) -> float:
@@ -295,3 +347,104 @@ class JointProblem(Problem):
         position = cut_position(name)
         made = solvers.BundleSolver(oracle, C, run.stop, position, run.observe, oracle.cheap_cut)
         return ready(made, run, crew=self.crew)
+
+
+# -- bounds on the coefficients: the parameters ``positive`` and ``bounds`` --------------------
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """low ≤ w ≤ high, for every feature and every output; the bias has none.
+
+    Attributes
+    ----------
+    low, high : ndarray, shape (n_features,)
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+
+    def box(self, dimension: int, has_constant: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The bounds of a solver's flat w: features, perhaps a constant one, by outputs."""
+        outputs = dimension // (len(self.low) + has_constant)
+        bias = np.full(has_constant * outputs, np.inf)
+        return (
+            np.append(np.repeat(self.low, outputs), -bias),
+            np.append(np.repeat(self.high, outputs), bias),
+        )
+
+    def digest(self) -> bytes:
+        """Identifies them."""
+        return self.low.tobytes() + self.high.tobytes()
+
+
+def check_bounds(model: Any) -> None:
+    """Check the parameters as far as is possible without the data."""
+    positive = check_flag("positive", model.positive)
+    if model.bounds is not None:
+        _pair(model.bounds)
+    if (positive or model.bounds is not None) and model.solver not in IN_PASSES:
+        raise ValueError(
+            f"solver={model.solver!r} takes no bounds on the coefficients; use solver='ocas', "
+            "which solver='auto' is here, or solver='cpa'"
+        )
+
+
+def bounds_of(model: Any, n_features: int) -> Bounds | None:
+    """The bounds of a model with this many features; None if it has none."""
+    if model.bounds is None and not model.positive:
+        return None
+    low, high = np.full(n_features, -np.inf), np.full(n_features, np.inf)
+    if model.bounds is not None:
+        for name, values, given in zip(
+            ("low", "high"), (low, high), _pair(model.bounds), strict=True
+        ):
+            if given.ndim and len(given) != n_features:
+                raise ValueError(
+                    f"bounds: {name} has {len(given)} numbers, but X has {n_features} features; "
+                    "give one number for all features, or one per feature"
+                )
+            values[:] = given
+    empty = np.isposinf(low) | np.isneginf(high)
+    negative = (high < 0.0) & bool(model.positive)
+    for wrong, why in (
+        (low > high, "low must not be above high"),
+        (empty, "there is no number between"),
+        (negative, "positive=True leaves nothing; drop it, or raise high"),
+    ):
+        if wrong.any():
+            k = int(wrong.argmax())
+            names = getattr(model, "feature_names_in_", None)
+            name = "" if names is None else f" ({names[k]!r})"
+            raise ValueError(f"bounds of feature {k}{name} are ({low[k]:g}, {high[k]:g}): {why}")
+    return Bounds(np.maximum(low, 0.0) if model.positive else low, high)
+
+
+def _pair(bounds: Any) -> list[np.ndarray]:
+    """low and high as arrays, of a number or of one dimension."""
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"bounds must be a pair (low, high), such as (0, np.inf); got {bounds!r}"
+        ) from None
+    pair = []
+    for name, given in (("low", low), ("high", high)):
+        try:
+            values = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"bounds: {name} must be a number, or one per feature; got {given!r}; for no bound "
+                "give -np.inf or np.inf"
+            ) from None
+        if values.ndim > 1:
+            raise ValueError(
+                f"bounds: {name} must be a number, or one per feature, got shape {values.shape}"
+            )
+        if np.isnan(values).any():
+            where = f" of feature {int(np.isnan(values).argmax())}" if values.ndim else ""
+            raise ValueError(
+                f"bounds: {name}{where} is NaN; for no bound give -np.inf as low, np.inf as high"
+            )
+        pair.append(values)
+    return pair

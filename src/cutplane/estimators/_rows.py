@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from ..cluster.rows import RemoteMatrix
 
 FLOATS = (np.float64, np.float32)
+# Columns of labels that a message names at most.
+MOST_NAMED = 10
 # They visit rows in random order.
 NEED_MEMORY = ("dcd", "sgd", "pegasos")
 # Stored values whose indices are copied by several threads.
@@ -81,17 +84,16 @@ class TrainingRows:
             yield matrix
             return
         from ..cluster.executor import workers_of
-        from ..cluster.orders import Each
+        from ..cluster.orders import Each, Hold
         from ..cluster.partitions import checked_workers
-        from ..cluster.rows import HoldRows, RemoteMatrix
+        from ..cluster.rows import RemoteMatrix, hold_rows
 
         with workers_of(executor) as crew:
             workers = checked_workers(crew)
             edges = part_edges(len(matrix.blocks), len(matrix))
             runs = share_parts(np.diff(edges).tolist(), [worker.threads for worker in workers])
             plans = [SumPlan(edges, first, last) for first, last in runs]
-            shares = [_share(X, matrix, plan, outputs) for plan in plans]
-            hold = [HoldRows(plan, share) for plan, share in zip(plans, shares, strict=True)]
+            hold = [Hold(hold_rows, plan, _share(X, matrix, plan, outputs)) for plan in plans]
             crew.start(workers[: len(plans)], Each(hold), plans)
             yield RemoteMatrix(
                 crew, plans, matrix.bounds, matrix.shape, matrix.n_stored, matrix.digest
@@ -214,11 +216,7 @@ def _set_features(model: Any, count: int, names: Any) -> None:
 
 def copy_features(source: Any, target: Any) -> None:
     """Make an estimator one for the same features as another one."""
-    for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(source, name):
-            setattr(target, name, getattr(source, name))
-        elif hasattr(target, name):
-            delattr(target, name)
+    _set_features(target, source.n_features_in_, getattr(source, "feature_names_in_", None))
 
 
 def check_test_dataset(model: Any, dataset: Dataset) -> None:
@@ -266,13 +264,13 @@ def encode_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def weigh_classes(
-    model: Any, encoded: np.ndarray, weights: np.ndarray
+    model: Any, encoded: np.ndarray, weights: np.ndarray, classes: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weights of rows times those of their classes, and these; two classes must have some.
 
-    ``model`` has C, ``classes_`` and perhaps ``class_weight``.
+    ``model`` has C, ``classes_`` unless others are given, and perhaps ``class_weight``.
     """
-    classes = model.classes_
+    classes = model.classes_ if classes is None else classes
     factors = np.ones(len(classes))
     if getattr(model, "class_weight", None) is not None:
         factors = class_factors(model.class_weight, classes, encoded, weights)
@@ -292,3 +290,87 @@ def check_sum(C: float, weights: np.ndarray) -> None:
         total = float(C) * float(weights.sum())
     if not np.isfinite(total):
         raise ValueError("C times the sum of the weights overflows; lower C or sample_weight")
+
+
+# -- several labels per row -------------------------------------------------------------------
+# Each column of an indicator matrix Y is a problem of its own, its rows against all others, as in
+# scikit-learn's ``OneVsRestClassifier``. Y may be sparse, and is never made dense as a whole.
+
+
+def is_indicator(y: Any) -> bool:
+    """Whether y is a matrix of labels rather than a column of classes."""
+    if scipy.sparse.issparse(y):
+        return True
+    if isinstance(y, list | tuple):
+        return len(y) > 0 and isinstance(y[0], list | tuple | np.ndarray) and len(y[0]) > 1
+    shape: tuple[Any, ...] = getattr(y, "shape", ())
+    return len(shape) == 2 and shape[1] != 1
+
+
+class Labels:
+    """A checked indicator matrix.
+
+    Parameters
+    ----------
+    Y : array-like or sparse matrix, shape (n_rows, n_labels)
+        Of 0 and 1.
+
+    Attributes
+    ----------
+    sparse : bool
+        Whether it came as a sparse matrix.
+    """
+
+    def __init__(self, Y: Any) -> None:
+        self.sparse = bool(scipy.sparse.issparse(Y))
+        checked = check_array(
+            Y, accept_sparse="csc", dtype=None, ensure_min_features=1, input_name="Y"
+        )
+        if checked.dtype.kind not in "biuf":
+            raise ValueError(
+                f"Y has two dimensions, so it must be an indicator of labels, of 0 and 1; got "
+                f"{checked.dtype}. sklearn.preprocessing.MultiLabelBinarizer makes one of lists "
+                "of labels; for one class per row give a single column"
+            )
+        columns = scipy.sparse.csc_matrix(checked)  # of an array: only what is not 0
+        if not np.all((columns.data == 0) | (columns.data == 1)):
+            wrong = columns.data[(columns.data != 0) & (columns.data != 1)][0]
+            raise ValueError(
+                f"Y has two dimensions, so it must be an indicator of labels, of 0 and 1, but has "
+                f"the value {wrong}. Pass (Y > 0).astype(int) if that is what it means; for one "
+                "class per row give a single column"
+            )
+        if not columns.has_canonical_format or not np.all(columns.data):
+            columns = columns.copy()
+            columns.sum_duplicates()
+            columns.data[:] = columns.data != 0
+            columns.eliminate_zeros()
+        self._columns = columns
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._columns.shape
+
+    def column(self, k: int) -> np.ndarray:
+        """0 and 1 for all rows."""
+        column = np.zeros(self.shape[0], dtype=np.intp)
+        column[self._columns.indices[slice(*self._columns.indptr[k : k + 2])]] = 1
+        return column
+
+    def check(self, weights: np.ndarray) -> None:
+        """Every label must have rows, and there must be rows without it, of positive weight."""
+        count = np.count_nonzero(weights > 0.0)
+        counts = scipy.sparse.csr_matrix(weights > 0.0) @ self._columns.astype(bool).astype(int)
+        counts = counts.toarray()[0]
+        for bad, what in ((counts == 0, "no row"), (counts == count, "all rows")):
+            if np.any(bad):
+                which = np.flatnonzero(bad)
+                named = ", ".join(map(str, which[:MOST_NAMED]))
+                more = f" and {len(which) - MOST_NAMED} more" if len(which) > MOST_NAMED else ""
+                plural = len(which) > 1
+                raise ValueError(
+                    f"Y: {'columns' if plural else 'column'} {named}{more} "
+                    f"{'have' if plural else 'has'} {what} of positive weight: there is nothing to "
+                    "learn. Leave such columns out; OneVsRestClassifier(LinearSVC()) predicts a "
+                    "constant for them"
+                )

@@ -93,8 +93,7 @@ def check_checkpoint(value: Any) -> Checkpoint | None:
     """The parameter ``checkpoint`` of an estimator: None, a path or a Checkpoint."""
     if value is None:
         return None
-    if isinstance(value, str | os.PathLike):
-        value = Checkpoint(value)
+    value = Checkpoint(value) if isinstance(value, str | os.PathLike) else value
     if not isinstance(value, Checkpoint):
         raise ValueError(f"checkpoint must be None, a path or a Checkpoint, got {value!r}")
     if not isinstance(value.path, str | os.PathLike) or str(value.path) in ("", "-"):
@@ -110,14 +109,6 @@ def _records() -> Any:
     from ..store.values import Registry
 
     return Registry({kind.__name__: kind for kind in (DualCertificate, DualIteration)})
-
-
-@dataclass(frozen=True)
-class Solved:
-    """A problem that is done: its result, and the digest of the problem."""
-
-    result: SolveResult
-    digest: bytes
 
 
 @dataclass(frozen=True)
@@ -164,8 +155,9 @@ class CheckpointFile:
         self._fit_key = fit_key
         self._parameters = {name: f"{plain(value)!r:.100}" for name, value in parameters.items()}
         self._data = data
-        self._solved: list[Solved] = []
-        self._waiting: list[Solved] = []  # from the file, for problems that are to come
+        # Problems that are done: their results, and the digests of the problems.
+        self._solved: list[tuple[SolveResult, bytes]] = []
+        self._waiting: list[tuple[SolveResult, bytes]] = []  # from the file, for problems to come
         self._state: dict[str, Any] | None = None  # from the file, of the problem after these
         self._state_digest = b""
         self._others = ""  # parameters that are not the same as in the file
@@ -190,15 +182,15 @@ class CheckpointFile:
         try:
             content = Decoder(file.arrays, _records()).decode(file.header.content)
             facts = (content["estimator"], content["parameters"], content["course"])
-            data, state, digest = content["data"], content["state"], content["problem"]
-            solved = [Solved(*pair) for pair in content["solved"]]
+            data, state, of_state = content["data"], content["state"], content["problem"]
+            solved = [(result, digest) for result, digest in content["solved"]]
             if not isinstance(facts[1], dict) or not isinstance(state, dict):
                 raise ValueError("parameters or state are missing")
-            for known in solved:
-                _check_result(known.result)
+            for result, _ in solved:
+                _check_result(result)
                 # Of a linear model all problems have the same weights; those of a kernel machine
                 # are compared with the problem.
-                if "best" in state and known.result.w.shape != state["best"]["w"].shape:
+                if "best" in state and result.w.shape != state["best"]["w"].shape:
                     raise ValueError("a result has weights of another length")
         except WRONG as error:
             raise container.damaged(name, f"its content is wrong ({error!r})") from None
@@ -206,7 +198,7 @@ class CheckpointFile:
             raise ValueError(f"{name} needs more memory than there is") from None
         self._check(*facts, data)
         self.before = facts[1]
-        self._waiting, self._state, self._state_digest = solved, state, digest
+        self._waiting, self._state, self._state_digest = solved, state, of_state
         logger.info("going on from the checkpoint %s", name)
 
     def _check(self, estimator: str, was: dict[str, str], fit_key: str, data: bytes) -> None:
@@ -245,13 +237,13 @@ class CheckpointFile:
         """
         self._last, self._last_digest = None, digest
         if self._waiting:
-            solved = self._waiting.pop(0)
-            if solved.digest != digest:
+            result, known = self._waiting.pop(0)
+            if known != digest:
                 raise self._refusal("y or sample_weight")
-            if not done(solved.result):  # the rule is stricter than it was
-                return Known(start=solved.result.w)
-            self._solved.append(solved)
-            return Known(result=solved.result)
+            if not done(result):  # the rule is stricter than it was
+                return Known(start=result.w)
+            self._solved.append((result, digest))
+            return Known(result=result)
         if self._state is None:
             return Known()
         state, self._state = self._state, None
@@ -285,7 +277,7 @@ class CheckpointFile:
         if self._last is not None and (last or not done):
             self._write(strict=False)
         if done:
-            self._solved.append(Solved(result, self._last_digest))
+            self._solved.append((result, self._last_digest))
         self._closed = not done
 
     def _write(self, strict: bool) -> None:
@@ -302,7 +294,7 @@ class CheckpointFile:
                 "parameters": self._parameters,
                 "course": self._fit_key,
                 "data": self._data,
-                "solved": [(solved.result, solved.digest) for solved in self._solved],
+                "solved": self._solved,
                 "problem": self._last_digest,
                 "state": self._last,
             }

@@ -24,7 +24,7 @@ from ..result import Iteration, SolveResult
 from ..solvers.decomposition.problem import DualProblem
 from ._attributes import check_kernel_model, check_stored, stored_classes
 from ._calibration import Calibration, check_calibrate, check_calibration
-from ._fit import Problems, Settings, solve, warn_of, with_callbacks
+from ._fit import Lazy, Settings, solve, warn_of, with_callbacks
 from ._kernel import as_rows, basis_attributes, executor_for, training_rows
 from ._kernel_problem import KernelMachine, KernelProblem, KernelRows
 from ._rows import encode_classes, weigh_classes
@@ -351,7 +351,7 @@ class SVC(ClassifierMixin, KernelMachine):
         groups: list[np.ndarray],
         encoded: np.ndarray,
         bounds: np.ndarray,
-    ) -> Problems:
+    ) -> Lazy:
         """The dual of every pair of classes, or of every class against the rest."""
 
         def make(k: int) -> KernelProblem:
@@ -367,7 +367,7 @@ class SVC(ClassifierMixin, KernelMachine):
             problem = DualProblem(linear=1.0 - 2.0 * own, lower=signed - limit, upper=signed)
             return KernelProblem(self._label(tasks[k]), problem, rows, which)
 
-        return Problems(len(tasks), make)
+        return Lazy(len(tasks), make)
 
     def _assemble(
         self,

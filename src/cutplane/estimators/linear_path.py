@@ -16,9 +16,9 @@ import numpy as np
 from .._checks import check_number
 from ..exec import make_executor
 from ..result import Certificate, SolveResult, Status
+from ._base import ModelForm
 from ._fit import solve, store_results, warn_of
-from ._form import ModelForm
-from ._rows import encode_classes, open_rows, weigh_classes
+from ._rows import copy_features, encode_classes, open_rows, weigh_classes
 from .linear_svc import LinearSVC
 
 # What an integer Cs stands for: as many values from here to there, evenly in the logarithm.
@@ -59,7 +59,7 @@ class LinearSVCPath:
     intercepts: np.ndarray = field(repr=False)
     results: tuple[tuple[SolveResult, ...], ...] = field(repr=False)
     _settings: dict[str, Any] = field(repr=False, default_factory=dict)
-    _features: dict[str, Any] = field(repr=False, default_factory=dict)
+    _source: Any = field(repr=False, default=None)  # an estimator that knows the features
 
     @property
     def certificates(self) -> list[list[Certificate]]:
@@ -96,8 +96,7 @@ class LinearSVCPath:
         """The k-th model as a fitted :class:`LinearSVC`."""
         model = LinearSVC(C=float(self.Cs[k]), **self._settings)
         model.classes_ = self.classes
-        for name, value in self._features.items():
-            setattr(model, name, value)
+        copy_features(self._source, model)
         model.coef_, model.intercept_ = self.coefs[k], self.intercepts[k]
         store_results(model, list(self.results[k]))
         return model
@@ -179,7 +178,6 @@ def path_of(
     count = form.problems
     by_C = [results[at * count : (at + 1) * count] for at in range(len(Cs))]
     models = [form.model([(r.w, r.bias) for r in fits]) for fits in by_C]
-    names = ("n_features_in_", "feature_names_in_")
     return LinearSVCPath(
         Cs=Cs,
         classes=svc.classes_,
@@ -187,5 +185,5 @@ def path_of(
         intercepts=np.stack([intercept for _, intercept in models]),
         results=tuple(tuple(fits) for fits in by_C),
         _settings=dict(settings),
-        _features={name: getattr(svc, name) for name in names if hasattr(svc, name)},
+        _source=svc,
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from os import PathLike
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,22 +15,17 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .. import risks
-from .._checks import check_choice, check_flag, check_number
+from .._checks import check_choice, check_number
 from ..data import BlockedMatrix
 from ..exec import SerialExecutor
 from ..losses import CLASSIFICATION, LOSSES
-from ..result import Iteration
 from ..risks import LossRisk, Risk, Targets
 from ._attributes import check_linear, stored_classes
-from ._base import OUTPUTS_TOGETHER, LinearModel, dense
-from ._bounds import bounds_of
+from ._base import OUTPUTS_TOGETHER, LinearModel, ModelForm, dense
 from ._calibration import Calibration, check_calibration
-from ._fit import Problem, Problems, Settings, warn_of, with_callbacks
-from ._form import ModelForm, NearlyFreeBias
-from ._labels import Labels, is_indicator, positives
-from ._problems import SOLVERS, RowProblem
-from ._rows import encode_classes, open_rows, weigh_classes
-from .checkpoint import Checkpoint
+from ._fit import IN_PASSES, Lazy, Problem, Settings, warn_of, with_callbacks
+from ._problems import SOLVERS, NearlyFreeBias, RowProblem, bounds_of
+from ._rows import Labels, encode_classes, is_indicator, open_rows, weigh_classes
 
 if TYPE_CHECKING:
     from ..cluster.rows import RemoteMatrix
@@ -53,6 +48,7 @@ def _gives_probabilities(model: Any) -> bool:
     )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearSVC(ClassifierMixin, LinearModel):
     """Linear support vector classifier with a certificate of optimality.
 
@@ -186,61 +182,20 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     _solvers = SOLVERS
     _sparse_coef = True  # with coef_threshold, and after sparsify
+    loss: str = "hinge"
+    penalty: str = "l2"
+    solver: str = "auto"
+    dual: bool | str = "auto"
+    fit_intercept: bool = True
+    intercept_scaling: float | None = None
+    class_weight: dict[Any, float] | str | None = None
+    multi_class: str = "ovr"
+    random_state: Any = None
+    coef_threshold: float | None = None
 
-    calibration_: Calibration
-    multilabel_: bool = False
-    sparse_labels_: bool  # whether Y was sparse, and predictions are
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: str = "hinge",
-        penalty: str = "l2",
-        solver: str = "auto",
-        dual: bool | str = "auto",
-        tol: float = 1e-3,
-        stopping: str = "relative",
-        fit_intercept: bool = True,
-        intercept_scaling: float | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        multi_class: str = "ovr",
-        positive: bool = False,
-        bounds: tuple[Any, Any] | None = None,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        n_jobs: int | None = None,
-        executor: Any = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-        callback: Callable[[Iteration], bool | None] | None = None,
-        checkpoint: Checkpoint | str | PathLike[str] | None = None,
-        coef_threshold: float | None = None,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.penalty = penalty
-        self.solver = solver
-        self.dual = dual
-        self.tol = tol
-        self.stopping = stopping
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.multi_class = multi_class
-        self.positive = positive
-        self.bounds = bounds
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
-        self.coef_threshold = coef_threshold
+    calibration_: Calibration = field(init=False)
+    multilabel_: bool = field(init=False, default=False)
+    sparse_labels_: bool = field(init=False)  # whether Y was sparse, and predictions are
 
     # -- fitting --------------------------------------------------------------
 
@@ -269,77 +224,34 @@ class LinearSVC(ClassifierMixin, LinearModel):
         self
         """
         settings, start = self._check_common(), self._start()
-        if is_indicator(y):
-            return self._fit_labels(X, y, sample_weight, dual_init, settings, start)
-        rows = open_rows(self, X, y, sample_weight)
-        self._forget_labels()
-        self.classes_, encoded = encode_classes(rows.y)
-        self.__dict__.pop("calibration_", None)  # of another model
-        weights, _ = weigh_classes(self, encoded, rows.weights)
-        with rows.blocks(self._outputs()) as matrix:
-            form = self._form(matrix, encoded, weights)
-            problems = self._problems(matrix, form, encoded, weights)
-            dual_points = None
-            if dual_init is not None:
-                dual_points = self._check_dual_init(dual_init, form, len(encoded))
-            results = self._fit_linear((X, y), matrix, form, problems, settings, start, dual_points)
-        warn_of(settings, None, results)
-        return self
-
-    def _fit_labels(
-        self,
-        X: Any,
-        Y: Any,
-        sample_weight: Any,
-        dual_init: Any,
-        settings: Settings,
-        start: tuple[Any, np.ndarray] | None,
-    ) -> LinearSVC:
-        """Fit a problem per column of an indicator matrix."""
-        labels = Labels(Y)
-        n_rows, count = labels.shape
-        if self.multi_class in JOINT:
+        labels = Labels(y) if is_indicator(y) else None
+        if labels is not None and self.multi_class in JOINT:
             raise ValueError(
                 f"multi_class={self.multi_class!r} is for one class per row, but Y is a matrix of "
                 "labels; set multi_class='ovr'"
             )
-        rows = open_rows(self, X, np.zeros(n_rows), sample_weight)
-        labels.check(rows.weights)
-        self.__dict__.pop("calibration_", None)
-        self.classes_, self.multilabel_, self.sparse_labels_ = np.arange(count), True, labels.sparse
-        constant = float(self.intercept_scaling or 0.0) if self.fit_intercept else 0.0
-        form = ModelForm(
-            problems=count,
-            outputs=None,
-            constant=constant,
-            free_bias=bool(self.fit_intercept) and constant == 0.0,
-        )
-        self._check_loss()
-        model = LinearSVC(self.C, class_weight=self.class_weight)
-        model.classes_ = np.arange(2)  # of each problem
-
-        with rows.blocks() as matrix:
-
-            def make(k: int) -> RowProblem:
-                column = labels.column(k)
-                try:
-                    weights, _ = weigh_classes(model, column, rows.weights)
-                except ValueError as error:
-                    raise ValueError(f"Y, column {k}: {error}") from error
-                return self._problem(f"label {k}", matrix, form, column == 1, weights)
-
-            problems = Problems(count, make)
+        given = y if labels is None else np.zeros(labels.shape[0])
+        rows = open_rows(self, X, given, sample_weight)
+        for name in ("multilabel_", "sparse_labels_", "calibration_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        weights: np.ndarray = rows.weights
+        targets: Any = labels
+        if labels is None:
+            self.classes_, targets = encode_classes(rows.y)
+            weights, _ = weigh_classes(self, targets, weights)
+        else:
+            labels.check(weights)
+            self.classes_, self.multilabel_ = np.arange(labels.shape[1]), True
+            self.sparse_labels_ = labels.sparse
+        with rows.blocks(self._outputs()) as matrix:
+            form = self._form(matrix, targets, weights)
+            problems = self._problems(matrix, form, targets, weights)
             dual_points = None
             if dual_init is not None:
-                dual_points = self._check_dual_init(dual_init, form, n_rows)
-            results = self._fit_linear((X, Y), matrix, form, problems, settings, start, dual_points)
+                dual_points = self._check_dual_init(dual_init, form, len(weights))
+            results = self._fit_linear((X, y), matrix, form, problems, settings, start, dual_points)
         warn_of(settings, None, results)
         return self
-
-    def _forget_labels(self) -> None:
-        """The fit to come is of one class per row."""
-        for name in ("multilabel_", "sparse_labels_"):
-            self.__dict__.pop(name, None)
 
     def _check_common(self) -> Settings:
         settings = super()._check_common()
@@ -347,16 +259,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
         choices = [name for name, loss in LOSSES.items() if not loss.regression]
         check_choice("loss", self.loss, choices)
         check_choice("multi_class", self.multi_class, MULTI_CLASS)
-        check_flag("fit_intercept", self.fit_intercept)
         if self.penalty != "l2":
             raise ValueError(
                 f"penalty must be 'l2', got {self.penalty!r}: the regulariser is ½|w|²; for sparse "
                 "coefficients take sklearn.svm.LinearSVC(penalty='l1', dual=False)"
             )
-        if self.dual != "auto":
-            check_flag("dual", self.dual)
-        if self.intercept_scaling is not None:
-            check_number("intercept_scaling", self.intercept_scaling, above=0.0)
         if self.coef_threshold is not None:
             check_number("coef_threshold", self.coef_threshold, at_least=0.0)
             if self.checkpoint is not None:
@@ -375,98 +282,89 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return len(self.classes_) if self._joint() else 1
 
     def _form(
-        self, matrix: BlockedMatrix | RemoteMatrix, encoded: np.ndarray, weights: np.ndarray
+        self, matrix: BlockedMatrix | RemoteMatrix, targets: Any, weights: np.ndarray
     ) -> ModelForm:
-        """How many problems there are, and where their bias is."""
-        joint = self._joint()
-        self._check_loss()
-        wanted = JOINT[self.multi_class] if joint else self.loss
-        if joint and (self.loss != wanted or self.solver not in ("auto", "ocas", "cpa")):
-            raise ValueError(
-                f"multi_class={self.multi_class!r} takes loss={wanted!r} and solver='auto', 'ocas' "
-                f"or 'cpa', got loss={self.loss!r}, solver={self.solver!r}"
-            )
-        classes = len(self.classes_)
-        constant, nearly_free = 0.0, None
-        if self.fit_intercept and self.intercept_scaling is not None:
-            constant = float(self.intercept_scaling)
-        elif self.fit_intercept and joint:
-            share = np.bincount(encoded, weights) / weights.sum()
-            if self.multi_class == "multinomial" and np.any(share == 0.0):
-                raise ValueError(
-                    f"no row of class {self.classes_[share.argmin()]!r} has a positive weight, and "
-                    "its intercept has no optimum; leave its rows out, or set intercept_scaling"
-                )
-            squares = matrix.squared_norms(SerialExecutor())
-            nearly_free = NearlyFreeBias(
-                classes=classes,
-                smallest_share=float(share[share > 0.0].min()),
-                empty_class=bool(np.any(share == 0.0)),
-                row_norm=math.sqrt(np.max(squares, where=weights > 0.0, initial=0.0)),
-            )
-            constant = nearly_free.constant
-        return ModelForm(
-            problems=1 if joint or classes == 2 else classes,
-            outputs=classes if joint else None,
-            constant=constant,
-            free_bias=bool(self.fit_intercept) and constant == 0.0,
-            nearly_free=nearly_free,
-        )
+        """How many problems there are, and where their bias is.
 
-    def _check_loss(self) -> None:
-        """Not every solver takes every loss."""
+        ``targets`` holds the number of each row's class, or the ``Labels`` of the rows.
+        """
         if self.loss not in LOSSES_OF.get(self.solver, LOSSES):
             *others, last = (repr(loss) for loss in LOSSES_OF[self.solver])
             raise ValueError(
                 f"solver={self.solver!r} takes loss={', '.join(others)} or {last}, got "
                 f"{self.loss!r}; solver='auto' takes every loss"
             )
+        classes = len(self.classes_)
+        if not self._joint():
+            count = 1 if classes == 2 and not self.multilabel_ else classes
+            return ModelForm(count, **self._bias())
+        wanted = JOINT[self.multi_class]
+        if self.loss != wanted or self.solver not in IN_PASSES:
+            raise ValueError(
+                f"multi_class={self.multi_class!r} takes loss={wanted!r} and solver='auto', 'ocas' "
+                f"or 'cpa', got loss={self.loss!r}, solver={self.solver!r}"
+            )
+        form = ModelForm(outputs=classes, **self._bias())
+        if not form.free_bias:
+            return form
+        share = np.bincount(targets, weights) / weights.sum()
+        if self.multi_class == "multinomial" and np.any(share == 0.0):
+            raise ValueError(
+                f"no row of class {self.classes_[share.argmin()]!r} has a positive weight, and "
+                "its intercept has no optimum; leave its rows out, or set intercept_scaling"
+            )
+        squares = matrix.squared_norms(SerialExecutor())
+        nearly_free = NearlyFreeBias(
+            classes=classes,
+            smallest_share=float(share[share > 0.0].min()),
+            empty_class=bool(np.any(share == 0.0)),
+            row_norm=math.sqrt(np.max(squares, where=weights > 0.0, initial=0.0)),
+        )
+        return ModelForm(outputs=classes, constant=nearly_free.constant, nearly_free=nearly_free)
 
     def _problems(
         self,
         matrix: BlockedMatrix | RemoteMatrix,
         form: ModelForm,
-        encoded: np.ndarray,
+        targets: Any,
         weights: np.ndarray,
     ) -> Sequence[Problem]:
-        """All classes at once, or each class against the rest."""
+        """All classes at once, each class against the rest, or each label against its absence."""
+        bounds = bounds_of(self, matrix.shape[1])
 
         def make(k: int) -> RowProblem:
+            risk: Risk = LossRisk(LOSSES[self.loss]())
+            own = weights
             if form.outputs is not None:
                 several = self.multi_class == "multinomial"
                 kind = risks.MultinomialRisk if several else risks.CrammerSingerRisk
-                risk = kind(form.outputs)
-                numbers = encoded.astype(np.int64)
-                return self._problem("all classes", matrix, form, numbers, weights, risk)
-            positive = k if form.problems > 1 else 1
-            label = f"class {self.classes_[positive]}"
-            return self._problem(label, matrix, form, encoded == positive, weights)
+                name, risk, y = "all classes", kind(form.outputs), targets.astype(np.int64)
+            elif self.multilabel_:
+                column = targets.column(k)
+                try:
+                    own, _ = weigh_classes(self, column, weights, classes=np.arange(2))
+                except ValueError as error:
+                    raise ValueError(f"Y, column {k}: {error}") from error
+                name, y = f"label {k}", np.where(column == 1, 1.0, -1.0)
+            else:
+                positive = k if form.problems > 1 else 1
+                name, y = (
+                    f"class {self.classes_[positive]}",
+                    np.where(targets == positive, 1.0, -1.0),
+                )
+            return RowProblem(
+                name,
+                matrix,
+                form.constant,
+                Targets.make(y, own),
+                risk,
+                form.free_bias,
+                form.nearly_free,
+                self.coef_threshold,
+                bounds=bounds,
+            )
 
-        return Problems(form.problems, make)
-
-    def _problem(
-        self,
-        label: str,
-        matrix: BlockedMatrix | RemoteMatrix,
-        form: ModelForm,
-        labels: np.ndarray,
-        weights: np.ndarray,
-        risk: Risk | None = None,
-    ) -> RowProblem:
-        """A joint problem of class numbers, or with the loss that of the true rows."""
-        if risk is None:
-            risk, labels = LossRisk(LOSSES[self.loss]()), np.where(labels, 1.0, -1.0)
-        return RowProblem(
-            label,
-            matrix,
-            form.constant,
-            Targets.make(labels, weights),
-            risk,
-            form.free_bias,
-            form.nearly_free,
-            self.coef_threshold,
-            bounds=bounds_of(self, matrix.shape[1]),
-        )
+        return Lazy(form.problems, make)
 
     def _check_dual_init(self, dual_init: Any, form: ModelForm, rows: int) -> np.ndarray:
         """A dual point per problem, divided by C."""
@@ -524,11 +422,14 @@ class LinearSVC(ClassifierMixin, LinearModel):
     def _predict_labels(self, X: Any) -> Any:
         """The indicator matrix of the labels with positive scores, some labels at a time."""
         matrix = self._rows_to_score(X)
-        parts = (
-            (some, scores + self.intercept_[some])
+        parts = [
+            scipy.sparse.csr_matrix(found) if self.sparse_labels_ else found
             for some, scores in self._scores_by_parts(matrix, OUTPUTS_TOGETHER)
-        )
-        return positives(parts, len(matrix), len(self.classes_), self.sparse_labels_)
+            for found in (scores + self.intercept_[some] > 0.0,)
+        ]
+        if self.sparse_labels_:
+            return scipy.sparse.hstack(parts, format="csr", dtype=np.int64)
+        return np.hstack(parts).astype(np.int64)
 
     @available_if(_gives_probabilities)
     def predict_log_proba(self, X: Any) -> np.ndarray:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -26,7 +26,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_flag
 from ..cluster.rows import RemoteMatrix
-from ..data import BlockedMatrix
 from ..exec import make_executor
 from ..result import Certificate, Iteration, SolveResult
 from ._base import WithExecutor
@@ -36,30 +35,18 @@ from ._rows import checked_rows, copy_features, encode_classes, is_stored, open_
 from .linear_path import LinearSVCPath, check_path, path_of
 from .linear_svc import LinearSVC
 
+if TYPE_CHECKING:
+    from ._problems import Matrix
+
 # Parameters that LinearSVC does not have.
 OWN_PARAMETERS = ("Cs", "cv", "scoring", "refit", "calibrate")
-
-
-class HeldOut(LinearSVC):
-    """A fitted model that knows its scores of some rows and takes any X for them."""
-
-    known_scores: np.ndarray
-
-    def _scores(self, X: Any) -> np.ndarray:
-        return self.known_scores.copy()  # callers add the intercept in place
+# Fitted attributes of the best model.
+OF_THE_MODEL = ("coef_", "intercept_", "n_iter_", "certificate_", "certificates_", "results_")
 
 
 def looks_at_predictions(scorer: Any) -> bool:
     """Whether a scorer needs no rows: those of scikit-learn look at predictions alone."""
     return isinstance(scorer, _BaseScorer | _PassthroughScorer)
-
-
-def takes_weights(scorer: Any) -> bool:
-    """Whether a scorer's metric takes weights."""
-    if not looks_at_predictions(scorer):
-        return False
-    function = getattr(scorer, "_score_func", None)
-    return function is None or "sample_weight" in signature(function).parameters
 
 
 class _CancelledError(Exception):
@@ -71,7 +58,7 @@ class _Rows:
     """What all folds share: the user's X, its blocks, class numbers and weights."""
 
     X: Any
-    matrix: BlockedMatrix | RemoteMatrix
+    matrix: Matrix
     encoded: np.ndarray
     weights: np.ndarray
     weighted: bool
@@ -87,6 +74,7 @@ def _gives_probabilities(search: Any) -> bool:
     )
 
 
+@dataclass(eq=False, repr=False)
 class LinearSVCCV(ClassifierMixin, WithExecutor, BaseEstimator):
     """Linear support vector classifier whose C is chosen by cross-validation.
 
@@ -159,52 +147,28 @@ positive, bounds, max_iter
     True
     """
 
-    def __init__(
-        self,
-        Cs: Any = 10,
-        *,
-        cv: Any = None,
-        scoring: Any = None,
-        refit: bool = True,
-        calibrate: str | None = None,
-        loss: str = "hinge",
-        solver: str = "auto",
-        tol: float = 1e-3,
-        stopping: str = "relative",
-        fit_intercept: bool = True,
-        intercept_scaling: float | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        multi_class: str = "ovr",
-        positive: bool = False,
-        bounds: tuple[Any, Any] | None = None,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        n_jobs: int | None = None,
-        executor: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.calibrate = calibrate
-        self.loss = loss
-        self.solver = solver
-        self.tol = tol
-        self.stopping = stopping
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.multi_class = multi_class
-        self.positive = positive
-        self.bounds = bounds
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.random_state = random_state
-        self.verbose = verbose
+    Cs: Any = 10
+    _: KW_ONLY
+    cv: Any = None
+    scoring: Any = None
+    refit: bool = True
+    calibrate: str | None = None
+    loss: str = "hinge"
+    solver: str = "auto"
+    tol: float = 1e-3
+    stopping: str = "relative"
+    fit_intercept: bool = True
+    intercept_scaling: float | None = None
+    class_weight: dict[Any, float] | str | None = None
+    multi_class: str = "ovr"
+    positive: bool = False
+    bounds: tuple[Any, Any] | None = None
+    max_iter: int | None = None
+    time_limit: float | None = None
+    n_jobs: int | None = None
+    executor: Any = None
+    random_state: Any = None
+    verbose: int = 0
 
     # -- fitting --------------------------------------------------------------
 
@@ -232,9 +196,14 @@ positive, bounds, max_iter
         refit = check_flag("refit", self.refit)
         if check_calibrate(self.calibrate) is not None and not refit:
             raise ValueError("refit=False leaves no model to calibrate: set refit=True")
-        svc = self._svc(LinearSVC, float(Cs.max()), None)
+        svc = self._svc(float(Cs.max()), None)
         settings = svc._check_common()
-        scorer = self._scorer()
+        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
+            raise ValueError(
+                "scoring must be the name of one scorer, a callable or None for accuracy, "
+                f"got {self.scoring!r}"
+            )
+        scorer = check_scoring(LinearSVC(), scoring=self.scoring)
         given = X
         if not (stored := is_stored(X)):
             X, y = checked_rows(self, X, y=y)
@@ -251,7 +220,10 @@ positive, bounds, max_iter
             y = self.classes_[encoded]
         rows_of = np.empty((len(encoded), 0)) if stored else X  # what splitters see
         folds = list(check_cv(self.cv, y, classifier=True).split(rows_of, y, groups))
-        own_seeds = self._seeds(len(folds) + 1)
+        # One per fit, drawn beforehand: the order in which folds run must not show.
+        own_seeds: list[int | None] = [None] * (len(folds) + 1)
+        if self.random_state is not None:
+            own_seeds = [*seeds(self.random_state, len(folds) + 1)]
 
         with rows.blocks(svc._outputs()) as matrix:
             held = _Rows(given, matrix, encoded, rows.weights, rows.weighted)
@@ -263,34 +235,26 @@ positive, bounds, max_iter
             best = self._best()
             self.C_, self.best_score_ = float(Cs[best]), float(np.mean(self.scores_[:, best]))
             results = [r for path in paths for fits in path.results for r in fits]
-            if self.refit:
+            if refit:
                 results += self._refit((given, y), held, paths, best, own_seeds[-1])
-            if self.calibrate is not None:
-                self._calibrate(held, folds, paths, best)
+            if self.calibrate is not None:  # by the scores of held-out rows at the best C
+                parts = []
+                for path, (_, which) in zip(paths, folds, strict=True):
+                    known = self._known(path, best, matrix, which, self.n_jobs)
+                    scores_of = known.decision_function(which)
+                    parts.append((scores_of, encoded[which], rows.weights[which]))
+                calibration = Calibration.of(self.calibrate, self.classes_, parts)
+                self.best_estimator_.calibration_ = calibration
         warn_of(dataclasses.replace(settings, name=type(self).__name__), None, results)
         return self
 
-    def _svc(self, kind: type[LinearSVC], C: float, seed: Any) -> LinearSVC:
+    def _svc(self, C: float, seed: Any) -> LinearSVC:
         """The estimator of one fit."""
-        return kind(C, **{**self._settings(), "random_state": seed})
+        return LinearSVC(C, **{**self._settings(), "random_state": seed})
 
     def _settings(self) -> dict[str, Any]:
         own = self.get_params(deep=False)
         return {k: v for k, v in own.items() if k not in OWN_PARAMETERS}
-
-    def _scorer(self) -> Callable[..., float]:
-        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
-            raise ValueError(
-                "scoring must be the name of one scorer, a callable or None for accuracy, "
-                f"got {self.scoring!r}"
-            )
-        return check_scoring(LinearSVC(), scoring=self.scoring)
-
-    def _seeds(self, count: int) -> list[int | None]:
-        """One per fit, drawn beforehand: the order in which folds run must not show."""
-        if self.random_state is None:
-            return [None] * count
-        return list(seeds(self.random_state, count))
 
     def _run_folds(
         self,
@@ -305,15 +269,36 @@ positive, bounds, max_iter
         count = len(folds)
         remote = isinstance(rows.matrix, RemoteMatrix)  # whose workers do one thing at a time
         jobs = 1 if remote else self.n_jobs
+
+        def stopped(record: Iteration) -> None:
+            if cancelled.is_set():
+                raise _CancelledError
+
+        def path_of_fold(fold: int, threads: int) -> LinearSVCPath:
+            """All fits of one fold."""
+            svc = self._svc(float(Cs.max()), seeds[fold])
+            svc.classes_ = self.classes_
+            copy_features(self, svc)
+            counts = np.bincount(folds[fold][0], minlength=len(rows.weights))  # rows may repeat
+            try:
+                weights, _ = weigh_classes(svc, rows.encoded, rows.weights * counts)
+            except ValueError as error:
+                raise ValueError(f"fold {fold}: {error}") from error
+            form = svc._form(rows.matrix, rows.encoded, weights)
+            settings = dataclasses.replace(svc._check_common(), callback=stopped, verbose=0)
+            problems = list(svc._problems(rows.matrix, form, rows.encoded, weights))
+            with make_executor(threads, rows.matrix.n_stored) as executor:
+                fitted = solve(problems, settings, executor, Cs=Cs.tolist(), complete=False)
+            return path_of(svc, Cs, form, fitted.results, self._settings())
+
         # A fold is a single task, however many rounds it takes: fewer numbers are worth a thread.
         with make_executor(jobs, 4 * count * rows.matrix.n_stored) as outer:
             threads = max(1, outer.threads // count)
 
             def run(fold: int) -> tuple[LinearSVCPath, np.ndarray]:
                 try:
-                    path = self._path(rows, Cs, folds, fold, seeds[fold], threads, cancelled)
-                    held_out = folds[fold][1]
-                    return path, self._held_out_scores(path, rows, held_out, scorer, threads)
+                    path = path_of_fold(fold, threads)
+                    return path, self._score(path, rows, folds[fold][1], scorer, threads)
                 except BaseException:
                     cancelled.set()  # the other folds end after their next iteration
                     raise
@@ -321,37 +306,7 @@ positive, bounds, max_iter
             done = outer.run(run, count)
         return [path for path, _ in done], [scores for _, scores in done]
 
-    def _path(
-        self,
-        rows: _Rows,
-        Cs: np.ndarray,
-        folds: list[tuple[np.ndarray, np.ndarray]],
-        fold: int,
-        seed: int | None,
-        threads: int,
-        cancelled: threading.Event,
-    ) -> LinearSVCPath:
-        """All fits of one fold."""
-        svc = self._svc(LinearSVC, float(Cs.max()), seed)
-        svc.classes_ = self.classes_
-        counts = np.bincount(folds[fold][0], minlength=len(rows.weights))  # rows may be repeated
-        try:
-            weights, _ = weigh_classes(svc, rows.encoded, rows.weights * counts)
-        except ValueError as error:
-            raise ValueError(f"fold {fold}: {error}") from error
-        form = svc._form(rows.matrix, rows.encoded, weights)
-
-        def stopped(record: Iteration) -> None:
-            if cancelled.is_set():
-                raise _CancelledError
-
-        settings = dataclasses.replace(svc._check_common(), callback=stopped, verbose=0)
-        problems = list(svc._problems(rows.matrix, form, rows.encoded, weights))
-        with make_executor(threads, rows.matrix.n_stored) as executor:
-            fitted = solve(problems, settings, executor, Cs=Cs.tolist(), complete=False)
-        return path_of(svc, Cs, form, fitted.results, self._settings())
-
-    def _held_out_scores(
+    def _score(
         self,
         path: LinearSVCPath,
         rows: _Rows,
@@ -361,45 +316,24 @@ positive, bounds, max_iter
     ) -> np.ndarray:
         """The score of each model of a path on the rows it has not seen."""
         y = self.classes_[rows.encoded[held_out]]
-        weighted = rows.weighted and takes_weights(scorer)
-        own = looks_at_predictions(scorer)
-        weights = {"sample_weight": rows.weights[held_out]} if weighted else {}
-        scores = []
-        for k in range(len(path)):
-            if own:
-                known = self._known(path, k, rows, held_out, threads)
-                scores.append(float(scorer(known, held_out, y, **weights)))
-            else:
-                scores.append(float(scorer(path.model(k), _safe_indexing(rows.X, held_out), y)))
-        return np.array(scores)
+        if not looks_at_predictions(scorer):
+            X = _safe_indexing(rows.X, held_out)
+            return np.array([float(scorer(path.model(k), X, y)) for k in range(len(path))])
+        weights = {}
+        metric = getattr(scorer, "_score_func", None)
+        if rows.weighted and (metric is None or "sample_weight" in signature(metric).parameters):
+            weights["sample_weight"] = rows.weights[held_out]
+        models = (self._known(path, k, rows.matrix, held_out, threads) for k in range(len(path)))
+        return np.array([float(scorer(model, held_out, y, **weights)) for model in models])
 
     def _known(
-        self, path: LinearSVCPath, k: int, rows: _Rows, held_out: np.ndarray, threads: int | None
-    ) -> HeldOut:
-        """The k-th model of a path, which knows the scores of the rows that its fold held out."""
-        model = path.model(k)
-        known = self._svc(HeldOut, model.C, None)
-        known.set_params(n_jobs=threads, executor=None)
-        known.__dict__.update(coef_=model.coef_, intercept_=model.intercept_)
-        known.classes_ = self.classes_
-        known.known_scores = known._scores_of(rows.matrix)[held_out]
-        return known
-
-    def _calibrate(
-        self,
-        rows: _Rows,
-        folds: list[tuple[np.ndarray, np.ndarray]],
-        paths: list[LinearSVCPath],
-        best: int,
-    ) -> None:
-        """Give the model probabilities, from the scores of held-out rows at the best C."""
-        assert self.calibrate is not None
-        held_out = []
-        for path, (_, which) in zip(paths, folds, strict=True):
-            scores = self._known(path, best, rows, which, self.n_jobs).decision_function(which)
-            held_out.append((scores, rows.encoded[which], rows.weights[which]))
-        model = self.best_estimator_
-        model.calibration_ = Calibration.of(self.calibrate, self.classes_, held_out)
+        self, path: LinearSVCPath, k: int, matrix: Matrix, held_out: np.ndarray, threads: int | None
+    ) -> LinearSVC:
+        """The k-th model of a path, which takes any X for the rows that its fold held out."""
+        model = path.model(k).set_params(n_jobs=threads, executor=None)
+        scores = model._scores_of(matrix)[held_out]
+        model.__dict__["_scores"] = lambda X: scores.copy()  # callers add the intercept in place
+        return model
 
     def _best(self) -> int:
         """Position of the best C."""
@@ -420,7 +354,7 @@ positive, bounds, max_iter
         seed: int | None,
     ) -> list[SolveResult]:
         """Fit all rows, from the mean of the folds' models."""
-        model = self._svc(LinearSVC, self.C_, seed)
+        model = self._svc(self.C_, seed)
         model.classes_ = self.classes_
         copy_features(self, model)
         settings = model._check_common()
@@ -433,9 +367,8 @@ positive, bounds, max_iter
         )
         results = model._fit_linear(data, rows.matrix, form, problems, settings, start)
         self.best_estimator_ = model
-        self.coef_, self.intercept_, self.n_iter_ = model.coef_, model.intercept_, model.n_iter_
-        self.certificate_, self.certificates_ = model.certificate_, model.certificates_
-        self.results_ = model.results_
+        for name in OF_THE_MODEL:
+            setattr(self, name, getattr(model, name))
         return results
 
     # -- prediction -----------------------------------------------------------

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from .._checks import check_choice, check_flag, check_number
+from .._checks import check_choice, check_number
 from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..losses import LOSSES
-from ..result import Iteration
 from ..risks import LossRisk, Scores, Targets
 from ._attributes import check_linear, check_stored, stored_features
-from ._base import LinearModel
-from ._bounds import bounds_of
-from ._fit import Problem, Problems, Ready, Run, Settings, warn_of, with_callbacks
-from ._form import ModelForm
-from ._problems import RowProblem
+from ._base import LinearModel, ModelForm
+from ._fit import Lazy, Problem, Ready, Run, Settings, warn_of, with_callbacks
+from ._problems import RowProblem, bounds_of
 from ._rows import check_sum, open_rows
-from .checkpoint import Checkpoint
 
 REGRESSION = tuple(name for name, loss in LOSSES.items() if loss.regression)
 CROSSING = ("allow", "sort")
@@ -43,6 +38,7 @@ class RegressionProblem(RowProblem):
         return super().solver(replace(run, stop=stop))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearSVR(RegressorMixin, LinearModel):
     """Linear regression by support vectors, quantiles or Huber's loss, with a certificate.
 
@@ -133,54 +129,15 @@ default='epsilon_insensitive'
 
     _solvers = ("auto", "ocas", "cpa", "dcd")
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: str = "epsilon_insensitive",
-        epsilon: float = 0.0,
-        quantile: float | Sequence[float] = 0.5,
-        crossing: str = "allow",
-        solver: str = "auto",
-        dual: bool | str = "auto",
-        tol: float = 1e-3,
-        stopping: str = "relative",
-        fit_intercept: bool = True,
-        intercept_scaling: float | None = None,
-        positive: bool = False,
-        bounds: tuple[Any, Any] | None = None,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        n_jobs: int | None = None,
-        executor: Any = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-        callback: Callable[[Iteration], bool | None] | None = None,
-        checkpoint: Checkpoint | str | PathLike[str] | None = None,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.epsilon = epsilon
-        self.quantile = quantile
-        self.crossing = crossing
-        self.solver = solver
-        self.dual = dual
-        self.tol = tol
-        self.stopping = stopping
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.positive = positive
-        self.bounds = bounds
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
+    loss: str = "epsilon_insensitive"
+    epsilon: float = 0.0
+    quantile: float | Sequence[float] = 0.5
+    crossing: str = "allow"
+    solver: str = "auto"
+    dual: bool | str = "auto"
+    fit_intercept: bool = True
+    intercept_scaling: float | None = None
+    random_state: Any = None
 
     # -- fitting --------------------------------------------------------------
 
@@ -205,13 +162,8 @@ default='epsilon_insensitive'
         rows = open_rows(self, X, y, sample_weight, y_numeric=True)
         check_sum(self.C, rows.weights)
         targets = Targets.make(np.asarray(rows.y, dtype=np.float64), rows.weights)
-        constant = 0.0
-        if self.fit_intercept and self.intercept_scaling is not None:
-            constant = float(self.intercept_scaling)
-        free_bias = bool(self.fit_intercept) and constant == 0.0
         with rows.blocks() as matrix:
-            problems = self._problems(matrix, targets, constant, free_bias)
-            form = ModelForm(len(problems), None, constant, free_bias)
+            form, problems = self._problems(matrix, targets)
             results = self._fit_linear((X, y), matrix, form, problems, settings, start)
         warn_of(settings, None, results)
         return self
@@ -220,11 +172,6 @@ default='epsilon_insensitive'
         settings = super()._check_common()
         check_choice("loss", self.loss, REGRESSION)
         check_choice("crossing", self.crossing, CROSSING)
-        check_flag("fit_intercept", self.fit_intercept)
-        if self.dual != "auto":
-            check_flag("dual", self.dual)
-        if self.intercept_scaling is not None:
-            check_number("intercept_scaling", self.intercept_scaling, above=0.0)
         check_number("epsilon", self.epsilon, at_least=0.0)
         if self.loss == "huber" and self.epsilon == 0.0:
             raise ValueError(
@@ -255,24 +202,21 @@ default='epsilon_insensitive'
         return self.loss == "quantile" and np.ndim(self.quantile) > 0
 
     def _problems(
-        self,
-        matrix: BlockedMatrix | RemoteMatrix,
-        targets: Targets,
-        constant: float,
-        free_bias: bool,
-    ) -> Sequence[Problem]:
+        self, matrix: BlockedMatrix | RemoteMatrix, targets: Targets
+    ) -> tuple[ModelForm, Sequence[Problem]]:
         """One problem, or one per quantile."""
         values = self._quantiles() if self.loss == "quantile" else [self.epsilon]
+        form = ModelForm(len(values), **self._bias())
         bounds = bounds_of(self, matrix.shape[1])
 
         def make(k: int) -> RegressionProblem:
             label = f"quantile {values[k]:g}" if self.loss == "quantile" else "regression"
             risk = LossRisk(LOSSES[self.loss](float(values[k])))
             return RegressionProblem(
-                label, matrix, constant, targets, risk, free_bias, bounds=bounds
+                label, matrix, form.constant, targets, risk, form.free_bias, bounds=bounds
             )
 
-        return Problems(len(values), make)
+        return form, Lazy(len(values), make)
 
     def _start(self) -> tuple[np.ndarray, np.ndarray] | None:
         start = super()._start()

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 
-from .._checks import check_choice, check_flag, check_number
+from .._checks import check_choice, check_number
 from ..losses import Hinge
-from ..result import Iteration, Status
+from ..result import Status
 from ..risks import (
     ListwiseRisk,
     LossRisk,
@@ -29,13 +29,10 @@ from ..risks import (
 )
 from ..risks.contingency import TABLE_MEASURES, WITH_BETA
 from ._attributes import stored_classes
-from ._base import LinearModel
-from ._bounds import bounds_of
+from ._base import LinearModel, ModelForm
 from ._fit import Settings, divided, warn, warn_of, with_callbacks
-from ._form import ModelForm
-from ._problems import ListwiseProblem, RowProblem
+from ._problems import ListwiseProblem, RowProblem, bounds_of
 from ._rows import encode_classes, open_rows, weigh_classes
-from .checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from ._problems import Matrix
@@ -63,6 +60,7 @@ NO_WEIGHTS = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class MeasureSVC(ClassifierMixin, LinearModel):
     """Linear classifier for two classes, trained for ROC area, F1, precision at k and the like.
 
@@ -184,56 +182,17 @@ class MeasureSVC(ClassifierMixin, LinearModel):
     True
     """
 
-    def __init__(
-        self,
-        measure: str | Callable[..., Any] = "roc_auc",
-        *,
-        C: float = 1.0,
-        k: float | None = None,
-        beta: float | None = None,
-        max_fpr: float | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        confidence: float | None = None,
-        random_state: Any = None,
-        solver: str = "ocas",
-        tol: float = 1e-3,
-        stopping: str = "relative",
-        fit_intercept: bool = True,
-        intercept_scaling: float | None = None,
-        positive: bool = False,
-        bounds: tuple[Any, Any] | None = None,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        n_jobs: int | None = None,
-        executor: Any = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Callable[[Iteration], bool | None] | None = None,
-        checkpoint: Checkpoint | str | PathLike[str] | None = None,
-    ) -> None:
-        self.measure = measure
-        self.C = C
-        self.k = k
-        self.beta = beta
-        self.max_fpr = max_fpr
-        self.class_weight = class_weight
-        self.confidence = confidence
-        self.random_state = random_state
-        self.solver = solver
-        self.tol = tol
-        self.stopping = stopping
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.positive = positive
-        self.bounds = bounds
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
+    measure: str | Callable[..., Any] = "roc_auc"
+    _: KW_ONLY
+    C: float = 1.0
+    k: float | None = None
+    beta: float | None = None
+    max_fpr: float | None = None
+    class_weight: dict[Any, float] | str | None = None
+    confidence: float | None = None
+    random_state: Any = None
+    fit_intercept: bool = True
+    intercept_scaling: float | None = None
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MeasureSVC:
@@ -254,18 +213,25 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         """
         settings, start = self._check_common(), self._start()
         rows = open_rows(self, X, y, sample_weight)
-        labels, weights = self._labels(rows.y, rows.weights)
+        self.classes_, encoded = encode_classes(rows.y)
+        if len(self.classes_) > 2:
+            # scikit-learn looks for the first words
+            raise ValueError(
+                f"Only binary classification is supported: y has {len(self.classes_)} classes; "
+                "use LinearSVC, or one MeasureSVC per class"
+            )
+        weights, _ = weigh_classes(self, encoded, rows.weights)
+        labels = np.where(encoded == 1, 1.0, -1.0)
         for name in ("k_", "calibration_rows_"):  # of an earlier fit, for another measure
             self.__dict__.pop(name, None)
-        fitted_after = not self._of_predictions()
         with rows.blocks() as matrix:
             problem = self._problem(matrix, labels, weights)
-            form = ModelForm(1, None, problem.constant, self._has_free_bias())
+            form = ModelForm(constant=problem.constant)
             results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
             self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
-            scores = self._training_scores(matrix) if fitted_after else None
-        if scores is not None:
-            self.intercept_ = np.array([-self._threshold(scores, labels, weights)])
+            if not self._of_predictions():
+                scores = self._training_scores(matrix)
+                self.intercept_ = np.array([-self._threshold(scores, labels, weights)])
         warn_of(settings, None, results)
         if results[0].status is Status.CONVERGED and not np.any(self.coef_):
             warn(
@@ -282,9 +248,6 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         if not callable(self.measure):
             check_choice("measure", self.measure, MEASURES)
         settings = super()._check_common()
-        check_flag("fit_intercept", self.fit_intercept)
-        if self.intercept_scaling is not None:
-            check_number("intercept_scaling", self.intercept_scaling, above=0.0)
         for name, measures in (
             ("k", tuple(DEFAULT_K)),
             ("beta", WITH_BETA),
@@ -313,18 +276,6 @@ class MeasureSVC(ClassifierMixin, LinearModel):
             raise ValueError(f"confidence must be below 1, a probability; got {self.confidence!r}")
         return settings
 
-    def _labels(self, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Labels ±1, and the weights of the rows."""
-        self.classes_, encoded = encode_classes(y)
-        if len(self.classes_) > 2:
-            # scikit-learn looks for the first words
-            raise ValueError(
-                f"Only binary classification is supported: y has {len(self.classes_)} classes; "
-                "use LinearSVC, or one MeasureSVC per class"
-            )
-        weights, _ = weigh_classes(self, encoded, weights)
-        return np.where(encoded == 1, 1.0, -1.0), weights
-
     def _of_predictions(self) -> bool:
         """Whether the measure is one of predictions, not of the order of the rows."""
         return callable(self.measure) or self.measure in (*TABLE_MEASURES, "error_rate")
@@ -342,23 +293,19 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         rate = DEFAULT_FPR if self.max_fpr is None else float(self.max_fpr)
         return rate, DEFAULT_CONFIDENCE if self.confidence is None else float(self.confidence)
 
-    def _has_free_bias(self) -> bool:
-        plain = self.measure == "error_rate" and self.intercept_scaling is None
-        return plain and bool(self.fit_intercept)
-
     def _problem(
         self, matrix: Matrix, labels: np.ndarray, weights: np.ndarray
     ) -> RowProblem | ListwiseProblem:
-        constant = 0.0
-        if self.fit_intercept and self._of_predictions():
-            constant = 0.0 if self._has_free_bias() else float(self.intercept_scaling or 1.0)
         label = str(getattr(self.measure, "__name__", self.measure))
         bounds = bounds_of(self, matrix.shape[1])
         if self.measure == "error_rate":
-            targets = Targets.make(labels, weights)
-            risk = LossRisk(Hinge())
-            free_bias = self._has_free_bias()
-            return RowProblem(label, matrix, constant, targets, risk, free_bias, bounds=bounds)
+            bias, targets = self._bias(), Targets.make(labels, weights)
+            return RowProblem(
+                label, matrix, targets=targets, risk=LossRisk(Hinge()), bounds=bounds, **bias
+            )
+        constant = 0.0
+        if self.fit_intercept and self._of_predictions():
+            constant = float(self.intercept_scaling or 1.0)
         mass = float(weights.sum())
         return ListwiseProblem(label, matrix, constant, self._risk(labels, weights), mass, bounds)
 
@@ -403,20 +350,15 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         return np.sort(order[: len(negatives) // 2])
 
     def _rows_at_top(self, positives: int, rows: int) -> int:
-        if self.k is None:
-            return min(rows, max(1, round(DEFAULT_K[str(self.measure)] * positives)))
-        k: Any = self.k
+        k: Any = DEFAULT_K[str(self.measure)] if self.k is None else self.k
         count = int(k) if isinstance(k, Integral) else max(1, round(k * positives))
-        if count > rows:
+        if self.k is not None and count > rows:
+            times = f", {k:g} times the {positives} positive rows"
             raise ValueError(
                 f"k must be at most the number of rows that count, {rows}; got {count}"
-                + (
-                    ""
-                    if isinstance(k, Integral)
-                    else f", {k:g} times the {positives} positive rows"
-                )
+                f"{'' if isinstance(k, Integral) else times}"
             )
-        return count
+        return min(rows, count)
 
     def _copies(self, weights: np.ndarray) -> np.ndarray | None:
         """Weights as counts, None if all are 1."""

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from os import PathLike
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 
 from .._checks import check_choice
-from ..result import Iteration
 from ..risks import PairRisk, fit_thresholds
 from ._attributes import check_stored, stored_classes
-from ._base import LinearModel
-from ._bounds import bounds_of
+from ._base import LinearModel, ModelForm
 from ._fit import Settings, divided, warn_of, with_callbacks
-from ._form import ModelForm
-from ._problems import ListwiseProblem
+from ._problems import ListwiseProblem, bounds_of
 from ._rows import encode_classes, open_rows, weigh_classes
-from .checkpoint import Checkpoint
 
 CRITERIA = ("absolute", "zero_one")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OrdinalSVC(ClassifierMixin, LinearModel):
     """Linear classifier for ordered classes: learns to rank, then where to cut.
 
@@ -92,42 +88,8 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
     array([1, 2, 5])
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        criterion: str = "absolute",
-        class_weight: dict[Any, float] | str | None = None,
-        solver: str = "ocas",
-        tol: float = 1e-3,
-        stopping: str = "relative",
-        positive: bool = False,
-        bounds: tuple[Any, Any] | None = None,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        n_jobs: int | None = None,
-        executor: Any = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Callable[[Iteration], bool | None] | None = None,
-        checkpoint: Checkpoint | str | PathLike[str] | None = None,
-    ) -> None:
-        self.C = C
-        self.criterion = criterion
-        self.class_weight = class_weight
-        self.solver = solver
-        self.tol = tol
-        self.stopping = stopping
-        self.positive = positive
-        self.bounds = bounds
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
+    criterion: str = "absolute"
+    class_weight: dict[Any, float] | str | None = None
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OrdinalSVC:
@@ -156,8 +118,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         with rows.blocks() as matrix:
             bounds = bounds_of(self, matrix.shape[1])
             problem = ListwiseProblem("ordinal", matrix, 0.0, risk, float(weights.sum()), bounds)
-            form = ModelForm(1, None, 0.0, free_bias=False)
-            results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
+            results = self._fit_linear((X, y), matrix, ModelForm(), [problem], settings, start)
             self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
             scores = self._training_scores(matrix)
         self.thresholds_ = fit_thresholds(

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from os import PathLike
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .._checks import check_choice, check_integer, query_codes
 from ..metrics import swapped_pairs
-from ..result import Iteration
 from ..risks import PairRisk, RankingRisk
-from ._base import LinearModel
-from ._bounds import bounds_of
+from ._base import LinearModel, ModelForm
 from ._fit import Settings, divided, warn, warn_of, with_callbacks
-from ._form import ModelForm
-from ._problems import ListwiseProblem
+from ._problems import ListwiseProblem, bounds_of
 from ._rows import open_rows
-from .checkpoint import Checkpoint
 
 logger = logging.getLogger("cutplane")
 
@@ -27,6 +22,7 @@ WEIGHTINGS = ("pairs", "queries")
 OBJECTIVES = ("pairs", "average_precision", "ndcg")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RankSVM(LinearModel):
     """Linear ranking SVM: learns scores that put rows of larger target first.
 
@@ -105,44 +101,9 @@ class RankSVM(LinearModel):
     (4, 1.0)
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        objective: str = "pairs",
-        k: int | None = None,
-        weighting: str = "pairs",
-        solver: str = "ocas",
-        tol: float = 1e-3,
-        stopping: str = "relative",
-        positive: bool = False,
-        bounds: tuple[Any, Any] | None = None,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        n_jobs: int | None = None,
-        executor: Any = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Callable[[Iteration], bool | None] | None = None,
-        checkpoint: Checkpoint | str | PathLike[str] | None = None,
-    ) -> None:
-        self.C = C
-        self.objective = objective
-        self.k = k
-        self.weighting = weighting
-        self.solver = solver
-        self.tol = tol
-        self.stopping = stopping
-        self.positive = positive
-        self.bounds = bounds
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
+    objective: str = "pairs"
+    k: int | None = None
+    weighting: str = "pairs"
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> RankSVM:
@@ -195,8 +156,7 @@ class RankSVM(LinearModel):
         with rows.blocks() as matrix:
             bounds = bounds_of(self, matrix.shape[1])
             problem = ListwiseProblem("ranking", matrix, 0.0, risk, self.weight_sum_, bounds)
-            form = ModelForm(1, None, 0.0, free_bias=False)
-            results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
+            results = self._fit_linear((X, y), matrix, ModelForm(), [problem], settings, start)
         self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
         warn_of(settings, None, results)
         return self

@@ -7,8 +7,9 @@ writes them, ONNX.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .._lazy import importing
 from .describe import describe
 
 if TYPE_CHECKING:
@@ -33,12 +34,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Load the others with the first name: a description needs no estimator, nor scikit-learn."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import files, onnx_export, registry, svmlight_text, weights_text
-
-    for module in (files, onnx_export, registry, svmlight_text, weights_text):
-        globals().update({key: value for key, value in vars(module).items() if key in __all__})
-    return globals()[name]
+# Loaded with the first name: a description needs no estimator, nor scikit-learn.
+__getattr__ = importing(
+    __name__,
+    {
+        "files": "load_model save_model",
+        "onnx_export": "save_onnx to_onnx",
+        "registry": "SKOPS_TRUSTED register",
+        "svmlight_text": "load_svmlight_model save_svmlight_model",
+        "weights_text": "load_weights save_weights",
+    },
+)

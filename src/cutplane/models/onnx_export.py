@@ -18,14 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks import check_choice
 from ..data.files import output
 from ..estimators._base import dense
-from ..estimators.kernel_svc import SVC
-from ..estimators.kernel_svr import SVR, OneClassSVM
-from ..estimators.linear_svc import LinearSVC
-from ..estimators.linear_svr import LinearSVR
-from ..estimators.measure_svc import MeasureSVC
-from ..estimators.ordinal_svc import OrdinalSVC
-from ..estimators.rank_svm import RankSVM
-from ..estimators.sampled_svc import SampledCutSVC
 
 OPSET = 17
 IR_VERSION = 8
@@ -61,7 +53,7 @@ OneClassSVM
         raise ValueError(f"{type(model).__name__} cannot be written as ONNX")
     check_is_fitted(model)
     graph = _Graph(input_type)
-    scores, label = maker(graph, model)
+    scores, label = maker(graph, model, _scores(graph, model))
     return graph.finished(type(model).__name__, int(model.n_features_in_), scores, label)
 
 
@@ -167,12 +159,11 @@ class _Graph:
 # -- models -------------------------------------------------------------------
 
 
-def _linear_svc(graph: _Graph, model: LinearSVC | MeasureSVC) -> tuple[str, str]:
-    return _classes(graph, model, graph.linear(graph.x, dense(model.coef_).T, model.intercept_))
-
-
-def _sampled(graph: _Graph, model: SampledCutSVC) -> tuple[str, str]:
-    return _classes(graph, model, _kernel_scores(graph, model))
+def _scores(graph: _Graph, model: Any) -> str:
+    """The scores of a linear model or of a kernel machine, (rows, outputs)."""
+    if hasattr(model, "support_vectors_"):
+        return _kernel_scores(graph, model)
+    return graph.linear(graph.x, np.atleast_2d(dense(model.coef_)).T, model.intercept_)
 
 
 def _classes(graph: _Graph, model: Any, scores: str) -> tuple[str, str]:
@@ -188,12 +179,16 @@ def _classes(graph: _Graph, model: Any, scores: str) -> tuple[str, str]:
     return scores, graph.labels(model.classes_, graph.whole(graph.above(scores)))
 
 
-def _rank_svm(graph: _Graph, model: RankSVM) -> tuple[str, None]:
-    return graph.column(graph.linear(graph.x, model.coef_.T, np.zeros(1))), None
+def _values(graph: _Graph, model: Any, scores: str) -> tuple[str, None]:
+    """Scores that are predictions; of several quantiles a column each."""
+    if getattr(model, "loss", "") != "quantile" or np.ndim(model.quantile) == 0:
+        return graph.column(scores), None
+    if model.crossing == "sort":
+        raise ValueError("crossing='sort' cannot be written as ONNX; set crossing='allow' and sort")
+    return scores, None
 
 
-def _ordinal_svc(graph: _Graph, model: OrdinalSVC) -> tuple[str, str]:
-    score = graph.linear(graph.x, model.coef_.T, np.zeros(1))
+def _ordinal(graph: _Graph, model: Any, score: str) -> tuple[str, str]:
     above = graph.whole(graph.above(score, model.thresholds_))
     codes = graph.add("ReduceSum", above, graph.constant(np.array([1], np.int64)), keepdims=0)
     label = graph.labels(model.classes_, codes)
@@ -239,8 +234,7 @@ def _rbf(graph: _Graph, vectors: np.ndarray, gamma: str) -> str:
     return graph.add("Exp", graph.add("Neg", graph.add("Mul", distances, gamma)))
 
 
-def _svc(graph: _Graph, model: SVC) -> tuple[str, str]:
-    scores = _kernel_scores(graph, model)
+def _svc(graph: _Graph, model: Any, scores: str) -> tuple[str, str]:
     classes = len(model.classes_)
     if classes == 2 or model._one_against_rest():
         return _classes(graph, model, scores)
@@ -262,33 +256,20 @@ def _svc(graph: _Graph, model: SVC) -> tuple[str, str]:
     return shaped, graph.labels(model.classes_, graph.best(shaped) if model.break_ties else best)
 
 
-def _svr(graph: _Graph, model: SVR) -> tuple[str, None]:
-    return graph.column(_kernel_scores(graph, model)), None
-
-
-def _linear_svr(graph: _Graph, model: LinearSVR) -> tuple[str, None]:
-    scores = graph.linear(graph.x, np.atleast_2d(model.coef_).T, model.intercept_)
-    if np.ndim(model.coef_) == 1:
-        return graph.column(scores), None
-    if model.crossing == "sort":
-        raise ValueError("crossing='sort' cannot be written as ONNX; set crossing='allow' and sort")
-    return scores, None
-
-
-def _one_class(graph: _Graph, model: OneClassSVM) -> tuple[str, str]:
-    scores = graph.column(_kernel_scores(graph, model))
+def _one_class(graph: _Graph, model: Any, scores: str) -> tuple[str, str]:
+    scores = graph.column(scores)
     outside = graph.whole(graph.add("Less", scores, graph.constant(0.0)))
     return scores, graph.labels(np.array([1, -1]), outside)
 
 
 _MAKERS: dict[str, Any] = {
-    "LinearSVC": _linear_svc,
-    "LinearSVR": _linear_svr,
-    "MeasureSVC": _linear_svc,
-    "RankSVM": _rank_svm,
-    "OrdinalSVC": _ordinal_svc,
+    "LinearSVC": _classes,
+    "LinearSVR": _values,
+    "MeasureSVC": _classes,
+    "RankSVM": _values,
+    "OrdinalSVC": _ordinal,
     "SVC": _svc,
-    "SampledCutSVC": _sampled,
-    "SVR": _svr,
+    "SampledCutSVC": _classes,
+    "SVR": _values,
     "OneClassSVM": _one_class,
 }

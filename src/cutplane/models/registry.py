@@ -74,15 +74,12 @@ def register(thing: Thing, name: str | None = None) -> Thing:
         raise ValueError(f"only classes and functions can be registered, got {thing!r:.80}")
     label = f"{thing.__module__}.{thing.__qualname__}" if name is None else name
     known = REGISTRY.objects.get(label)
-    if known is not None and known is not thing and not _again(known, thing):
+    # Unless a module was loaded again, or a cell run again.
+    of_one_name = known is not None and known.__module__ == thing.__module__
+    if known is not None and not (of_one_name and known.__qualname__ == thing.__qualname__):
         raise ValueError(f"{label!r} is registered already, for {known!r}")
     REGISTRY.objects[label] = thing
     return thing
-
-
-def _again(known: Any, thing: Any) -> bool:
-    """Whether a module was loaded again, or a cell run again."""
-    return (known.__module__, known.__qualname__) == (thing.__module__, thing.__qualname__)
 
 
 for _problem in PROBLEMS:

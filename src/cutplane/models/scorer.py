@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import store
 from ..data import as_blocks
+from ..estimators._attributes import check_stored
 from ..exec import make_executor
 from ..store.values import Decoder
 
@@ -95,26 +96,30 @@ def read_scorer(path: Any, parameters: dict[str, dict[str, Any]]) -> LinearScore
         names = ("coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_")
         found = {name: decode(values[name]) for name in names if name in values}
         stored = {name: decode(value) for name, value in content["parameters"].items()}
+        coef = np.atleast_2d(found["coef_"])
+        outputs, width = coef.shape
+        intercept = np.atleast_1d(found.get("intercept_", np.zeros(outputs)))
+        names_in = found.get("feature_names_in_")
+        scorer = LinearScorer(
+            kind,
+            coef,
+            intercept,
+            found.get("classes_", np.zeros(0)),
+            {**parameters[kind], **stored},
+            names_in,
+        )
+        check_stored(scorer, "coef_", (outputs, found["n_features_in_"]))
+        check_stored(scorer, "intercept_", (outputs,))
+        labels = (2 if outputs == 1 else outputs) if kind in CLASSIFIERS else 0
+        if not (
+            coef.size
+            and np.isfinite(coef).all()
+            and np.isfinite(intercept).all()
+            and scorer.classes_.shape == (labels,)
+            and (kind in CLASSIFIERS or outputs == 1)
+            and (names_in is None or names_in.shape == (width,))
+        ):
+            return None
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OSError):
         return None
-    coef, width = found.get("coef_"), found.get("n_features_in_")
-    if not isinstance(coef, np.ndarray) or coef.dtype != np.float64 or coef.size == 0:
-        return None
-    coef = np.atleast_2d(coef)
-    outputs = len(coef)
-    intercept = np.atleast_1d(found.get("intercept_", np.zeros(outputs)))
-    classes = found.get("classes_", np.zeros(0))
-    labels = (2 if outputs == 1 else outputs) if kind in CLASSIFIERS else 0
-    features = found.get("feature_names_in_")
-    fits = (
-        coef.shape == (outputs, width)
-        and intercept.shape == (outputs,)
-        and intercept.dtype == np.float64
-        and bool(np.isfinite(coef).all() and np.isfinite(intercept).all())
-        and isinstance(classes, np.ndarray)
-        and classes.shape == (labels,)
-        and (kind in CLASSIFIERS or outputs == 1)
-        and (features is None or getattr(features, "shape", None) == (width,))
-    )
-    settings = {**parameters[kind], **stored}
-    return LinearScorer(kind, coef, intercept, classes, settings, features) if fits else None
+    return scorer

@@ -7,7 +7,6 @@ Kernel types are 0 linear, 1 (s·<a, b> + r)^d, 2 exp(−g·|a − b|²), 3 tanh
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,20 +43,6 @@ LONGEST_LINE = 10_000
 MOST_UNSEEN = 1 << 24
 
 
-@dataclass(frozen=True)
-class _Expansion:
-    """Kernel and vectors of a model."""
-
-    kernel: str
-    degree: int
-    gamma: float
-    coef0: float
-    vectors: Any
-    coef: np.ndarray
-    bias: float
-    rows: int
-
-
 # -- writing ------------------------------------------------------------------
 
 
@@ -74,29 +59,6 @@ def save_svmlight_model(model: Any, path: Any) -> None:
     path : path, '-' or binary file
         Written in one step, compressed by its suffix.
     """
-    part = _expansion(model)
-    settings = {
-        "kernel": str(KERNELS.index(part.kernel)),
-        "degree": str(part.degree),
-        "gamma": repr(part.gamma),
-        "scale": repr(part.gamma),
-        "constant": repr(part.coef0),
-        "custom": "empty",
-        "features": str(part.vectors.shape[1]),
-        "rows": str(part.rows),
-        "vectors": str(part.vectors.shape[0] + 1),
-        "threshold": repr(-part.bias),
-    }
-    lines = [VERSION, *(f"{settings[name]} # {comment}" for name, comment in LINES.items())]
-    vectors = io.BytesIO()
-    if part.vectors.shape[0]:
-        dump_svmlight(part.vectors, part.coef, vectors)
-    with output(path) as file:
-        file.write("\n".join(lines).encode() + b"\n")
-        file.write(vectors.getvalue())
-
-
-def _expansion(model: Any) -> _Expansion:
     if not isinstance(model, LinearSVC | LinearSVR | MeasureSVC | RankSVM | SVC | SVR):
         raise ValueError(f"SVM-light has no models of the kind {type(model).__name__}")
     check_is_fitted(model)
@@ -110,21 +72,34 @@ def _expansion(model: Any) -> _Expansion:
             f"SVM-light's models have one output, this one has {len(model.intercept_)}; save one "
             "model per quantile"
         )
-    bias = float(model.intercept_[0])
+    kernel, degree, gamma, coef0, rows = "linear", 3, 1.0, 1.0, 0
     if isinstance(model, SVC | SVR):
-        if model.kernel not in KERNELS:
-            raise ValueError(f"SVM-light has no kernel {model.kernel!r:.80}")
-        return _Expansion(
-            model.kernel,
-            int(model.degree),
-            float(model._gamma),
-            float(model.coef0),
-            model.support_vectors_,
-            dense(model.dual_coef_)[0],
-            bias,
-            int(model.shape_fit_[0]),
-        )
-    return _Expansion("linear", 3, 1.0, 1.0, np.atleast_2d(dense(model.coef_)), np.ones(1), bias, 0)
+        kernel, degree, rows = model.kernel, int(model.degree), int(model.shape_fit_[0])
+        if kernel not in KERNELS:
+            raise ValueError(f"SVM-light has no kernel {kernel!r:.80}")
+        gamma, coef0 = float(model._gamma), float(model.coef0)
+        vectors, coef = model.support_vectors_, dense(model.dual_coef_)[0]
+    else:
+        vectors, coef = np.atleast_2d(dense(model.coef_)), np.ones(1)
+    settings = {
+        "kernel": str(KERNELS.index(kernel)),
+        "degree": str(degree),
+        "gamma": repr(gamma),
+        "scale": repr(gamma),
+        "constant": repr(coef0),
+        "custom": "empty",
+        "features": str(vectors.shape[1]),
+        "rows": str(rows),
+        "vectors": str(vectors.shape[0] + 1),
+        "threshold": repr(-float(model.intercept_[0])),
+    }
+    lines = [VERSION, *(f"{settings[name]} # {comment}" for name, comment in LINES.items())]
+    text = io.BytesIO()
+    if vectors.shape[0]:
+        dump_svmlight(vectors, coef, text)
+    with output(path) as file:
+        file.write("\n".join(lines).encode() + b"\n")
+        file.write(text.getvalue())
 
 
 # -- reading ------------------------------------------------------------------
@@ -157,7 +132,7 @@ def load_svmlight_model(path: Any, *, n_features: int | None = None) -> LinearSV
     check_is_text(name, text[:256])
     settings, rest = _settings(name, text)
     vectors, coef = _vectors(name, settings, rest)
-    declared = _whole(name, settings, "features", least=0)
+    declared = _number(name, settings, "features", least=0)
     width = max(vectors.shape[1], 1) if coef.size else 1
     if declared < width and coef.size and vectors.nnz:
         raise ValueError(
@@ -196,32 +171,27 @@ def _settings(name: str, text: bytes) -> tuple[dict[str, str], bytes]:
     return values, lines[1 + len(LINES)] if len(lines) > 1 + len(LINES) else b""
 
 
-def _number(name: str, settings: dict[str, str], key: str) -> float:
-    line = 2 + list(LINES).index(key)
+def _number(name: str, settings: dict[str, str], key: str, least: int | None = None) -> Any:
+    """A setting: a finite number, or with ``least`` a whole one from there on."""
+    where = f"{name}:{2 + list(LINES).index(key)}: {LINES[key].partition(',')[0]}"
+    text = settings[key]
     try:
-        value = float(settings[key])
+        value = float(text)
     except ValueError:
         value = np.nan
-    if not np.isfinite(value) or "_" in settings[key]:
-        raise ValueError(
-            f"{name}:{line}: {LINES[key].partition(',')[0]} must be a finite number, got "
-            f"{settings[key]!r:.40}"
-        )
-    return value
-
-
-def _whole(name: str, settings: dict[str, str], key: str, least: int) -> int:
-    value = _number(name, settings, key)
+    if not np.isfinite(value) or "_" in text:
+        raise ValueError(f"{where} must be a finite number, got {text!r:.40}")
+    if least is None:
+        return value
     if value != int(value) or not least <= value < 2**31:
         raise ValueError(
-            f"{name}:{2 + list(LINES).index(key)}: {LINES[key].partition(',')[0]} must be a whole "
-            f"number from {least} to 2**31 − 1, got {settings[key]!r:.40}"
+            f"{where} must be a whole number from {least} to 2**31 − 1, got {text!r:.40}"
         )
     return int(value)
 
 
 def _vectors(name: str, settings: dict[str, str], rest: bytes) -> tuple[Any, np.ndarray]:
-    count = _whole(name, settings, "vectors", least=1) - 1
+    count = _number(name, settings, "vectors", least=1) - 1
     if not count:
         if rest.strip():
             raise ValueError(f"{name}:{2 + len(LINES)}: there are vectors, but none were announced")
@@ -236,7 +206,7 @@ def _vectors(name: str, settings: dict[str, str], rest: bytes) -> tuple[Any, np.
 
 
 def _model(name: str, settings: dict[str, str], vectors: Any, coef: np.ndarray) -> LinearSVC | SVC:
-    kernel = _whole(name, settings, "kernel", least=0)
+    kernel = _number(name, settings, "kernel", least=0)
     if kernel >= len(KERNELS):
         raise ValueError(f"{name}:2: kernel type {kernel} is a user's own; it is not in the file")
     bias = np.array([-_number(name, settings, "threshold")])
@@ -248,7 +218,7 @@ def _model(name: str, settings: dict[str, str], vectors: Any, coef: np.ndarray) 
         linear.n_features_in_ = vectors.shape[1]
         return linear
     gamma = _number(name, settings, "gamma" if KERNELS[kernel] == "rbf" else "scale")
-    degree = _whole(name, settings, "degree", least=0)
+    degree = _number(name, settings, "degree", least=0)
     if gamma < 0.0:
         raise ValueError(f"{name}: kernel parameter -g or -s must not be negative, got {gamma:g}")
     constant = _number(name, settings, "constant")
@@ -261,5 +231,5 @@ def _model(name: str, settings: dict[str, str], vectors: Any, coef: np.ndarray) 
     machine.dual_coef_ = scipy.sparse.csr_matrix(coef[None, order])
     machine.intercept_, machine.classes_ = bias, classes
     machine.n_features_in_ = vectors.shape[1]
-    machine.shape_fit_ = (_whole(name, settings, "rows", least=0), vectors.shape[1])
+    machine.shape_fit_ = (_number(name, settings, "rows", least=0), vectors.shape[1])
     return machine

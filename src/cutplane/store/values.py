@@ -36,6 +36,7 @@ SPARSE: dict[str, Any] = {
     "csr_matrix": scipy.sparse.csr_matrix,
     "csr_array": scipy.sparse.csr_array,
 }
+FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 SMALL = 256  # elements of an array that goes into the header
 PADDING = 16  # by which an array of strings may exceed the strings
 RECORDS: dict[str, Any] = {
@@ -207,19 +208,6 @@ class Decoder:
             raise ValueError(f"values of the kind {kind!r:.40} are not known")
         return method(self, value)
 
-    def _float(self, value: Any) -> float:
-        return {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[value["float"]]
-
-    def _tuple(self, value: Any) -> tuple[Any, ...]:
-        return tuple(self.decode(_list(value["tuple"])))
-
-    def _dict(self, value: Any) -> dict[Any, Any]:
-        pairs = [(self.decode(k), self.decode(v)) for k, v in _list(value["dict"])]
-        return dict(pairs)
-
-    def _bytes(self, value: Any) -> bytes:
-        return bytes.fromhex(value["bytes"])
-
     def _array(self, value: Any) -> np.ndarray:
         number, shape = value["array"], _shape(value["shape"])
         if type(number) is not int or not 0 <= number < len(self._arrays):
@@ -315,9 +303,6 @@ class Decoder:
         vars(thing).update(state)
         return thing
 
-    def _function(self, value: Any) -> Any:
-        return self._registered(value["function"])
-
     def _registered(self, name: Any) -> Any:
         if name not in self._registry.objects:
             raise ValueError(
@@ -327,10 +312,10 @@ class Decoder:
         return self._registry.objects[name]
 
     _METHODS: ClassVar[dict[str, Callable[[Decoder, Any], Any]]] = {
-        "float": _float,
-        "tuple": _tuple,
-        "dict": _dict,
-        "bytes": _bytes,
+        "float": lambda self, value: FLOATS[value["float"]],
+        "tuple": lambda self, value: tuple(self.decode(_list(value["tuple"]))),
+        "dict": lambda self, value: dict(self.decode(_list(value["dict"]))),
+        "bytes": lambda self, value: bytes.fromhex(value["bytes"]),
         "array": _array,
         "numbers": _numbers,
         "strings": _strings,
@@ -340,7 +325,7 @@ class Decoder:
         "record": _record,
         "trace": _trace,
         "object": _object,
-        "function": _function,
+        "function": lambda self, value: self._registered(value["function"]),
     }
 
 
