@@ -29,7 +29,7 @@ from cutplane.solvers import (
 )
 from cutplane.solvers import base as base
 from cutplane.solvers.decomposition.problem import DualCertificate, certificate_of
-from cutplane.solvers.stochastic import SGD, StochasticSolver
+from cutplane.solvers.stochastic import StochasticSolver
 
 
 def rng():
@@ -42,7 +42,7 @@ SOLVERS = {
     "dcd": lambda o, C, s, f=None: CoordinateSolver(o, C, s, rng(), f),
     "newton": lambda o, C, s, f=None: NewtonSolver(o, C, s, f),
     "auto": lambda o, C, s, f=None: AutoSolver(o, C, s, rng(), f),
-    "sgd": lambda o, C, s, f=None: StochasticSolver(o, C, s, SGD(), rng(), f),
+    "sgd": lambda o, C, s, f=None: StochasticSolver(o, C, s, "sgd", rng(), f),
 }
 
 
