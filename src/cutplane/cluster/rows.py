@@ -618,7 +618,7 @@ class RemoteProducts:
         self._crew.post(StartAnew())
 
 
-class RemotePasses:
+class RemotePasses(RowPasses):
     """Passes over the scores of rows that are elsewhere.
 
     Parameters

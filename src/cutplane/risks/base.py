@@ -88,7 +88,7 @@ class Risk(ABC):
 
     @abstractmethod
     def upper(
-        self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
+        self, high: np.ndarray, low: np.ndarray, error: np.ndarray, targets: Targets
     ) -> float:
         """At least Σ weight·loss at scores that are high + low, off by ``error`` at most.
 
@@ -99,11 +99,11 @@ class Risk(ABC):
     def coefficients(
         self,
         scores: np.ndarray,
+        out: np.ndarray,
         low: float,
         high: float,
         part: float,
         targets: Targets,
-        out: np.ndarray,
     ) -> None:
         """out = weight·(a subgradient of the loss in the score).
 
@@ -165,21 +165,20 @@ class LossRisk(Risk):
         return loops.value(self.loss, scores.values, scores.bias, targets.labels, targets.weights)
 
     def upper(
-        self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
+        self, high: np.ndarray, low: np.ndarray, error: np.ndarray, targets: Targets
     ) -> float:
         losses = np.empty(len(high))
-        low = np.zeros(len(high)) if np.isscalar(low) else low
         loops.highest(self.loss, high, low, error, targets.labels, losses)
         return float(np.sum(targets.weights * losses)) * (1.0 + MANY * ROUNDING)
 
     def coefficients(
         self,
         scores: np.ndarray,
+        out: np.ndarray,
         low: float,
         high: float,
         part: float,
         targets: Targets,
-        out: np.ndarray,
     ) -> None:
         loops.coefficients(self.loss, scores, low, high, part, targets.labels, targets.weights, out)
 

@@ -33,11 +33,11 @@ class ClassScoresRisk(Risk):
     def coefficients(
         self,
         scores: np.ndarray,
+        out: np.ndarray,
         low: float,
         high: float,
         part: float,
         targets: Targets,
-        out: np.ndarray,
     ) -> None:
         self._loops.coefficients(scores, targets.labels, targets.weights, out)
 
@@ -57,11 +57,10 @@ class CrammerSingerRisk(ClassScoresRisk):
     _loops = multiclass
 
     def upper(
-        self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
+        self, high: np.ndarray, low: np.ndarray, error: np.ndarray, targets: Targets
     ) -> float:
         rows, labels = np.arange(len(high)), targets.labels
         own = high[rows, labels][:, None]
-        low = np.broadcast_to(low, high.shape)
         apart = high - own
         part = apart - high
         rest = (high - (apart - part)) - (own + part)  # apart + rest is exact
@@ -83,7 +82,7 @@ class MultinomialRisk(ClassScoresRisk):
     _loops = multinomial
 
     def upper(
-        self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
+        self, high: np.ndarray, low: np.ndarray, error: np.ndarray, targets: Targets
     ) -> float:
         rows, labels = np.arange(len(high)), targets.labels
         # The loss moves by no more than the scores of some class and of the own one.
