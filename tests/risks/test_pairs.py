@@ -361,31 +361,6 @@ def test_no_pair(case):
     assert len(found.comparable) == len(np.unique(case.numbers()))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"targets": np.array([1.0, np.nan, 2.0])}, "NaN"),
-        ({"targets": np.ones((3, 1))}, "vector"),
-        ({"queries": np.zeros(2, int)}, "queries"),
-        ({"weights": np.ones(4)}, "weights"),
-        ({"weights": np.array([1.0, -1.0, 1.0])}, "negative"),
-        ({"weights": np.array([1.0, np.inf, 1.0])}, "finite"),
-        ({"weighting": "rows"}, "weighting"),
-    ],
-)
-def test_bad_input(changes, message):
-    arguments = {"targets": np.arange(3.0), **changes}
-    with pytest.raises(ValueError, match=message):
-        PairRisk(arguments.pop("targets"), **arguments)
-
-
-def test_statistics_of_bad_scores():
-    with pytest.raises(ValueError, match="NaN"):
-        pair_statistics(np.arange(3.0), np.array([0.0, np.nan, 1.0]))
-    with pytest.raises(ValueError, match="scores"):
-        pair_statistics(np.arange(3.0), np.zeros(2))
-
-
 def test_digest_tells_risks_apart():
     targets, queries = np.array([0, 1, 2, 0, 1]), np.array([0, 0, 0, 1, 1])
     risks = [

@@ -77,7 +77,7 @@ def check_upper(risk, scale, digits, classes):
     shape = high.shape if classes else (rows,)
     upper = risk.upper(
         high.reshape(shape),
-        0.0 if digits == "one number" else low.reshape(shape),
+        low.reshape(shape),
         error.reshape(shape),
         Targets.make(labels, weights),
     )

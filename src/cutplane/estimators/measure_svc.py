@@ -333,9 +333,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         """The decision threshold for a measure of the order of the rows."""
         if self.measure == "recall_at_fpr":
             return threshold_for_fpr(scores[self.calibration_rows_], *self._false_positives())
-        if hasattr(self, "k_"):
-            return best_threshold(scores, labels, weights, "top_k", k=self.k_)
-        return best_threshold(scores, labels, weights, "error")
+        return best_threshold(scores, labels, weights, getattr(self, "k_", None))
 
     def _false_positives(self) -> tuple[float, float]:
         """The largest false positive rate, and the confidence that it is not exceeded."""

@@ -46,7 +46,7 @@ import numpy as np
 
 from ..kernels import KernelMatrix
 from ..loops.bounded import FEW, ROUNDING
-from ..loops.triangular import solve_lower, solve_upper
+from ..loops.cut_basis import solve_lower, solve_upper
 from ..loops.vectors import add_dots, combine_strips
 
 # A squared length that is negative by more than this part of what it is the rest of is no rounding.

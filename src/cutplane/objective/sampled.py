@@ -35,7 +35,7 @@ import numpy as np
 from ..exec import Executor
 from ..kernels import SUM_ROWS, KernelMatrix
 from ..loops.bounded import MANY, ROUNDING, precise_dense_scores
-from ..loops.sample_dual import ascend
+from ..loops.cut_basis import ascend
 from ..risks import Risk, Targets
 from .cut_basis import CutBasis, Expansion, ScoreTable, combined
 from .point import Cut, Point, Proof, squared_norm

@@ -41,7 +41,6 @@ class PairLayout:
     def __init__(
         self, targets: np.ndarray, queries: np.ndarray | None, weights: np.ndarray | None
     ) -> None:
-        targets, queries, weights = _checked(targets, queries, weights)
         self.weighted = weights is not None
         self.ids, number = np.zeros(1, np.int64), np.zeros(len(targets), np.int64)
         if queries is not None:
@@ -79,24 +78,6 @@ class PairLayout:
         totals = np.empty(len(self.members))
         loops.pair_weights(self.weights, self.after, self.starts, totals)
         return totals
-
-
-def _checked(
-    targets: np.ndarray, queries: np.ndarray | None, weights: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-    targets = np.asarray(targets)
-    if targets.ndim != 1 or not 0 < len(targets) < 1 << 32:
-        raise ValueError(f"targets must be a vector of 1 to 2**32 - 1 rows, got {targets.shape}")
-    if np.isnan(targets).any():
-        raise ValueError("targets contain NaN, which has no rank")
-    for name, array in (("queries", queries), ("weights", weights)):
-        if array is not None and np.shape(array) != targets.shape:
-            raise ValueError(f"{name} of shape {np.shape(array)} for {targets.shape} targets")
-    if weights is not None:
-        weights = np.asarray(weights, np.float64)
-        if not (np.isfinite(weights) & (weights >= 0.0)).all():
-            raise ValueError("weights must be finite and not negative")
-    return targets, queries, weights
 
 
 class _Tree:

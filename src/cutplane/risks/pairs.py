@@ -80,8 +80,6 @@ class PairRisk(ListwiseRisk):
         weights: np.ndarray | None = None,
         weighting: str = "pairs",
     ) -> None:
-        if weighting not in ("pairs", "queries"):
-            raise ValueError(f"weighting must be 'pairs' or 'queries', got {weighting!r}")
         layout = PairLayout(targets, queries, weights)
         self.rows = len(targets)
         self.pairs = int(layout.pairs().sum())
@@ -181,11 +179,6 @@ def pair_statistics(
         A pair counts w_i·w_j times; rows of weight zero are not there.
     """
     layout = PairLayout(targets, queries, weights)
-    scores = np.asarray(scores, np.float64)
-    if scores.shape != np.shape(targets):
-        raise ValueError(f"{scores.shape} scores for {np.shape(targets)} targets")
-    if np.isnan(scores).any():
-        raise ValueError("scores contain NaN, which has no order")
     # Only the order counts: with whole numbers, half a step separates < from ≤.
     steps = np.unique(scores, return_inverse=True)[1].astype(np.float64)
     counter = PairCounter(layout)

@@ -77,10 +77,6 @@ class RankingRisk(ListwiseRisk):
         k: int | None = None,
     ) -> None:
         relevance = np.asarray(relevance, np.float64)
-        if relevance.ndim != 1 or not len(relevance) or not np.isfinite(relevance).all():
-            raise ValueError("relevance must be a vector of finite numbers, one per row")
-        if objective not in ("average_precision", "ndcg"):
-            raise ValueError(f"objective={objective!r}: give 'average_precision' or 'ndcg'")
         if objective == "ndcg" and relevance.min() < 0.0:
             raise ValueError(
                 f"relevance must be at least 0 for NDCG, got {relevance.min():g}: add a constant, "
