@@ -7,7 +7,7 @@ import pytest
 
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.solvers import space
-from cutplane.solvers.space import VectorSpace
+from cutplane.solvers.reduced import VectorSpace
 
 
 @pytest.fixture(params=[None, 10], ids=["one chunk", "chunks"])

@@ -1,6 +1,6 @@
 """The objective on data. Its oracles turn a point into a cut and a line into its minimum."""
 
-from .base import Oracle, Refreshing, Resumable
+from .base import Oracle, Resumable
 from .linear import LinearOracle, RowOracle
 from .point import Cut, Line, Point, Proof
 from .score_risk import ListwiseScoreRisk, ScoreRisk
@@ -13,7 +13,6 @@ __all__ = [
     "Oracle",
     "Point",
     "Proof",
-    "Refreshing",
     "Resumable",
     "RowOracle",
     "ScoreRisk",

@@ -54,6 +54,13 @@ class Oracle(Protocol):
         """The cut at start, or at start + k(end − start)."""
         ...
 
+    def refresh(self, point: Point) -> None:
+        """Compute a point anew from its w, if moving it has added rounding to it.
+
+        What comes after depends on nothing else that was before.
+        """
+        ...
+
     def forget_cuts(self) -> None:
         """Compute the next cut from all rows, whatever was computed before."""
         ...
@@ -68,21 +75,12 @@ class Oracle(Protocol):
 
 
 @runtime_checkable
-class Refreshing(Protocol):
-    """An oracle whose points pick up rounding as they move, and can be computed anew."""
-
-    def refresh(self, point: Point) -> None:
-        """Compute a point anew from its w, and depend on nothing else that was before."""
-        ...
+class Resumable(Protocol):
+    """An oracle whose state can be written, so that a run goes on from it to the same bits."""
 
     def refresh_scores(self, point: Point) -> None:
         """Compute the scores of a point from its w; bias and risk are known."""
         ...
-
-
-@runtime_checkable
-class Resumable(Protocol):
-    """An oracle whose state can be written, so that a run goes on from it to the same bits."""
 
     def state(self) -> dict[str, Any]:
         """What answers depend on besides the question, such as guesses from earlier ones."""

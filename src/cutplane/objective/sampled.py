@@ -118,6 +118,9 @@ class CutBasisOracle(ABC):
         """None: ``CutBasis.errors`` has been taken off the bounds, as far as it matters to each."""
         return 0.0
 
+    def refresh(self, point: Point) -> None:  # noqa: B027 (for none of them)
+        """Nothing to do: ``prove`` computes what it reports anew."""
+
     def forget_cuts(self) -> None:  # noqa: B027 (for none of them)
         """Nothing to do: no cut builds on an earlier one."""
 

@@ -162,7 +162,6 @@ class IterativeSolver(ABC):
         self._cut: Cut | None = None  # the one that has raised the bound alone, if one has
         self._failures = 0  # proofs that have failed in a row
         self._failed_gap = np.inf  # the gap that the last of them has left
-        self._stopped = False  # by the observer
         self.point: Any = None  # the best Point with its scores, in solvers that keep one
         self.start_point: Point | None = None
 
@@ -299,13 +298,13 @@ class IterativeSolver(ABC):
         """Make this the best point."""
         self._best = Best(point.w, point.bias, self._objective(point))
 
-    def _line(self, point: Point, trial: Point, trial_squared_norm: float) -> Line:
-        """The line from a point to a trial point, and F on it."""
+    def _descend(self, point: Point, trial: Point, trial_squared_norm: float) -> float:
+        """Move a point to the minimum of F on the line towards a trial point; returns the step."""
         start, end = point.w.reshape(-1), trial.w.reshape(-1)
         start_squared, mixed, squared = vectors.line_products(start, end)
         reach = start_squared + trial_squared_norm
         longest = np.inf if squared > NEARBY**2 * reach else LONGEST_FROM_NEARBY
-        return Line(
+        line = Line(
             point,
             trial,
             curvature=squared / self.C,
@@ -313,10 +312,7 @@ class IterativeSolver(ABC):
             tolerance=self.line_tolerance * max(0.0, self.best.primal - self.dual) / self.C,
             longest=min(longest, self._longest(start, end)),
         )
-
-    def _descend(self, point: Point, trial: Point, trial_squared_norm: float) -> float:
-        """Move a point to the minimum of F on the line towards a trial point; returns the step."""
-        return self.oracle.descend(self._line(point, trial, trial_squared_norm))
+        return self.oracle.descend(line)
 
     def _longest(self, start: np.ndarray, end: np.ndarray) -> float:
         """How far a step may go from one point to another and beyond it."""
@@ -349,15 +345,6 @@ class IterativeSolver(ABC):
 
         Returns how the run ended, or None if it goes on.
         """
-        self._record(trial, step, cuts)
-        if self._converged():
-            self.verify()
-            if self._verified():
-                return Status.CONVERGED
-        return self._ended()
-
-    def _record(self, trial: float, step: float, cuts: int) -> None:
-        """Add an iteration to the trace and show it to the observer."""
         record = Iteration(
             number=len(self.trace) + 1,
             primal=self.best.primal,
@@ -375,20 +362,21 @@ class IterativeSolver(ABC):
             record.dual,
             record.relative_gap,
         )
-        self._stopped = self.observer is not None and bool(self.observer(record))
-
-    def _converged(self) -> bool:
-        """Whether the gap after the last iteration is small enough, before it is proved."""
-        return self.stop.converged(self.best.primal, self.dual, self.C)
-
-    def _ended(self) -> Status | None:
-        """Why a run that has not converged ends here, if it does."""
-        if self._stopped:
+        stopped = self.observer is not None and bool(self.observer(record))
+        if self._converged():
+            self.verify()
+            if self._verified():
+                return Status.CONVERGED
+        if stopped:
             return Status.STOPPED
         limit = self._limit()
         if limit is None and (self._failures >= MOST_FAILURES or self._stalled()):
             return Status.NUMERICALLY_LIMITED
         return limit
+
+    def _converged(self) -> bool:
+        """Whether the gap after the last iteration is small enough, before it is proved."""
+        return self.stop.converged(self.best.primal, self.dual, self.C)
 
     def _limit(self) -> Status | None:
         """The limit that the run has reached, if any."""

@@ -18,16 +18,20 @@ is refined, with gradients computed from w.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..loops import gram_points, simplex_qp
+from ..exec import Executor
+from ..loops import gram_points, simplex_qp, vectors
 from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
-from .space import VectorSpace
 
+# Rows of the arrays that vectors lie in, and columns of them that a thread works on at a time.
+SLAB_ROWS = 16
+CHUNK_COLUMNS = 1 << 13
 # Cuts are dropped after so many solutions, see ``Bundle``.
 IDLE_SOLUTIONS = 30
 # Vectors up to this length are no dearer than coordinates from G.
@@ -64,6 +68,124 @@ class ReducedSolution:
     w: np.ndarray
     squared_norm: float
     dual: float
+
+
+class VectorSpace:
+    """The vectors of cuts, which all have one length.
+
+    It gives the products of a new vector with all kept ones (a column of the Gram matrix) and
+    combinations of them. Vectors lie in slabs of a few rows, so that growing copies nothing, and
+    the slots of dropped vectors are used again. Long vectors are worked on in chunks of columns,
+    whose partial sums are added in order.
+    """
+
+    def __init__(self, dimension: int, executor: Executor) -> None:
+        self.dimension = dimension
+        self._executor = executor
+        self._slabs: list[np.ndarray] = []
+        self._slots: list[int] = []  # of the kept vectors, in the bundle's order
+        self._free: list[int] = []
+
+    def append(self, vector: np.ndarray) -> np.ndarray:
+        """Keep a vector; returns its products with all kept vectors, itself last."""
+        if not self._free:
+            first = len(self._slabs) * SLAB_ROWS
+            self._slabs.append(np.zeros((SLAB_ROWS, self.dimension)))
+            self._free = list(range(first + SLAB_ROWS - 1, first - 1, -1))
+        slot = self._free.pop()
+        self._slabs[slot // SLAB_ROWS][slot % SLAB_ROWS] = vector
+        self._slots.append(slot)
+        return self.products(vector)
+
+    def products(self, vector: np.ndarray) -> np.ndarray:
+        """Products of a vector with all kept ones."""
+        in_use = np.zeros(len(self._slabs), np.int64)  # rows of each slab up to the last kept one
+        slots = np.array(self._slots, np.int64)
+        np.maximum.at(in_use, slots // SLAB_ROWS, slots % SLAB_ROWS + 1)
+
+        def chunk(first: int, last: int) -> np.ndarray:
+            out = np.zeros((len(self._slabs), SLAB_ROWS))
+            for slab, part, used in zip(self._slabs, out, in_use, strict=True):
+                vectors.add_dots(slab[:used], vector, first, last, part)
+            return out.reshape(-1)
+
+        return np.sum(self._run(chunk), axis=0)[self._slots]
+
+    def vector(self, position: int) -> np.ndarray:
+        """A kept vector."""
+        slot = self._slots[position]
+        return self._slabs[slot // SLAB_ROWS][slot % SLAB_ROWS]
+
+    def replace(self, vectors: np.ndarray) -> None:
+        """Others in place of the kept ones, perhaps of another length."""
+        count, self.dimension = vectors.shape
+        self._slabs, self._slots, self._free = [], [], []
+        for first in range(0, count, SLAB_ROWS):
+            slab = np.zeros((SLAB_ROWS, self.dimension))
+            slab[: min(SLAB_ROWS, count - first)] = vectors[first : first + SLAB_ROWS]
+            self._slabs.append(slab)
+        self._slots = list(range(count))
+        self._free = list(range(len(self._slabs) * SLAB_ROWS - 1, count - 1, -1))
+
+    def keep(self, positions: np.ndarray) -> None:
+        """Forget all vectors but those at these positions."""
+        kept = [self._slots[p] for p in positions]
+        self._free += sorted(set(self._slots) - set(kept), reverse=True)
+        self._slots = kept
+
+    def combine(self, coef: np.ndarray) -> np.ndarray:
+        """Σ_j coef[j]·vector_j."""
+        by_slot = np.zeros(len(self._slabs) * SLAB_ROWS)
+        by_slot[self._slots] = coef
+        out = np.zeros(self.dimension)
+
+        def chunk(first: int, last: int) -> None:
+            for s, slab in enumerate(self._slabs):
+                part = by_slot[s * SLAB_ROWS : (s + 1) * SLAB_ROWS]
+                vectors.add_combination(slab, part, first, last, out)
+
+        self._run(chunk)
+        return out
+
+    def state(self) -> dict[str, Any]:
+        """All that is kept, and where: sums are in the order of the slots.
+
+        The vectors are not copied. They stay as they are until vectors that are dropped after
+        this have been replaced by others.
+        """
+        return {
+            "slabs": len(self._slabs),
+            "slots": list(self._slots),
+            "free": list(self._free),
+            "vectors": [self.vector(position) for position in range(len(self._slots))],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a state."""
+        slots, free, capacity = state["slots"], state["free"], state["slabs"] * SLAB_ROWS
+        integers = all(type(slot) is int for slot in slots + free)
+        if not integers or sorted(slots + free) != list(range(capacity)):
+            raise ValueError("the places of the cuts do not fit together")
+        if len(state["vectors"]) != len(slots):
+            raise ValueError("there are not as many cuts as places")
+        self._slabs = [np.zeros((SLAB_ROWS, self.dimension)) for _ in range(state["slabs"])]
+        self._slots, self._free = list(slots), list(free)
+        for position, vector in enumerate(state["vectors"]):
+            if vector.shape != (self.dimension,) or not np.isfinite(vector).all():
+                raise ValueError("a cut is not as it was written")
+            self.vector(position)[...] = vector
+
+    def error(self, coef: np.ndarray) -> float:
+        """By how much |Σ_j coef[j]·vector_j|² may be below the square that it stands for.
+
+        No coefficient is negative.
+        """
+        return 0.0
+
+    def _run(self, function: Callable[[int, int], Any]) -> list[Any]:
+        """function(first, last) for every chunk of columns."""
+        edges = [*range(0, max(1, self.dimension), CHUNK_COLUMNS), self.dimension]
+        return self._executor.run(lambda k: function(*edges[k : k + 2]), len(edges) - 1)
 
 
 class Bundle:
@@ -219,7 +341,7 @@ class Bundle:
         """The point and the bound of the present weights."""
         beta = self._beta[: self._count]
         w = self._space.combine(-C * beta[1:])
-        squared_norm = self._space.dot(w, w)
+        squared_norm = float(np.einsum("i,i->", w, w))
         height = C * float(self._offsets[: self._count] @ beta)
         # What rounding may have done to w, to its square and to the sums.
         lost = (self._count + MANY) * UNIT * C * float(self._lengths[: self._count] @ beta)
@@ -231,7 +353,7 @@ class Bundle:
             # The solver's own point is more precise than the one of the rounded weights,
             # which only the bound needs.
             w = -C * self._basis[self._factored]
-            squared_norm = self._space.dot(w, w)
+            squared_norm = float(np.einsum("i,i->", w, w))
         return ReducedSolution(w, squared_norm, dual)
 
     def active(self) -> list[tuple[np.ndarray, float]]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..exec import Executor
 from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
 from ..objective import Cut, Point
@@ -26,8 +27,7 @@ from ..objective.sampled import Level, ScoreRiskOracle
 from ..result import Certificate, SolveResult, Status
 from .base import ROUNDING_PART, Best, Observer, StopRule
 from .cutting_plane import BundleSolver, CutPosition
-from .reduced import Bundle
-from .space import CoordinateSpace
+from .reduced import Bundle, VectorSpace
 
 # Cuts whose weight was zero for so long are dropped, as in the paper.
 IDLE_SOLUTIONS = 20
@@ -38,6 +38,43 @@ class CutBasisBest(Best):
     """A point in coordinates, with the span they belong to."""
 
     cut_basis: CutBasis = field(kw_only=True)
+
+
+class CoordinateSpace(VectorSpace):
+    """Coordinates of vectors that are kept elsewhere.
+
+    Attributes
+    ----------
+    numbers : ndarray of int64
+        Which of the vectors there each kept one is.
+
+    Parameters
+    ----------
+    dimension, executor
+        As for all vectors.
+    errors : callable
+        Gives a matrix: by how much products of the vectors there may be above those of their
+        coordinates. None if nobody wants to know.
+    """
+
+    def __init__(
+        self, dimension: int, executor: Executor, errors: Callable[[], np.ndarray | None]
+    ) -> None:
+        super().__init__(dimension, executor)
+        self.numbers = np.zeros(0, np.int64)
+        self._errors = errors
+
+    def error(self, coef: np.ndarray) -> float:
+        every = self._errors()
+        if every is None:
+            return 0.0
+        errors = every[np.ix_(self.numbers, self.numbers)]
+        rounding = 2.0 * (len(coef) + MANY) * UNIT * float(coef @ np.abs(errors) @ coef)
+        return max(0.0, float(coef @ errors @ coef)) + rounding
+
+    def keep(self, positions: np.ndarray) -> None:
+        super().keep(positions)
+        self.numbers = self.numbers[positions]
 
 
 class SampledSolver(BundleSolver):

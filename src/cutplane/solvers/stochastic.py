@@ -47,8 +47,7 @@ from ..objective import Cut, RowOracle
 from ..result import Status
 from ..risks import Scores, Targets
 from .base import IterativeSolver, Observer, StopRule
-from .reduced import Bundle
-from .space import VectorSpace
+from .reduced import Bundle, VectorSpace
 
 # Default epochs of svmsgd2, and the most of Pegasos.
 EPOCHS, MOST_EPOCHS = 10, 100
