@@ -15,7 +15,8 @@ from cutplane.losses import Hinge
 from cutplane.objective.constant import ConstantOracle, RowPopulation
 from cutplane.objective.cut_basis import CutBasis, Expansion, ScoreTable, combined
 from cutplane.objective.sampled import Level, SampledOracle
-from cutplane.risks import CrammerSingerRisk, LossRisk, Targets
+from cutplane.risks import LossRisk, Targets
+from cutplane.risks.multiclass import CrammerSingerRisk
 
 ROWS = 60
 

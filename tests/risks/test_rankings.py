@@ -16,7 +16,9 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.loops import rankings as loops
 from cutplane.metrics import ndcg_score
-from cutplane.risks import PairRisk, PartialAreaRisk, RankingRisk
+from cutplane.risks.pairs import PairRisk
+from cutplane.risks.partial_area import PartialAreaRisk
+from cutplane.risks.rankings import RankingRisk
 
 SEEDS = st.integers(0, 2**32 - 1)
 SHAPES = st.sampled_from(["normal", "halves", "small", "large", "zero"])

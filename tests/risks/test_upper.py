@@ -11,15 +11,10 @@ import pytest
 
 from cutplane.exec import SerialExecutor
 from cutplane.losses import LOSSES, HuberisedHinge, Logistic, SquaredHinge
-from cutplane.risks import (
-    CrammerSingerRisk,
-    LossRisk,
-    MultinomialRisk,
-    PairRisk,
-    TableRisk,
-    Targets,
-    TopRisk,
-)
+from cutplane.risks import LossRisk, Targets
+from cutplane.risks.measures import TableRisk, TopRisk
+from cutplane.risks.multiclass import CrammerSingerRisk, MultinomialRisk
+from cutplane.risks.pairs import PairRisk
 
 SCALES = [1e-3, 1.0, 1e6]
 

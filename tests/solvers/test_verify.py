@@ -16,7 +16,8 @@ from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor
 from cutplane.objective import LinearOracle, ListwiseScoreRisk
 from cutplane.result import Status
-from cutplane.risks import PairRisk, TableRisk
+from cutplane.risks.measures import TableRisk
+from cutplane.risks.pairs import PairRisk
 from cutplane.solvers import (
     AdaptivePosition,
     AutoSolver,

@@ -14,7 +14,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .. import risks
 from .._checks import check_choice, check_flag, check_number
 from ..data import BlockedMatrix
 from ..exec import SerialExecutor
@@ -433,8 +432,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
         def make(k: int) -> RowProblem:
             if form.outputs is not None:
+                from ..risks.multiclass import CrammerSingerRisk, MultinomialRisk
+
                 several = self.multi_class == "multinomial"
-                kind = risks.MultinomialRisk if several else risks.CrammerSingerRisk
+                kind = MultinomialRisk if several else CrammerSingerRisk
                 risk = kind(form.outputs)
                 numbers = encoded.astype(np.int64)
                 return self._problem("all classes", matrix, form, numbers, weights, risk)

@@ -14,20 +14,13 @@ from sklearn.utils import check_random_state
 from .._checks import check_choice, check_flag, check_number
 from ..losses import Hinge
 from ..result import Iteration, Status
-from ..risks import (
-    ListwiseRisk,
-    LossRisk,
-    PairRisk,
-    PartialAreaRisk,
-    RankingRisk,
-    TableRisk,
-    Targets,
-    TopRisk,
-    best_threshold,
-    least_rows_for_fpr,
-    threshold_for_fpr,
-)
+from ..risks import ListwiseRisk, LossRisk, Targets
 from ..risks.contingency import TABLE_MEASURES, WITH_BETA
+from ..risks.measures import TableRisk, TopRisk, best_threshold
+from ..risks.pairs import PairRisk
+from ..risks.partial_area import PartialAreaRisk
+from ..risks.rankings import RankingRisk
+from ..risks.thresholds import least_rows_for_fpr, threshold_for_fpr
 from ._attributes import stored_classes
 from ._base import LinearModel
 from ._bounds import bounds_of

@@ -11,7 +11,8 @@ from sklearn.base import ClassifierMixin
 
 from .._checks import check_choice
 from ..result import Iteration
-from ..risks import PairRisk, fit_thresholds
+from ..risks.pairs import PairRisk
+from ..risks.thresholds import fit_thresholds
 from ._attributes import check_stored, stored_classes
 from ._base import LinearModel
 from ._bounds import bounds_of

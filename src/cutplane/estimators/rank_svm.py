@@ -12,7 +12,8 @@ import numpy as np
 from .._checks import check_choice, check_integer, query_codes
 from ..metrics import swapped_pairs
 from ..result import Iteration
-from ..risks import PairRisk, RankingRisk
+from ..risks.pairs import PairRisk
+from ..risks.rankings import RankingRisk
 from ._base import LinearModel
 from ._bounds import bounds_of
 from ._fit import Settings, divided, warn, warn_of, with_callbacks

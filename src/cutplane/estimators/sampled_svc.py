@@ -19,7 +19,8 @@ from ..losses import Hinge
 from ..objective.constant import ConstantOracle, RowPopulation
 from ..objective.sampled import SampledOracle
 from ..result import Iteration, SolveResult, Status
-from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
+from ..risks import LossRisk, Risk, Targets
+from ..risks.multiclass import CrammerSingerRisk
 from ._attributes import check_kernel_model, stored_classes
 from ._fit import Settings, seeds, warn_of, with_callbacks
 from ._kernel import (

@@ -351,21 +351,8 @@ def subtrees(
             other = 1 - side
             low_sums(ids, other, weights, weighted, start, mid, sums)
             total = high_sums(ids, other, weights, weighted, mid, stop, sums)
-            merge(
-                keys,
-                ids,
-                other,
-                start,
-                mid,
-                mid,
-                stop,
-                0.0,
-                total,
-                margin,
-                sums,
-                values,
-                counts,
-            )
+            ends = (start, mid, mid, stop, 0.0, total)
+            merge(keys, ids, other, *ends, margin, sums, values, counts)
 
 
 @jit

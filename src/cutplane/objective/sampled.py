@@ -219,27 +219,19 @@ class ScoreRiskOracle(CutBasisOracle):
 
         Those are as many as for one exact cut. With samples they would be as many as for all cuts
         together, and the lower bound is an estimate anyway. Scores are taken to be off by as much
-        as rounding can make them (see ``dual.verify``); closer bounds are found where that comes
-        to more than ``tolerance``.
+        as rounding can make them.
         """
         if not self.exact:
             return super().prove(w, into, tolerance)
         expansion = self.cut_basis.expand(w)
+        scores, errors = np.zeros((2, *into.scores.shape))
+        if len(expansion.rows):
+            scores, errors = self._bounded(expansion)
         into.w = w
-        if not len(expansion.rows):
-            into.scores[...] = 0.0
-            self.score_risk.evaluate(into)
-            return Proof(self.score_risk.upper(into, None, np.zeros_like(into.scores)), 0.0)
-        scores, errors = self._bounded(expansion)
         into.scores[...] = scores
         self.score_risk.evaluate(into)
         risk = self.score_risk.upper(into, None, errors)
-        if not risk - into.risk <= tolerance:
-            scores, errors = self._closer(expansion)
-            into.scores[...] = scores
-            self.score_risk.evaluate(into)
-            risk = self.score_risk.upper(into, None, errors)
-        return Proof(risk, self._square(expansion, scores, errors))
+        return Proof(risk, self._square(expansion, scores, errors) if len(expansion.rows) else 0.0)
 
     def proved_square(self, expansions: list[Expansion], weights: np.ndarray) -> float:
         """At least |Σ_k weights[k]·expansion_k|², from kernel values of its own.
@@ -250,7 +242,7 @@ class ScoreRiskOracle(CutBasisOracle):
         expansion = combined(expansions, weights)
         if not len(expansion.rows):
             return 0.0
-        scores, errors = self._closer(expansion)
+        scores, errors = self._bounded(expansion)
         every = combined([Expansion(e.rows, np.abs(e.coef)) for e in expansions], np.abs(weights))
         delta = (len(weights) + MANY) * ROUNDING * every.coef
         root = np.sqrt(np.abs(self.matrix.diagonal[every.rows]))
@@ -266,22 +258,11 @@ class ScoreRiskOracle(CutBasisOracle):
         return squared * (1.0 + MANY * ROUNDING)
 
     def _bounded(self, expansion: Expansion) -> tuple[np.ndarray, np.ndarray]:
-        """Scores of an expansion, and how far each may be off."""
-        units = len(expansion.rows) + 8.0 + self.matrix.amplification
-        return self.scores_of(expansion), ROUNDING * units * self._largest_sums(expansion)
+        """Scores of an expansion, and how far each may be off.
 
-    def _largest_sums(self, expansion: Expansion) -> np.ndarray:
-        """At least Σ_l |coef_l|·|K_il|; of free rows, whose scores are numbers of the model, 0."""
-        root = np.sqrt(np.abs(self.matrix.diagonal))
-        root[self._free :] = 0.0
-        out: np.ndarray = np.multiply.outer(root, root[expansion.rows] @ np.abs(expansion.coef))
-        return out
-
-    def _closer(self, expansion: Expansion) -> tuple[np.ndarray, np.ndarray]:
-        """The same with closer bounds.
-
-        Stored values are summed in twice the digits. Of others |K| is summed once more, so that
-        errors of the sum are relative to that, and those of the values if they are relative.
+        Stored values are summed in twice the digits. Of others |K| is summed as well, so that
+        errors of the sum are relative to that, and those of the values if they are relative. Else
+        |K_il| is at most √(K_ii·K_ll). Free rows' scores are numbers of the model, without errors.
         """
         matrix, rows, sizes = self.matrix, expansion.rows, np.abs(expansion.coef)
         self.kernel_values += matrix.values_of(rows)
@@ -299,7 +280,12 @@ class ScoreRiskOracle(CutBasisOracle):
             values = matrix.rows(rows[piece]).T
             scores += values @ expansion.coef[piece]
             known += np.abs(values) @ sizes[piece]
-        off = matrix.amplification * (known if matrix.relative else self._largest_sums(expansion))
+        largest = known
+        if not matrix.relative:
+            root = np.sqrt(np.abs(matrix.diagonal))
+            root[self._free :] = 0.0
+            largest = np.multiply.outer(root, root[rows] @ sizes)
+        off = matrix.amplification * largest
         known[self._free :] = 0.0
         return scores, ROUNDING * ((len(rows) + 8.0) * known + off)
 

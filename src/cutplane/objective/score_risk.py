@@ -305,7 +305,7 @@ class RowPasses:
 
         Any such mixture is the plane of a cut.
         """
-        self._run(self._risk.coefficients, (scores, self.coef), low, high, part)
+        self._run(self._risk.coefficients, (scores, self.coef), (low, high, part))
 
     def set_coef(self, coef: np.ndarray) -> None:
         """Take coefficients from elsewhere."""

@@ -28,6 +28,9 @@ from ..loops import rows as loops
 from ..loops.bounded import MANY, ROUNDING
 from ..losses import direction
 
+# Two biases, and the share of the second in what is mixed of both.
+Mixture = tuple[float, float, float]
+
 
 @dataclass(frozen=True)
 class Targets:
@@ -97,18 +100,9 @@ class Risk(ABC):
 
     @abstractmethod
     def coefficients(
-        self,
-        scores: np.ndarray,
-        out: np.ndarray,
-        low: float,
-        high: float,
-        part: float,
-        targets: Targets,
+        self, scores: np.ndarray, out: np.ndarray, mixture: Mixture, targets: Targets
     ) -> None:
-        """out = weight·(a subgradient of the loss in the score).
-
-        It is ``1 − part`` of the one at the bias ``low`` and ``part`` of that at ``high``.
-        """
+        """out = weight·(a subgradient of the loss in the score), mixed of those at two biases."""
 
     @abstractmethod
     def offset(self, coef: np.ndarray, targets: Targets) -> float:
@@ -172,15 +166,9 @@ class LossRisk(Risk):
         return float(np.sum(targets.weights * losses)) * (1.0 + MANY * ROUNDING)
 
     def coefficients(
-        self,
-        scores: np.ndarray,
-        out: np.ndarray,
-        low: float,
-        high: float,
-        part: float,
-        targets: Targets,
+        self, scores: np.ndarray, out: np.ndarray, mixture: Mixture, targets: Targets
     ) -> None:
-        loops.coefficients(self.loss, scores, low, high, part, targets.labels, targets.weights, out)
+        loops.coefficients(self.loss, scores, *mixture, targets.labels, targets.weights, out)
 
     def offset(self, coef: np.ndarray, targets: Targets) -> float:
         return loops.offset(self.loss, coef, targets.labels, targets.weights)
@@ -189,17 +177,8 @@ class LossRisk(Risk):
         self, start: Scores, end: Scores, steps: np.ndarray, targets: Targets
     ) -> np.ndarray:
         slopes = np.empty(len(steps))
-        loops.line_slopes(
-            self.loss,
-            start.values,
-            start.bias,
-            end.values,
-            end.bias,
-            steps,
-            targets.labels,
-            targets.weights,
-            slopes,
-        )
+        ends = (start.values, start.bias, end.values, end.bias)
+        loops.line_slopes(self.loss, *ends, steps, targets.labels, targets.weights, slopes)
         return slopes
 
     def bias_slopes(self, scores: np.ndarray, biases: np.ndarray, targets: Targets) -> np.ndarray:

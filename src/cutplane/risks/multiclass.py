@@ -12,7 +12,7 @@ import numpy as np
 
 from ..loops import multiclass, multinomial
 from ..loops.bounded import FEW, MANY, ROUNDING
-from .base import Risk, Scores, Targets
+from .base import Mixture, Risk, Scores, Targets
 
 
 class ClassScoresRisk(Risk):
@@ -31,13 +31,7 @@ class ClassScoresRisk(Risk):
         return self._loops.value(scores.values, targets.labels, targets.weights)
 
     def coefficients(
-        self,
-        scores: np.ndarray,
-        out: np.ndarray,
-        low: float,
-        high: float,
-        part: float,
-        targets: Targets,
+        self, scores: np.ndarray, out: np.ndarray, mixture: Mixture, targets: Targets
     ) -> None:
         self._loops.coefficients(scores, targets.labels, targets.weights, out)
 

@@ -122,17 +122,7 @@ class ScoreOrder:
         edges = np.append(edges, counts.shape[1])
 
         def finish(part: int) -> bool:
-            return loops.finish(
-                self._packed,
-                scores,
-                starts,
-                edges[part],
-                edges[part + 1],
-                shift,
-                index_bits,
-                _MOVES * self.rows,
-                self._spare,
-                self._order,
-            )
+            given = (self._packed, scores, starts, *edges[part : part + 2], shift, index_bits)
+            return loops.finish(*given, _MOVES * self.rows, self._spare, self._order)
 
         return all(executor.run(finish, parts))

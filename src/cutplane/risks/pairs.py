@@ -138,18 +138,9 @@ class PairRisk(ListwiseRisk):
         least = self._counter.count(high, 1.0 - window, ones, slopes, executor)[1]
         pluses = self._counter.count(high, 1.0, ones, slopes, executor)[1]
         values = np.empty(len(self._factors))
-        pairs.plane_values(
-            high,
-            low,
-            errors,
-            layout.rows,
-            layout.weighted,
-            layout.starts,
-            slopes,
-            self._counter.masses(slopes),
-            pluses,
-            values,
-        )
+        plane = (slopes, self._counter.masses(slopes), pluses)
+        given = (layout.rows, layout.weighted, layout.starts)
+        pairs.plane_values(high, low, errors, *given, *plane, values)
         rounding = ((len(layout.rows) if layout.weighted else 0) + MANY) * ROUNDING
         values += move * (most - least + rounding * most)
         return float(np.sum(self._factors * np.maximum(0.0, values))) * (1.0 + 2.0 * rounding)

@@ -159,23 +159,13 @@ class RankingRisk(ListwiseRisk):
         if len(self._rows) < self.rows:
             coef.fill(0.0)
         sums = np.zeros((2, len(self._starts) - 1))
+        queries = (self._rows, self._levels, self._starts)
+        tasks = (self._tasks, self._shares, self._ideals)
 
         def some(part: int) -> None:
-            loops.evaluate_queries(
-                scores,
-                self._rows,
-                self._levels,
-                self._starts,
-                self._tasks,
-                self._shares,
-                self._ideals,
-                self._edges[part],
-                self._edges[part + 1],
-                self._worth,
-                self._top,
-                coef,
-                sums,
-            )
+            ends = self._edges[part : part + 2]
+            found = (self._worth, self._top, coef, sums)
+            loops.evaluate_queries(scores, *queries, *tasks, *ends, *found)
 
         executor.run(some, len(self._edges) - 1)
         offset = float(np.sum(sums[1]))

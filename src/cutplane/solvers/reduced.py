@@ -295,22 +295,12 @@ class Bundle:
             self._factored = -1
         self._factor_age = 1 if self._factored < 0 else self._factor_age + 1
         beta = self._beta[:t]
-        _, _, self._factored = simplex_qp.solve(
-            self._points,
-            self._lengths,
-            offsets,
-            C,
-            t if self._from_gram else self._points.shape[1],
-            2.0 * np.sqrt(self._jitter) if self._from_gram else DEPENDENT,
-            beta,
-            np.zeros(t),
-            self._basis,
-            self._factor,
-            self._support,
-            *self._work,
-            self._factored,
-            100 + 10 * t,
-        )
+        width, dependent = self._points.shape[1], DEPENDENT
+        if self._from_gram:
+            width, dependent = t, 2.0 * float(np.sqrt(self._jitter))
+        problem = (self._points, self._lengths, offsets, C, width, dependent)
+        factor = (self._basis, self._factor, self._support, *self._work, self._factored)
+        _, _, self._factored = simplex_qp.solve(*problem, beta, np.zeros(t), *factor, 100 + 10 * t)
         beta /= beta.sum()
 
     def _refined(self, C: float) -> ReducedSolution:

@@ -35,8 +35,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -108,25 +109,26 @@ def shuffle(matrix: BlockedMatrix, targets: Targets, rng: np.random.Generator) -
     source = rng.permutation(np.flatnonzero(targets.weights))
     places = np.full(len(matrix), -1)
     places[source] = np.arange(len(source))
-    first = matrix.blocks[0]
+    blocks: Sequence[Any] = matrix.blocks
+    first = blocks[0]
     values: np.ndarray
     indices: np.ndarray | None = None
     if isinstance(first, CSRBlock):
-        lengths = np.concatenate([np.diff(block.starts) for block in matrix.blocks])
+        lengths = np.concatenate([np.diff(block.starts) for block in blocks])
         starts = np.concatenate(([0], np.cumsum(lengths[source])))
         values = np.empty(starts[-1], first.values.dtype)
         indices = np.empty(starts[-1], first.indices.dtype)
-        for k, block in enumerate(matrix.blocks):
+        for k, block in enumerate(blocks):
             rows = block.values, block.indices, block.starts
             loops.shuffle_csr(*rows, places[matrix.slice(k)], starts, values, indices)
     else:
         width = matrix.shape[1]
         table = np.empty((len(source), width), _dense(first).dtype)
-        for k, block in enumerate(matrix.blocks):
+        for k, block in enumerate(blocks):
             here = places[matrix.slice(k)]
             table[here[here >= 0]] = _dense(block)[here >= 0]
         values, starts = table.reshape(-1), np.arange(len(source) + 1) * width
-    edges = np.linspace(0, len(source), len(matrix.blocks) + 1).astype(int).tolist()
+    edges = np.linspace(0, len(source), len(blocks) + 1).astype(int).tolist()
     return ShuffledRows(
         read_only(values),
         None if indices is None else read_only(indices),
@@ -145,8 +147,7 @@ def _dense(block: Any) -> np.ndarray:
     return block.x
 
 
-@dataclass(frozen=True)
-class Steps:
+class Steps(NamedTuple):
     """A point that takes a step at every row that it visits; symbols as in the kernels.
 
     ``state`` is (t, bias): the steps counted so far, and the unregularised bias.
@@ -167,28 +168,13 @@ class Steps:
         ``coef`` gets the derivative of the loss in the score at every row visited, as far as the
         step used it: a point of the conjugate's domain.
         """
-        loops.visit(
-            rows.values,
-            rows.indices,
-            rows.starts,
-            order,
-            rows.labels,
-            rows.weights,
-            self.loss,
-            self.decay,
-            self.constant,
-            self.bias_rate,
-            self.squared_radius,
-            self.capped,
-            self.w,
-            self.state,
-            coef,
-        )
+        flat = (rows.values, rows.indices, rows.starts)
+        loops.visit(*flat, order, rows.labels, rows.weights, *self, coef)
 
     def from_zero(self, first_step: float, capped: bool) -> Steps:
         """The same steps from w = 0 on, with t₀ = ``first_step``."""
         state = np.array([first_step, 0.0])
-        return replace(self, w=np.zeros_like(self.w), state=state, capped=capped)
+        return self._replace(w=np.zeros_like(self.w), state=state, capped=capped)
 
 
 class LateAverage:
