@@ -13,19 +13,11 @@ from .._jit import jit
 
 
 @jit
-def _highest(row):
-    top = row[0]
-    for c in range(1, row.shape[0]):
-        top = max(top, row[c])
-    return top
-
-
-@jit
 def value(scores, labels, weights):
     """Σ weight·loss."""
     total = 0.0
     for i in range(scores.shape[0]):
-        top = _highest(scores[i])
+        top = scores[i].max()
         mass = 0.0
         for c in range(scores.shape[1]):
             mass += math.exp(scores[i, c] - top)
@@ -38,7 +30,7 @@ def coefficients(scores, labels, weights, coef):
     """coef = weight·(p − e_y)."""
     for i in range(scores.shape[0]):
         y = labels[i]
-        top = _highest(scores[i])
+        top = scores[i].max()
         mass = 0.0
         for c in range(scores.shape[1]):
             coef[i, c] = math.exp(scores[i, c] - top)

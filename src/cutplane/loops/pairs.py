@@ -58,23 +58,22 @@ def plant(levels, starts, leaf, nodes):
     count = 0
     stack = np.empty((256, 3), np.int64)  # no node is deeper than 2·log₂(rows)
     for query in range(starts.shape[0] - 1):
-        stack[0, 0], stack[0, 1], stack[0, 2] = starts[query], starts[query + 1], 0
+        stack[0] = (starts[query], starts[query + 1], 0)
         waiting = 1
         while waiting > 0:
             waiting -= 1
-            start, stop, side = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2]
+            start, stop, side = stack[waiting]
             above = np.searchsorted(levels, (start + stop) // 2)
             mid = levels[above]
             if above > 0 and start + stop - 2 * levels[above - 1] <= 2 * mid - start - stop:
                 mid = levels[above - 1]
             if mid <= start or mid >= stop:
                 continue
-            nodes[count, 0], nodes[count, 2], nodes[count, 3] = start, stop, side
-            nodes[count, 1] = mid if stop - start > leaf else stop
+            nodes[count] = (start, mid if stop - start > leaf else stop, stop, side)
             count += 1
             if stop - start > leaf:
                 for half, end in ((mid, stop), (start, mid)):
-                    stack[waiting, 0], stack[waiting, 1], stack[waiting, 2] = half, end, 1 - side
+                    stack[waiting] = (half, end, 1 - side)
                     waiting += 1
     return count
 
@@ -340,10 +339,7 @@ def subtrees(
     A node with mid = stop has few rows: these are compared with one another.
     """
     for node in range(first, last):
-        start = nodes[node, 0]
-        mid = nodes[node, 1]
-        stop = nodes[node, 2]
-        side = nodes[node, 3]
+        start, mid, stop, side = nodes[node]
         if mid == stop:
             _all_pairs(local, reach, weights, after, start, stop, counts)
         else:

@@ -17,6 +17,7 @@ another solver.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -222,6 +223,14 @@ class LossRisk(Risk):
         spread = float(np.average(np.abs(y - center), weights=weights))
         low, high = self.loss.domain
         return max(spread / (high - low), self.loss.conjugate_curvature or 0.0) or 1.0
+
+
+def digest_of(name: object, *arrays: np.ndarray) -> bytes:
+    """Identifies what has a name and some arrays."""
+    digest = hashlib.blake2b(repr(name).encode(), digest_size=16)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()
 
 
 class ListwiseRisk(ABC):

@@ -40,7 +40,6 @@ copies, and m, p and k count copies.
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
 
 import numpy as np
@@ -48,7 +47,7 @@ import numpy as np
 from ..exec import Executor
 from ..loops import measures as loops
 from ..loops.bounded import FEW, MANY, ROUNDING
-from .base import ListwiseRisk
+from .base import ListwiseRisk, digest_of
 from .contingency import Loss, Ranked, Tables, Worst, table_measure
 from .order import ScoreOrder
 
@@ -150,9 +149,7 @@ class MeasureRisk(ListwiseRisk):
         return missed, alarms
 
     def digest(self) -> bytes:
-        digest = hashlib.blake2b(repr(self._name()).encode(), digest_size=16)
-        digest.update(self._copies.data)
-        return digest.digest()
+        return digest_of(self._name(), self._copies)
 
     def _name(self) -> tuple[object, ...]:
         return (type(self).__name__, self.rows)

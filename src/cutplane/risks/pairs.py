@@ -16,7 +16,6 @@ reference; one of the query's own scores keeps the digits.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +23,7 @@ import numpy as np
 from ..exec import Executor, SerialExecutor
 from ..loops import pairs
 from ..loops.bounded import ABOVE, FEW, MANY, ROUNDING
-from .base import ListwiseRisk
+from .base import ListwiseRisk, digest_of
 from .pair_counter import PairCounter, PairLayout
 from .uneven_pairs import UnevenPairs
 
@@ -147,10 +146,8 @@ class PairRisk(ListwiseRisk):
 
     def digest(self) -> bytes:
         layout = self._counter.layout
-        digest = hashlib.blake2b(f"pairs {self.rows}".encode(), digest_size=16)
-        for array in (layout.rows, layout.after, layout.starts, layout.weights, self._factors):
-            digest.update(array.data)
-        return digest.digest()
+        arrays = (layout.rows, layout.after, layout.starts, layout.weights, self._factors)
+        return digest_of(("pairs", self.rows), *arrays)
 
 
 def pair_statistics(

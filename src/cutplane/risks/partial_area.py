@@ -13,14 +13,13 @@ positives above all negatives: accuracy at the top.
 
 from __future__ import annotations
 
-import hashlib
 import math
 
 import numpy as np
 
 from ..exec import Executor
 from ..loops.bounded import FEW, ROUNDING
-from .base import ListwiseRisk
+from .base import ListwiseRisk, digest_of
 from .pairs import PairRisk
 
 
@@ -91,7 +90,4 @@ class PartialAreaRisk(ListwiseRisk):
         return places[:split], np.sort(places[split:])
 
     def digest(self) -> bytes:
-        digest = hashlib.blake2b(f"partial {self.rows} {self.k}".encode(), digest_size=16)
-        digest.update(self._positives.data)
-        digest.update(self._negatives.data)
-        return digest.digest()
+        return digest_of(("partial", self.rows, self.k), self._positives, self._negatives)

@@ -90,7 +90,7 @@ def fit_thresholds(
     cuts = np.empty(n_ranks - 1, dtype=np.int64)
     stack = np.empty((DEEPEST, 4), dtype=np.int64)
     if criterion == "absolute":
-        loops.absolute_cuts(ranks, weights, starts, stack, cuts)
+        loops.absolute_cuts(ranks, weights, starts, 1, n_ranks, 0, len(ranks), stack, cuts)
     else:
         best = np.empty(n_ranks + 1)
         tail = np.empty(n_ranks + 1, dtype=np.int64)

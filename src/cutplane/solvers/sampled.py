@@ -157,9 +157,9 @@ class SampledSolver(BundleSolver):
             capacity *= 2
         coordinates = self.oracle.rebase(self.space.numbers, self.point, capacity)
         cut_basis = self.oracle.cut_basis
-        w = cut_basis.moved(coordinates, self.best.w)
+        w = cut_basis.projected(np.einsum("ij,j->i", coordinates, self.best.w))
         self._best = replace(self.best, w=w, cut_basis=cut_basis, proved=False)
-        self.point.w = cut_basis.moved(coordinates, self.point.w)
+        self.point.w = cut_basis.projected(np.einsum("ij,j->i", coordinates, self.point.w))
         self.trial.w = np.zeros(capacity)  # to be evaluated anew before it is used
         self.space.numbers = np.arange(count)
         vectors = cut_basis.coordinates(self.space.numbers)
