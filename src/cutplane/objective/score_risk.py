@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import cached_property, partial, reduce
 from itertools import pairwise
 from typing import Any
@@ -39,7 +39,7 @@ from ..loops import vectors
 from ..loops.bounded import MANY, ROUNDING
 from ..risks import ListwiseRisk, Risk, Scores, Targets
 from .point import Line, Point
-from .search import INNER, LineValue, find_bracket, minimise
+from .search import INNER, Bracket, find_bracket, minimise
 
 # A pass over this many scores costs several times its call from Python.
 CHUNK_NUMBERS = 1 << 13
@@ -57,26 +57,6 @@ BIAS_PART = 0.1
 # A step along the straight line of w and bias must bring this much in units of the line's
 # tolerance; else the line of min_b R is searched.
 ENOUGH = 0.04
-
-
-def chunks(edges: Sequence[int], width: int) -> list[list[slice]]:
-    """Rows in chunks, by part.
-
-    Parameters
-    ----------
-    edges : sequence of int
-        Rows at which parts of the data begin, and the end.
-    width : int
-        Numbers per row.
-    """
-    rows = edges[-1]
-    count = min(MOST_CHUNKS, max(1, rows * width // CHUNK_NUMBERS))
-    parts = []
-    for a, b in pairwise(edges):
-        pieces = max(1, count * (b - a) // max(1, rows))
-        inner = [a + (b - a) * k // pieces for k in range(pieces + 1)]
-        parts.append([slice(low, high) for low, high in pairwise(inner)])
-    return parts
 
 
 def blend_scores(
@@ -140,8 +120,12 @@ class ScoreRisk(ABC):
         self.shape = (rows,) if outputs is None else (rows, outputs)
         self.total = total
         self.executor = executor
-        parts = chunks((0, rows) if edges is None else edges, outputs or 1)
-        self.slices = [rows for part in parts for rows in part]
+        self.slices: list[slice] = []  # the chunks
+        count = min(MOST_CHUNKS, max(1, rows * (outputs or 1) // CHUNK_NUMBERS))
+        for a, b in pairwise((0, rows) if edges is None else edges):
+            pieces = max(1, count * (b - a) // max(1, rows))
+            inner = [a + (b - a) * k // pieces for k in range(pieces + 1)]
+            self.slices += [slice(low, high) for low, high in pairwise(inner)]
         self.light = bool(work * np.prod(self.shape) < WORTH_THREADS)
         self.runner: Executor = SerialExecutor() if self.light else executor
         self._blend: Callable[[Any, Any, float, Any], None] = partial(
@@ -389,11 +373,11 @@ class RowScoreRisk(ScoreRisk):
             return
         guess = point.bias if np.isfinite(point.bias) else 0.0
         first = guess + max(BIAS_REACH, 1e-3 * abs(guess)) * BIASES
-
-        def slopes(biases: np.ndarray) -> np.ndarray:
-            return reduce(np.add, self.passes.bias_slopes(point.scores, biases))
-
-        point.bracket = find_bracket(slopes, first, self.total * point.tolerance)
+        search = find_bracket(first, self.total * point.tolerance)
+        biases, point.bracket = next(search)
+        while len(biases):
+            slopes = reduce(np.add, self.passes.bias_slopes(point.scores, biases))
+            biases, point.bracket = search.send(slopes)
         point.bias = point.bracket.point
 
     def evaluate(self, point: Point) -> None:
@@ -435,13 +419,12 @@ class RowScoreRisk(ScoreRisk):
         """
         start, end = line.start, line.end
         a, b = start.view(), end.view()
-
-        def together(steps: np.ndarray) -> np.ndarray:
-            """Derivatives where w and the bias move together."""
+        search = self._steps(line, STEPS, INNER)
+        steps, bracket = next(search)
+        while len(steps):  # w and the bias move together
             sums = reduce(np.add, self.passes.line_slopes(a, b, steps)) / self.total
-            return sums + line.slope + line.curvature * steps
-
-        k = self._step(line, together, STEPS, INNER)
+            steps, bracket = search.send(sums + line.slope + line.curvature * steps)
+        k = bracket.point
         point = self.spare if self.free_bias else start
         point.tolerance = BIAS_PART * line.tolerance
         if k > 0.0:
@@ -449,7 +432,12 @@ class RowScoreRisk(ScoreRisk):
         if self.free_bias:
             won = start.risk - line.value(k, point.risk) if k > 0.0 else 0.0
             if k == 0.0 or won < ENOUGH * line.tolerance:
-                k = self._step(line, partial(self._slopes, line, point), STEPS[[0, 3]], 1)
+                search = self._steps(line, STEPS[[0, 3]], 1)
+                steps, bracket = next(search)
+                while len(steps):
+                    slopes = [self._slope_at(line, step, point) for step in steps.tolist()]
+                    steps, bracket = search.send(np.array(slopes))
+                k = bracket.point
                 if k > 0.0:
                     self.blend(start, end, k, point)
             if k > 0.0:
@@ -462,33 +450,22 @@ class RowScoreRisk(ScoreRisk):
             self._step_guess = k
         return k
 
-    def _step(
-        self,
-        line: Line,
-        slopes: Callable[[np.ndarray], np.ndarray],
-        first: np.ndarray,
-        at_once: int,
-    ) -> float:
-        """The k at which an increasing derivative along a line is zero."""
-        return find_bracket(
-            slopes,
-            np.unique(np.minimum(self._step_guess * first, line.longest)),
-            line.tolerance,
-            lowest=0.0,
-            highest=line.longest,
-            at_once=at_once,
-        ).point
+    def _steps(
+        self, line: Line, first: np.ndarray, at_once: int
+    ) -> Generator[tuple[np.ndarray, Bracket], np.ndarray, None]:
+        """A search for the k at which an increasing derivative along a line is zero."""
+        first = np.unique(np.minimum(self._step_guess * first, line.longest))
+        limits = {"lowest": 0.0, "highest": line.longest}
+        return find_bracket(first, line.tolerance, at_once=at_once, **limits)
 
-    def _slopes(self, line: Line, point: Point, steps: np.ndarray) -> np.ndarray:
-        """Derivatives of what is minimised over the line and the bias; moves a point."""
+    def _slope_at(self, line: Line, k: float, point: Point) -> float:
+        """The derivative at k of what is minimised over the line and the bias; moves a point."""
         start, end = line.start, line.end
-        slopes = np.empty(len(steps))
-        for j, k in enumerate(steps.tolist()):
-            self._move(start, end, k, point)
-            self.find_bias(point)
-            self.passes.fill(point.scores, *point.mixture())
-            slopes[j] = sum(self.passes.slope(start.scores, end.scores)) / self.total
-        return slopes + line.slope + line.curvature * steps
+        self._move(start, end, k, point)
+        self.find_bias(point)
+        self.passes.fill(point.scores, *point.mixture())
+        plane = sum(self.passes.slope(start.scores, end.scores)) / self.total
+        return plane + line.slope + line.curvature * k
 
 
 # -- risks of all scores at once ----------------------------------------------
@@ -520,25 +497,23 @@ class Planes(ABC):
         slope = self.slopes(line)
         best, last = self.kept_points()
         lowest, lowest_k = math.inf, -1.0
-
-        def evaluate(k: float) -> LineValue:
-            nonlocal best, last, lowest, lowest_k
-            self.blend(start, end, k, last)
-            here = line.height(k, last.risk, slope(last))
-            if here.value < lowest:  # keep it: by convexity the answer is the best one
-                lowest, lowest_k = here.value, k
-                best, last = last, best
-            return here
-
-        k = minimise(
-            evaluate,
+        search = minimise(
             line.height(0.0, start.risk, slope(start)),
             self._step_guess,
             line.tolerance,
             longest=line.longest,
             curvature=line.curvature,
             known=line.height(1.0, end.risk, slope(end)),
-        ).k
+        )
+        trial, found = next(search)
+        while trial is not None:
+            self.blend(start, end, trial, last)
+            here = line.height(trial, last.risk, slope(last))
+            if here.value < lowest:  # keep it: by convexity the answer is the best one
+                lowest, lowest_k = here.value, trial
+                best, last = last, best
+            trial, found = search.send(here)
+        k = found.k
         if k == 0.0:
             return k
         if k == lowest_k:

@@ -1,5 +1,7 @@
 """Minima of convex functions of one variable: steps along a line, and the bias.
 
+A search says where it wants to look next and is told what was found there; it calls nobody.
+
 ``find_bracket`` needs derivatives only. For sums over rows a pass costs little more for several
 points than for one, so it asks for a few at a time. In a bracket low < high with slopes
 g₋ ≤ 0 ≤ g₊ the point where the chord of the slopes is zero is above the minimum by no more than
@@ -15,7 +17,7 @@ scores at once, where each point is dear. ``newton`` needs two derivatives.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -68,20 +70,20 @@ class Bracket:
 
 
 def find_bracket(
-    slopes: Callable[[np.ndarray], np.ndarray],
     first: np.ndarray,
     tolerance: float,
     *,
     lowest: float = -math.inf,
     highest: float = math.inf,
     at_once: int = INNER,
-) -> Bracket:
+) -> Generator[tuple[np.ndarray, Bracket], np.ndarray, None]:
     """A bracket whose ``point`` is within ``tolerance`` of the minimum of a convex function.
+
+    Yields where to look next, increasing, and what has been found so far; gets the derivatives at
+    these points. There are no points when the search has ended.
 
     Parameters
     ----------
-    slopes : callable
-        The function's derivatives at several points, which are increasing.
     first : ndarray
         Where to look first, increasing, within the limits.
     tolerance : float
@@ -97,12 +99,14 @@ def find_bracket(
     flat: float | None = None  # where the slope was zero
     reach, growth = float(first[-1] - first[0]) or 1.0, GROWTH
     same_end = 0  # passes in a row that have moved one end of the bracket only
-    points, bracket = first, _met(float(first[0]))
+    points, bracket = first, Bracket(float(first[0]), float(first[0]), 0.0, 0.0)
     for _ in range(MOST_PASSES):
         before = low, high
-        for point, slope in zip(points.tolist(), slopes(points).tolist(), strict=True):
+        slopes = yield points, bracket
+        for point, slope in zip(points.tolist(), slopes.tolist(), strict=True):
             if math.isnan(slope):
-                return _met(point)
+                yield np.empty(0), Bracket(point, point, 0.0, 0.0)
+                return
             if slope == 0.0 and flat is None:
                 flat = point
             if slope < 0.0:
@@ -113,7 +117,9 @@ def find_bracket(
         if low is None or high is None:  # the minimum is outside
             end, limit = (high[0], lowest) if high is not None else (float(points[-1]), highest)
             if end == limit or abs(end) >= FAR:
-                return _met(end if flat is None or end == limit else flat)
+                end = end if flat is None or end == limit else flat
+                bracket = Bracket(end, end, 0.0, 0.0)
+                break
             beyond = max(end - reach, limit) if low is None else min(end + reach, limit)
             points = np.array([beyond])
             reach, growth = min(reach * growth, FAR), min(growth * growth, FAR)
@@ -130,12 +136,7 @@ def find_bracket(
         points = np.array(sorted(p for p in inside if low[0] < p < high[0]))
         if not len(points):
             break
-    return bracket
-
-
-def _met(point: float) -> Bracket:
-    """The bracket of a minimum that was met."""
-    return Bracket(point, point, 0.0, 0.0)
+    yield np.empty(0), bracket
 
 
 class LineValue(NamedTuple):
@@ -147,7 +148,6 @@ class LineValue(NamedTuple):
 
 
 def minimise(
-    evaluate: Callable[[float], LineValue],
     start: LineValue,
     guess: float,
     tolerance: float,
@@ -155,8 +155,11 @@ def minimise(
     longest: float = math.inf,
     curvature: float = 0.0,
     known: LineValue | None = None,
-) -> LineValue:
-    """The minimum over k ≥ 0 of a convex function of one variable: the best one evaluated.
+) -> Generator[tuple[float | None, LineValue], LineValue, None]:
+    """The minimum over k ≥ 0 of a convex function of one variable.
+
+    Yields the k to look at next, and the best one so far; gets the function at k. There is no k
+    when the search has ended.
 
     Keeps a bracket whose ends have derivatives of opposite sign. A parabola through
     each end lies below the function, so the value at which the two meet bounds the
@@ -164,8 +167,6 @@ def minimise(
 
     Parameters
     ----------
-    evaluate : callable
-        The function at k.
     start : LineValue
         At 0.
     guess : float
@@ -179,9 +180,7 @@ def minimise(
     known : LineValue, optional
         A second point that has been evaluated already.
     """
-    if start.slope >= 0.0:
-        return start
-    low, k = start, min(guess, longest)
+    low, best, k = start, start, min(guess, longest)
     high: LineValue | None = None
     if known is not None and known.k <= longest:
         if known.slope < 0.0:
@@ -190,29 +189,28 @@ def minimise(
             high = known
             k = _inside(start, known, curvature, 0) if guess >= 0.98 * known.k else k
     outside = within = 0  # evaluations
-    while True:
-        here = evaluate(k)
+    done = start.slope >= 0.0
+    while not done:
+        here = yield k, best
         # What is not a number moves the low end before the slope has turned, then the high one.
         if here.slope >= 0.0 or (within and not here.slope < 0.0):
             high = here
         else:
             low = here
         if high is None:  # until the slope turns
+            best = low
             outside += 1
-            if here.k == longest or outside == MOST_EVALUATIONS:
-                return low
+            done = here.k == longest or outside == MOST_EVALUATIONS
             k = min(here.k * 4.0**outside, longest)  # a guess may be orders too small
             continue
-        if high.slope == 0.0:
-            return high
-        best = low if low.value <= high.value else high
-        good = best.value - _lower_bound(low, high, curvature) <= tolerance
-        if good or within == MOST_EVALUATIONS:
-            return best
-        k = _inside(low, high, curvature, within)
-        within += 1
-        if not low.k < k < high.k:
-            return best
+        best = low if high.slope != 0.0 and low.value <= high.value else high
+        done = high.slope == 0.0 or within == MOST_EVALUATIONS
+        if not done:
+            k = _inside(low, high, curvature, within)
+            within += 1
+            good = best.value - _lower_bound(low, high, curvature) <= tolerance
+            done = good or not low.k < k < high.k
+    yield None, best
 
 
 def _meeting(low: LineValue, high: LineValue, curvature: float) -> float:

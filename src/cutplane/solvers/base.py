@@ -298,13 +298,13 @@ class IterativeSolver(ABC):
         """Make this the best point."""
         self._best = Best(point.w, point.bias, self._objective(point))
 
-    def _descend(self, point: Point, trial: Point, trial_squared_norm: float) -> float:
-        """Move a point to the minimum of F on the line towards a trial point; returns the step."""
+    def _line(self, point: Point, trial: Point, trial_squared_norm: float) -> Line:
+        """The line from a point to a trial point, and F on it."""
         start, end = point.w.reshape(-1), trial.w.reshape(-1)
         start_squared, mixed, squared = vectors.line_products(start, end)
         reach = start_squared + trial_squared_norm
         longest = np.inf if squared > NEARBY**2 * reach else LONGEST_FROM_NEARBY
-        line = Line(
+        return Line(
             point,
             trial,
             curvature=squared / self.C,
@@ -312,7 +312,6 @@ class IterativeSolver(ABC):
             tolerance=self.line_tolerance * max(0.0, self.best.primal - self.dual) / self.C,
             longest=min(longest, self._longest(start, end)),
         )
-        return self.oracle.descend(line)
 
     def _longest(self, start: np.ndarray, end: np.ndarray) -> float:
         """How far a step may go from one point to another and beyond it."""

@@ -204,8 +204,8 @@ class BundleSolver(IterativeSolver):
                 else:
                     if self.trace:
                         self.line_tolerance = max(LINE_TOLERANCE, LINE_PART * self._next_position())
-                    step = self._descend(self.point, self.trial, solution.squared_norm)
-                    step = self._keep_if_better(self.point, step)
+                    line = self._line(self.point, self.trial, solution.squared_norm)
+                    step = self._keep_if_better(self.point, oracle.descend(line))
             trial = 0.5 * solution.squared_norm + self.C * self.trial.risk
             status = self._end_iteration(trial, step, len(self.bundle))
             if status is not None:

@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -109,7 +108,7 @@ def shuffle(matrix: BlockedMatrix, targets: Targets, rng: np.random.Generator) -
     source = rng.permutation(np.flatnonzero(targets.weights))
     places = np.full(len(matrix), -1)
     places[source] = np.arange(len(source))
-    blocks: Sequence[Any] = matrix.blocks
+    blocks: Any = matrix.blocks
     first = blocks[0]
     values: np.ndarray
     indices: np.ndarray | None = None
