@@ -204,19 +204,11 @@ class IterativeSolver(ABC):
 
     def verify(self) -> None:
         """Prove objective and bound, and replace them by what has been proved."""
-        self._support()
-        if not self.best.proved and self._provable():
+        if not self.best.proved:
             with self.watch.phase("certificate"):
                 self._best = self.prove(self.best)
                 self.oracle.forget_cuts()  # one may have been computed for nothing
         self.dual = max(0.0, self.proved - self.oracle.slack(self.best.primal, self.C))
-
-    def _support(self) -> None:  # noqa: B027 (most solvers use proved bounds only)
-        """Prove a lower bound, if one is in use that has not been proved."""
-
-    def _provable(self) -> bool:
-        """Whether the objective of the best point can be proved now."""
-        return True
 
     def prove(self, best: Best) -> Best:
         """The point of a w, with an objective that has been proved; a free bias is fitted anew."""

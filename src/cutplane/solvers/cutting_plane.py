@@ -182,7 +182,7 @@ class BundleSolver(IterativeSolver):
                 with self.watch.phase("gram"):
                     # The bundle has the zero cut from the start.
                     if cut is not None and (cut.offset != 0.0 or np.any(cut.a)):
-                        self._add(cut)
+                        self.bundle.add(cut.a, cut.offset)
                 self._drop_cuts()
             goes_on = False
             if self.recorder is not None and (self.due is None or self.due()):
@@ -326,9 +326,6 @@ class BundleSolver(IterativeSolver):
         """λ of a cut after the last iteration."""
         assert self.position is not None
         return self.position.next(self.trace[-1], self.trace)
-
-    def _add(self, cut: Cut) -> None:
-        self.bundle.add(cut.a, cut.offset)
 
     def _cut_at(self) -> tuple[Any, ...] | None:
         """Where the next cut is taken, as arguments of ``Oracle.cut``; None for no cut."""
