@@ -108,6 +108,6 @@ class Line:
         """The function at k, from the risk there."""
         return risk + k * (self.slope + 0.5 * self.curvature * k)
 
-    def height(self, k: float, risk: float, derivative: float) -> LineValue:
+    def at(self, k: float, risk: float, derivative: float) -> LineValue:
         """The function at k, from the risk there and its derivative in k."""
         return LineValue(k, self.value(k, risk), derivative + self.slope + self.curvature * k)

@@ -17,7 +17,7 @@ Rows are drawn without replacement, so that a sample of all of I is the exact cu
 
 A sampled cut lies below the risk on average only: c + <g̃, v> with c exact and g̃ a mean over the
 sample. But the scores that are kept give the products of the exact vector g with all earlier ones,
-so the part of g in their span, Pg, is known for nothing. A *centred* cut takes Pg + (I − P)g̃: the
+so the part of g in their span, Pg, costs no kernel value. A *centred* cut takes Pg + (I − P)g̃: the
 mean is the same, and what is left of the error is <g̃ − g, v − Pv>. In the span, where w_c lies,
 the cut is the exact one, and touches the risk at w_c. When the span is built anew, of fewer
 vectors, parts of Pg would be lost; the cut then becomes R(w_c) + <g̃, v − w_c>, with an error that
@@ -58,12 +58,12 @@ class Level:
     ----------
     scores : ndarray
         Of the reduced problem's solution.
-    height : float
+    risk : float
         Its risk in the reduced problem plus ε.
     """
 
     scores: np.ndarray
-    height: float
+    risk: float
 
 
 class CutBasisOracle(ABC):
@@ -337,10 +337,10 @@ class ScoreRiskOracle(CutBasisOracle):
         level: Level,
     ) -> Expansion:
         """A sample whose cut is above the level, if the exact one is; ``some`` is the first."""
-        if product(coef, level.scores) + offset <= level.height:
+        if product(coef, level.scores) + offset <= level.risk:
             return some
         for _ in range(MOST_SAMPLES):
-            if product(some.coef, level.scores[some.rows]) + offset > level.height:
+            if product(some.coef, level.scores[some.rows]) + offset > level.risk:
                 break
             some = self._sample(coef, rows, free)
         return some

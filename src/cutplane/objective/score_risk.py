@@ -15,7 +15,7 @@ or elsewhere: ``RowPasses`` says all that is asked of those who hold them.
 **Risks of all scores at once**: pairs of rows, measures of a ranking, structured outputs. An
 evaluation sorts the scores or runs inference, which costs far more than a product with a few
 numbers per row, so nothing is evaluated twice: every point keeps the plane that touches the risk
-there. Along a line the plane gives the derivative for nothing, the plane at w_t (which the loop
+there. Along a line the plane gives the derivative at no cost, the plane at w_t (which the loop
 evaluates anyway) is the second point of the search, and the cut is the plane where it is wanted.
 
 Passes over the scores are light, and Python's part in each of them must be small: they run over
@@ -498,17 +498,17 @@ class Planes(ABC):
         best, last = self.kept_points()
         lowest, lowest_k = math.inf, -1.0
         search = minimise(
-            line.height(0.0, start.risk, slope(start)),
+            line.at(0.0, start.risk, slope(start)),
             self._step_guess,
             line.tolerance,
             longest=line.longest,
             curvature=line.curvature,
-            known=line.height(1.0, end.risk, slope(end)),
+            known=line.at(1.0, end.risk, slope(end)),
         )
         trial, found = next(search)
         while trial is not None:
             self.blend(start, end, trial, last)
-            here = line.height(trial, last.risk, slope(last))
+            here = line.at(trial, last.risk, slope(last))
             if here.value < lowest:  # keep it: by convexity the answer is the best one
                 lowest, lowest_k = here.value, trial
                 best, last = last, best

@@ -11,7 +11,7 @@ g₋ ≤ 0 ≤ g₊ the point where the chord of the slopes is zero is above the
 so the search knows when it is good enough without ever asking for a value.
 
 ``minimise`` needs a value and a derivative at one point at a time. It is for risks of all
-scores at once, where each point is dear. ``newton`` needs two derivatives.
+scores at once, where each point is expensive. ``newton`` needs two derivatives.
 """
 
 from __future__ import annotations

@@ -207,7 +207,7 @@ class IterativeSolver(ABC):
         if not self.best.proved:
             with self.watch.phase("certificate"):
                 self._best = self.prove(self.best)
-                self.oracle.forget_cuts()  # one may have been computed for nothing
+                self.oracle.forget_cuts()  # the next one is computed from all rows
         self.dual = max(0.0, self.proved - self.oracle.slack(self.best.primal, self.C))
 
     def prove(self, best: Best) -> Best:

@@ -140,7 +140,7 @@ class BundleSolver(IterativeSolver):
     recorder : callable or None
         Gets the state at the beginning of every iteration.
     due : callable or None
-        If it is dear to say where the run is: whether the recorder wants to know now.
+        Whether the recorder wants the state now, where it takes a pass over the data to give it.
     """
 
     def __init__(

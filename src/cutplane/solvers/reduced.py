@@ -34,7 +34,7 @@ SLAB_ROWS = 16
 CHUNK_COLUMNS = 1 << 13
 # Cuts are dropped after so many solutions, see ``Bundle``.
 IDLE_SOLUTIONS = 30
-# Vectors up to this length are no dearer than coordinates from G.
+# Vectors up to this length cost no more than coordinates from G.
 SHORT = 128
 # Vectors up to this length are affordable where G is not precise enough.
 AFFORDABLE = 4096

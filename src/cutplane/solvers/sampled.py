@@ -63,7 +63,7 @@ class CoordinateSpace(VectorSpace):
         return super().append(vector)
 
     def error(self, coef: np.ndarray) -> float:
-        if not self._oracle.exact:  # nobody wants to know
+        if not self._oracle.exact:  # the bound is an estimate anyway
             return 0.0
         errors = self._oracle.cut_basis.errors[np.ix_(self.numbers, self.numbers)]
         rounding = 2.0 * (len(coef) + MANY) * UNIT * float(coef @ np.abs(errors) @ coef)
