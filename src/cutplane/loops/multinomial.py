@@ -62,16 +62,3 @@ def line_slopes(start, end, steps, labels, weights, slopes):
             y = labels[i]
             total += weights[i] * (mean / mass - (end[i, y] - start[i, y]))
         slopes[j] = total
-
-
-@jit
-def offset(coef, labels, weights):
-    """Σ −weight·Σ_c p_c·log p_c."""
-    total = 0.0
-    for i in range(coef.shape[0]):
-        if weights[i] > 0.0:
-            for c in range(coef.shape[1]):
-                p = coef[i, c] / weights[i] + (1.0 if c == labels[i] else 0.0)
-                if p > 0.0:
-                    total -= weights[i] * p * math.log(p)
-    return total

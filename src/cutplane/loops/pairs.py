@@ -165,19 +165,10 @@ def small_queries(
 
 
 @jit
-def fetch(order, local, base, start, stop, keys, ids):
-    """Scores and places start … stop − 1 in the order found, for a single query at ``base``."""
-    for k in range(np.uint64(start), np.uint64(stop)):
-        p = np.uint64(order[k - np.uint64(base)]) + np.uint64(base)
-        keys[0, k] = local[p]
-        ids[0, k] = p
-
-
-@jit
 def distribute(order, local, base, query_of, ends, keys, ids):
-    """As ``fetch``, for several queries: each gets its rows, in order of score.
+    """Give each of several queries the scores and places of its rows, in the order found.
 
-    ``ends``[q] is the first place of query q and moves to its end.
+    The places begin at ``base``. ``ends``[q] is the first place of query q and moves to its end.
     """
     for k in range(np.uint64(order.shape[0])):
         p = np.uint64(order[k])
@@ -187,15 +178,6 @@ def distribute(order, local, base, query_of, ends, keys, ids):
         ends[q] = place + _ONE
         keys[0, place] = local[p]
         ids[0, place] = p
-
-
-@jit
-def count_low(ids, side, start, stop, mid):
-    """Number of low rows, of places below ``mid``, in a part of a list."""
-    count = 0
-    for k in range(np.uint64(start), np.uint64(stop)):
-        count += 1 if ids[side, k] < mid else 0
-    return count
 
 
 @jit

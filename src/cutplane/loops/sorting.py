@@ -28,7 +28,7 @@ TABLE_BITS = 14
 
 
 @jit
-def _bit_key(bits):
+def bit_key(bits):
     """A number that grows with the score: what its bit pattern would be as an integer."""
     if bits == _SIGN:  # −0.0 equals 0.0
         return _SIGN
@@ -39,7 +39,7 @@ def _bit_key(bits):
 def _key(scores, bits, i, by_bits, low, scale, least, drop):
     """The key of a score: on the line from ``low``, or its bit key from ``least`` on."""
     if by_bits:
-        return (_bit_key(bits[i]) - least) >> drop
+        return (bit_key(bits[i]) - least) >> drop
     return np.uint64(np.int64((scores[i] - low) * scale))
 
 
@@ -61,31 +61,6 @@ def scatter(
         place = places[bucket]
         places[bucket] = place + 1
         packed[np.uint64(place)] = (key << index_bits) | np.uint64(first + i)
-
-
-@jit
-def bit_bounds(bits):
-    """Smallest and largest bit key."""
-    low = ~np.uint64(0)
-    high = np.uint64(0)
-    for i in range(bits.shape[0]):
-        key = _bit_key(bits[i])
-        low = min(low, key)
-        high = max(high, key)
-    return low, high
-
-
-@jit
-def places_of(counts, starts):
-    """Turn counts[part, bucket] into the first place of each; starts[bucket] likewise."""
-    place = 0
-    for bucket in range(counts.shape[1]):
-        starts[bucket] = place
-        for part in range(counts.shape[0]):
-            count = counts[part, bucket]
-            counts[part, bucket] = place
-            place += count
-    starts[counts.shape[1]] = place
 
 
 @jit

@@ -16,30 +16,6 @@ from .._jit import jit
 
 
 @jit
-def _cell(x, low, scale, cells):
-    """Number of the cell of x: grows with x, from 0 to cells − 1."""
-    position = (x - low) * scale
-    if not position > 0.0:  # also if it is not a number
-        return 0
-    return int(position) if position < cells else cells - 1
-
-
-@jit
-def fill_table(keys, low, scale, table):
-    """table[c] = first key in cell c or beyond, for c = 0 … cells."""
-    cells = table.shape[0] - 1
-    c = 0
-    for k in range(keys.shape[0]):
-        last = _cell(keys[k], low, scale, cells)
-        while c <= last:
-            table[c] = k
-            c += 1
-    while c <= cells:
-        table[c] = keys.shape[0]
-        c += 1
-
-
-@jit
 def locate(
     scores, rows, weights, first, last, shift, ties, keys, low, scale, table, places, histogram
 ):
@@ -52,7 +28,7 @@ def locate(
     last_cell = float(table.shape[0] - 2)
     for p in range(first, last):
         x = scores[rows[p]] - shift
-        position = (x - low) * scale  # the steps of _cell without a branch to mispredict
+        position = (x - low) * scale
         position = position if position > 0.0 else 0.0
         position = position if position < last_cell else last_cell
         cell = np.uint32(np.int32(position))

@@ -1,8 +1,7 @@
 """The objective on data. Its oracles turn a point into a cut and a line into its minimum."""
 
-from .base import Oracle, Resumable
 from .linear import LinearOracle, RowOracle
-from .point import Cut, Line, Point, Proof
+from .point import Cut, Line, Oracle, Point, Proof, Resumable
 from .score_risk import ListwiseScoreRisk, ScoreRisk
 
 __all__ = [

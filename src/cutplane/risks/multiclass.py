@@ -65,7 +65,7 @@ class CrammerSingerRisk(ClassScoresRisk):
         return float(np.sum(targets.weights * above.max(axis=1))) * (1.0 + MANY * ROUNDING)
 
     def offset(self, coef: np.ndarray, targets: Targets) -> float:
-        return multiclass.offset(coef, targets.labels)
+        return -float(np.sum(coef[np.arange(len(coef)), targets.labels]))
 
 
 class MultinomialRisk(ClassScoresRisk):
@@ -88,4 +88,10 @@ class MultinomialRisk(ClassScoresRisk):
         return float(np.sum(targets.weights * losses)) * (1.0 + MANY * ROUNDING)
 
     def offset(self, coef: np.ndarray, targets: Targets) -> float:
-        return multinomial.offset(coef, targets.labels, targets.weights)
+        from scipy.special import entr  # −p·log p
+
+        counting = targets.weights > 0.0
+        weights = targets.weights[counting, None]
+        p = coef[counting] / weights
+        p[np.arange(len(p)), targets.labels[counting]] += 1.0
+        return float(np.sum(weights * entr(np.maximum(p, 0.0))))

@@ -76,8 +76,9 @@ class ScoreOrder:
         if 0.0 < scale < math.inf and self._sort_by(line, length, scores, bits, executor):
             return self._order
         # Keys from the bit patterns, for scores of very different size.
-        ends = executor.run(lambda k: loops.bit_bounds(bits[slices[k]]), parts)
-        least, most = min(int(e[0]) for e in ends), max(int(e[1]) for e in ends)
+        least, most = 0, (1 << 64) - 1
+        if not math.isnan(low):
+            least, most = (int(loops.bit_key(end)) for end in np.array([low, high]).view(np.uint64))
         length = (most - least).bit_length()
         drop = max(0, length - room)
         pattern = (True, 0.0, 0.0, np.uint64(least), np.uint64(drop))
@@ -115,8 +116,10 @@ class ScoreOrder:
             entries = np.minimum(sizes, float(1 << loops.TABLE_BITS))
             if np.sum(sizes * sizes / np.maximum(entries, 1.0)) > 4.0 * _MOVES * self.rows:
                 return False
-        starts = np.empty(counts.shape[1] + 1, np.int64)
-        loops.places_of(counts, starts)
+        by_bucket = counts.T.reshape(-1)
+        places = np.cumsum(by_bucket) - by_bucket  # the first of each part in each bucket
+        counts[...] = places.reshape(-1, parts).T
+        starts = np.append(places[::parts], self.rows)
         executor.run(scatter, parts)
         edges = np.searchsorted(starts, [rows.start for rows in self._slices])
         edges = np.append(edges, counts.shape[1])

@@ -186,19 +186,21 @@ class PairCounter:
         layout, base = self.layout, self._base
         parts = parts_of(base, len(layout.rows), _PIECE)
         found = (self._local, self._reach, self._counts)
-        lists = (self._keys, self._ids)
 
         def load(part: int) -> None:
             loops.load(scores, layout.rows, *parts[part], margin, *found)
 
         def fetch(part: int) -> None:
-            loops.fetch(order, self._local, base, *parts[part], *lists)
+            start, stop = parts[part]
+            places = order[start - base : stop - base] + np.uint32(base)
+            self._ids[0, start:stop] = places
+            np.take(self._local, places, out=self._keys[0, start:stop], mode="clip")
 
         executor.run(load, len(parts))
         order = self._order.sort(self._local[base:], executor)
         if len(layout.members) - layout.small > 1:
             ends = layout.starts[layout.small :].astype(np.uint64)
-            loops.distribute(order, self._local, base, self._query_of, ends, *lists)
+            loops.distribute(order, self._local, base, self._query_of, ends, self._keys, self._ids)
         else:
             executor.run(fetch, len(parts))
 
@@ -226,7 +228,7 @@ class PairCounter:
         other = 1 - side
 
         def count_low(part: int) -> int:
-            return loops.count_low(ids, side, *parts[part], mid)
+            return np.count_nonzero(ids[side, slice(*parts[part])] < mid)
 
         def split(part: int) -> None:
             low = start + lows[part]

@@ -42,7 +42,7 @@ class UnevenPairs:
         count = len(self._few_rows)
         self._order = ScoreOrder(count)
         self._keys = np.full(count + 2, np.nan)  # two that no score is above
-        self._table = np.empty(_CELLS * count + 1, np.int32)
+        self._table = np.zeros(_CELLS * count + 1, np.int32)
         self._places = np.empty(len(self._many_rows), np.int32)
         self._parts = parts_of(0, len(self._many_rows), max(_PIECE, 2 * count))
         self._histograms = np.empty((len(self._parts), count + 1))
@@ -74,7 +74,9 @@ class UnevenPairs:
         width = float(keys[-3]) - low
         scale = cells / width if 0.0 < width < np.inf else 0.0
         scale = scale if np.isfinite(scale) else 0.0
-        loops.fill_table(keys[:-2], low, scale, self._table)
+        with np.errstate(invalid="ignore", over="ignore"):  # scores that are no numbers
+            places = np.fmin(np.fmax((keys[:-2] - low) * scale, 0.0), cells - 1.0)
+        self._table[1:] = np.cumsum(np.bincount(places.astype(np.int64), minlength=cells))
         before = np.concatenate([[0.0], np.cumsum(self._few_weights[order])])
         rows, weights = self._many_rows, self._many_weights
         reference = float(reference_of(few, 0, len(few))) + few_shift

@@ -211,11 +211,8 @@ class Bundle:
         self._place_all()
 
     def _grow(self) -> None:
-        t = self._count
-        self._gram = np.pad(self._gram, (0, t))
-        self._offsets = np.pad(self._offsets, (0, t))
-        self._beta = np.pad(self._beta, (0, t))
-        self._idle = np.pad(self._idle, (0, t))
+        for name in ("_gram", "_offsets", "_beta", "_idle"):
+            setattr(self, name, np.pad(getattr(self, name), (0, self._count)))
         self._place_all()
 
     def _place_all(self) -> None:
