@@ -31,7 +31,7 @@ import numpy as np
 from ..objective import Cut, Oracle, Point, Resumable
 from ..result import Iteration, Status
 from .base import LINE_PART, LINE_TOLERANCE, Best, IterativeSolver, Observer, Recorder, StopRule
-from .reduced import Bundle, ReducedSolution, VectorSpace
+from .reduced import Bundle, ReducedSolution, VectorSpace, fill
 
 # Iterations after which the scores of the best point are computed anew. Rounding does not ask for
 # it so soon; but what is lost elsewhere with rows can be made again from what came since.
@@ -285,15 +285,11 @@ class BundleSolver(IterativeSolver):
         if not scores_here:  # the run was, or is, one whose scores are elsewhere
             self.oracle.refresh_scores(self.point)
         for name in ("scores", "coef") if scores_here else ():
-            mine, stored = getattr(self.point, name), point[name]
-            if mine.shape != stored.shape or mine.dtype != stored.dtype:
-                raise ValueError(f"the {name} of the point have another shape or type")
+            mine = getattr(self.point, name)
+            fill(mine, point[name])
             labels = mine.dtype.kind == "i"  # of rows, which compiled loops take for places
-            if not np.isfinite(stored).all() or (
-                labels and np.any((stored < 0) | (stored >= own.shape[-1]))
-            ):
+            if labels and np.any((mine < 0) | (mine >= own.shape[-1])):
                 raise ValueError(f"the {name} of the point are out of range")
-            mine[...] = stored
         for name in ("bias", "risk", "offset"):
             setattr(self.point, name, point[name])
         self.trial.bias = state["trial_bias"]

@@ -171,9 +171,7 @@ class VectorSpace:
         self._slabs = [np.zeros((SLAB_ROWS, self.dimension)) for _ in range(state["slabs"])]
         self._slots, self._free = list(slots), list(free)
         for position, vector in enumerate(state["vectors"]):
-            if vector.shape != (self.dimension,) or not np.isfinite(vector).all():
-                raise ValueError("a cut is not as it was written")
-            self.vector(position)[...] = vector
+            fill(self.vector(position), vector)
 
     def error(self, coef: np.ndarray) -> float:
         """By how much |Σ_j coef[j]·vector_j|² may be below the square that it stands for.
@@ -454,5 +452,5 @@ class Bundle:
 def fill(array: np.ndarray, stored: np.ndarray) -> None:
     """Copy what was stored, if it is as it was: compiled loops rely on it."""
     if stored.shape != array.shape or stored.dtype != array.dtype or not np.isfinite(stored).all():
-        raise ValueError("an array of the bundle is not as it was written")
+        raise ValueError("an array is not as it was written")
     array[...] = stored
