@@ -15,6 +15,7 @@ from cutplane.losses import Hinge
 from cutplane.objective.constant import ConstantOracle, RowPopulation
 from cutplane.objective.cut_basis import CutBasis, Expansion, ScoreTable, combined
 from cutplane.objective.sampled import Level, SampledOracle
+from cutplane.objective.score_risk import RowScoreRisk
 from cutplane.risks import LossRisk, Targets
 from cutplane.risks.multiclass import CrammerSingerRisk
 
@@ -165,8 +166,7 @@ def oracle_of(K, *, size, centred=True, seed=0, outputs=None) -> SampledOracle:
     weights = 1.0 + np.arange(ROWS) % 2
     return SampledOracle(
         PrecomputedMatrix(K),
-        Targets.make(labels, weights),
-        risk,
+        RowScoreRisk(Targets.make(labels, weights), risk, SerialExecutor()),
         SerialExecutor(),
         np.random.default_rng(seed),
         size=size,
