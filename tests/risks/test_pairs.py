@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.risks import pair_counter as module
-from cutplane.risks import uneven_pairs as uneven
+from cutplane.risks.pair_counter import UnevenPairs
 from cutplane.risks.pairs import PairRisk, pair_statistics
-from cutplane.risks.uneven_pairs import UnevenPairs
 
 SEEDS = st.integers(0, 2**32 - 1)
 SERIAL = SerialExecutor()
@@ -383,7 +382,7 @@ def test_digest_tells_risks_apart():
 def uneven_pieces(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_SMALL", 1)
-        patch.setattr(uneven, "_PIECE", request.param)
+        patch.setattr(module, "_MANY_PIECE", request.param)
         yield
 
 
@@ -393,7 +392,7 @@ def test_few_of_one_level(uneven_pieces, seed):
     rng = np.random.default_rng(seed)
     rows = int(rng.integers(30, 300))
     targets = np.zeros(rows)
-    few = int(rng.integers(1, max(2, rows // (uneven.UNEVEN + 1))))
+    few = int(rng.integers(1, max(2, rows // (module.UNEVEN + 1))))
     targets[rng.permutation(rows)[:few]] = rng.choice([-1.0, 1.0])
     weights = rng.choice([0.3, 1.0, 2.5], rows) if rng.random() < 0.5 else None
     case = Case(targets, None, weights, "pairs")

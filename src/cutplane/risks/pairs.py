@@ -24,8 +24,7 @@ from ..exec import Executor, SerialExecutor
 from ..loops import pairs
 from ..loops.bounded import ABOVE, FEW, MANY, ROUNDING
 from .base import ListwiseRisk, digest_of
-from .pair_counter import PairCounter, PairLayout
-from .uneven_pairs import UnevenPairs
+from .pair_counter import PairCounter, PairLayout, UnevenPairs
 
 
 @dataclass(frozen=True)
