@@ -233,7 +233,7 @@ class PairCounter:
         other = 1 - side
 
         def count_low(part: int) -> int:
-            return np.count_nonzero(ids[side, slice(*parts[part])] < mid)
+            return int(np.count_nonzero(ids[side, slice(*parts[part])] < mid))
 
         def split(part: int) -> None:
             low = start + lows[part]
