@@ -28,7 +28,7 @@ COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
 @dataclass(frozen=True)
-class StochasticSteps:
+class Calls:
     """What a call runs inside the package."""
 
     files: list[str]
@@ -47,7 +47,7 @@ class Case:
     depth: int
 
 
-def walk_of(call: Callable[[], Any]) -> StochasticSteps:
+def walk_of(call: Callable[[], Any]) -> Calls:
     """The walk of a call; what it returns is not looked at."""
     seen: set[CodeType] = set()
     depth = deepest = 0
@@ -71,7 +71,7 @@ def walk_of(call: Callable[[], Any]) -> StochasticSteps:
         sys.setprofile(None)
     files = sorted({code.co_filename[len(PACKAGE) + 1 :] for code in seen})
     functions = sorted(f"{c.co_filename[len(PACKAGE) + 1 :]}: {c.co_qualname}" for c in seen)
-    return StochasticSteps(files, functions, deepest)
+    return Calls(files, functions, deepest)
 
 
 def cases() -> list[Case]:

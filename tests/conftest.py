@@ -24,7 +24,8 @@ from cutplane.exec import SerialExecutor
 from cutplane.losses import LOSSES
 from cutplane.objective import RowOracle
 from cutplane.objective.structured import StructuredOracle
-from cutplane.risks import CrammerSingerRisk, LossRisk, MultinomialRisk, Risk, Targets
+from cutplane.risks import LossRisk, Risk, Targets
+from cutplane.risks.multiclass import CrammerSingerRisk, MultinomialRisk
 
 CLASSES = 4
 

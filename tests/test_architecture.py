@@ -49,7 +49,7 @@ OUTSIDE: dict[str, set[str]] = {
     "result": {"numpy"},
     "loops": {"numpy", "numba"},
     "exec": {"joblib"},
-    "risks": {"numpy"},
+    "risks": {"numpy", "scipy"},
     "objective": {"numpy"},
 }
 

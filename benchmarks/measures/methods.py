@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from cutplane import LinearSVC, MeasureSVC, OrdinalSVC, RankSVM
 from cutplane.metrics import ndcg_score, prbep, precision_at_k, recall_at_k, swapped_pairs
-from cutplane.risks import fit_thresholds
+from cutplane.risks.thresholds import fit_thresholds
 
 from ..datasets import DataSet
 from .selection import Answer, Measure, Method, Predictor

@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from cutplane.exec import SerialExecutor
-from cutplane.risks import PartialAreaRisk, RankingRisk, TableRisk
 from cutplane.risks.contingency import TABLE_MEASURES
+from cutplane.risks.measures import TableRisk
+from cutplane.risks.partial_area import PartialAreaRisk
+from cutplane.risks.rankings import RankingRisk
 
 from ..datasets import SEED
 from ..measure import CompileWatch, spread

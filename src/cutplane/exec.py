@@ -114,22 +114,6 @@ class ThreadExecutor:
                 raise task.error
         return results
 
-    def beside(self, other: Callable[[], None], own: Callable[[], Result]) -> Result:
-        """Run ``own`` here and ``other`` in a helper; returns when both have been done.
-
-        ``own`` may use this executor: the helper takes part once it has done ``other``.
-        """
-        task = _Task(other)
-        self._tasks.put(task)
-        try:
-            result = own()
-        finally:
-            with task.done:  # also if no helper has begun it: all are busy elsewhere
-                pass
-        if task.error is not None:
-            raise task.error
-        return result
-
     def __enter__(self) -> ThreadExecutor:
         return self
 

@@ -42,22 +42,29 @@ _REASONS = {
 CONDITION = "exact if the kernel is positive semidefinite"
 
 
-def gap_between(primal: float, dual: float) -> float:
-    """primal − dual, not below 0; inf where one of them is not known."""
-    gap = primal - dual
-    return max(0.0, gap) if np.isfinite(gap) else np.inf
+class Bounded:
+    """What has an objective, ``primal``, and a lower bound on the optimum, ``dual``."""
 
+    primal: float
+    dual: float
 
-def relative_gap_between(primal: float, dual: float) -> float:
-    """The gap as a part of |primal|, which may be negative: 0 only where the gap is 0."""
-    gap = gap_between(primal, dual)
-    if gap == 0.0:
-        return 0.0
-    return gap / abs(primal) if primal != 0.0 and np.isfinite(gap) else np.inf
+    @property
+    def gap(self) -> float:
+        """``primal − dual``, not below 0; inf where one of them is not known."""
+        gap = self.primal - self.dual
+        return max(0.0, gap) if np.isfinite(gap) else np.inf
+
+    @property
+    def relative_gap(self) -> float:
+        """``gap / |primal|``, of a primal that may be negative; 0 where the gap is 0."""
+        gap = self.gap
+        if gap == 0.0:
+            return 0.0
+        return gap / abs(self.primal) if self.primal != 0.0 and np.isfinite(gap) else np.inf
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Bounded):
     """How far an answer is from the optimum, at most.
 
     The optimal objective lies between ``dual`` and ``primal``, so the answer is
@@ -80,16 +87,6 @@ class Certificate:
     dual: float
     kind: str = "exact"
 
-    @property
-    def gap(self) -> float:
-        """``primal − dual``; inf where one of them is not known."""
-        return gap_between(self.primal, self.dual)
-
-    @property
-    def relative_gap(self) -> float:
-        """``gap / |primal|``; 0 where the gap is 0."""
-        return relative_gap_between(self.primal, self.dual)
-
     def __repr__(self) -> str:
         return (
             f"Certificate(primal={self.primal:.8g}, dual={self.dual:.8g}, gap={self.gap:.3g}, "
@@ -105,7 +102,7 @@ class Certificate:
 
 
 @dataclass(frozen=True)
-class Iteration:
+class Iteration(Bounded):
     """One iteration of a solver, as callbacks and the trace see it.
 
     Attributes
@@ -134,16 +131,6 @@ class Iteration:
     cuts: int
     seconds: float
     problem: str = ""
-
-    @property
-    def gap(self) -> float:
-        """``primal − dual``; inf where one of them is not known."""
-        return gap_between(self.primal, self.dual)
-
-    @property
-    def relative_gap(self) -> float:
-        """``gap / |primal|``; 0 where the gap is 0."""
-        return relative_gap_between(self.primal, self.dual)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pytest
 from sklearn.base import clone
 
 from cutplane import LinearSVC, MeasureSVC, RankSVM
-from cutplane.risks import least_rows_for_fpr, threshold_for_fpr
+from cutplane.risks.thresholds import least_rows_for_fpr, threshold_for_fpr
 
 cp = pytest.importorskip("cvxpy")
 

@@ -18,7 +18,6 @@ import cutplane.exec
 import cutplane.objective.score_risk
 import cutplane.risks.order
 import cutplane.risks.pair_counter
-import cutplane.risks.uneven_pairs
 
 JOBS = (1, 2, 3)
 
@@ -36,7 +35,7 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(cutplane.risks.pair_counter, "_PIECE", 128)
     monkeypatch.setattr(cutplane.risks.pair_counter, "_SMALL", 12)
     monkeypatch.setattr(cutplane.risks.pair_counter, "_LEAF", 8)
-    monkeypatch.setattr(cutplane.risks.uneven_pairs, "_PIECE", 64)
+    monkeypatch.setattr(cutplane.risks.pair_counter, "_MANY_PIECE", 64)
 
 
 @pytest.fixture

@@ -146,67 +146,31 @@ def test_remaining_blocks_are_skipped_after_a_failure(where):
     assert len(done) < 2000
 
 
-def test_one_task_beside_another():
-    """Each waits for the other, so that both must run at once; own in the calling thread."""
-    begun, threads = threading.Barrier(2, timeout=120.0), {}
+def test_a_round_does_not_wait_for_helpers_that_are_busy_elsewhere():
+    """It neither waits for a helper that has not begun, nor loses one that comes late."""
+    begun, may_end = threading.Barrier(3, timeout=120.0), threading.Event()
 
-    def task(name: str) -> str:
+    def occupied(k: int) -> None:
         begun.wait()
-        threads[name] = threading.current_thread()
-        return name
+        may_end.wait(120)
 
     with ThreadExecutor(2) as executor:
-        assert executor.beside(lambda: task("other") and None, lambda: task("own")) == "own"
-    assert threads["own"] is threading.current_thread() is not threads["other"]
+        other = threading.Thread(target=executor.run, args=(occupied, 2))
+        other.start()
+        begun.wait()  # the helper and the other thread are both at work
+        seen: set[str] = set()
 
+        def work(k: int) -> int:
+            seen.add(threading.current_thread().name)
+            return k * k
 
-def test_the_task_here_may_use_the_threads_while_they_are_busy():
-    """A round neither waits for a helper that has not begun, nor loses one that comes late."""
-    other_may_end, both = threading.Event(), threading.Event()
-    names: list[set[str]] = []
-
-    def own() -> list[list[int]]:
-        answers = []
-        for late in (False, True):
-            if late:
-                other_may_end.set()
-            seen: set[str] = set()
-
-            def work(k: int, seen: set[str] = seen, late: bool = late) -> int:
-                seen.add(threading.current_thread().name)
-                if len(seen) == 2:
-                    both.set()
-                if late:
-                    both.wait(120)
-                return k * k
-
-            answers.append(executor.run(work, 50))
-            names.append(seen)
-        return answers
-
-    with ThreadExecutor(2) as executor:
-        answers = executor.beside(lambda: other_may_end.wait(120) and None, own)
-        assert answers == [[k * k for k in range(50)]] * 2
-        assert names == [{"MainThread"}, {"MainThread", "cutplane_0"}]
+        assert executor.run(work, 50) == [k * k for k in range(50)]
+        assert seen == {"MainThread"}
+        may_end.set()
+        other.join()
+        both = threading.Barrier(2, timeout=120.0)
+        executor.run(lambda k: both.wait(), 2)  # each waits for the other
         assert executor.run(lambda k: -k, 3) == [0, -1, -2]
-
-
-@pytest.mark.parametrize("where", ["own", "other"])
-def test_failures_beside_another_task(where):
-    """The error is raised when both have ended, and the executor stays usable."""
-    ended = []
-
-    def task(name: str) -> None:
-        if name == where:
-            raise RuntimeError(f"{name} has failed")
-        time.sleep(0.02)
-        ended.append(name)
-
-    with ThreadExecutor(2) as executor:
-        with pytest.raises(RuntimeError, match=where):
-            executor.beside(lambda: task("other"), lambda: task("own"))
-        assert ended == [{"own": "other", "other": "own"}[where]]
-        assert executor.run(lambda k: k, 5) == list(range(5))
 
 
 def test_leaving_shuts_the_threads_down():

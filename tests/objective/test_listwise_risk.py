@@ -11,7 +11,8 @@ import scipy.sparse
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.objective import Line, LinearOracle, ListwiseScoreRisk
-from cutplane.risks import PairRisk, TableRisk, TopRisk
+from cutplane.risks.measures import TableRisk, TopRisk
+from cutplane.risks.pairs import PairRisk
 
 ROWS, FEATURES = 80, 4
 

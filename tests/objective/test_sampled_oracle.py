@@ -15,7 +15,9 @@ from cutplane.losses import Hinge
 from cutplane.objective.constant import ConstantOracle, RowPopulation
 from cutplane.objective.cut_basis import CutBasis, Expansion, ScoreTable, combined
 from cutplane.objective.sampled import Level, SampledOracle
-from cutplane.risks import CrammerSingerRisk, LossRisk, Targets
+from cutplane.objective.score_risk import RowScoreRisk
+from cutplane.risks import LossRisk, Targets
+from cutplane.risks.multiclass import CrammerSingerRisk
 
 ROWS = 60
 
@@ -79,7 +81,7 @@ def test_a_smaller_span_keeps_its_points(K):
     lines = cut_basis.coordinates(kept)
     small = cut_basis.kept(kept, 20)
     w = rng.standard_normal(4) @ lines
-    moved = small.moved(lines, w)
+    moved = small.projected(lines @ w)
     assert len(moved) == 20
     assert moved @ moved == pytest.approx(w @ w)
     np.testing.assert_allclose(dense(small.expand(moved)), dense(cut_basis.expand(w)), atol=1e-9)
@@ -164,8 +166,7 @@ def oracle_of(K, *, size, centred=True, seed=0, outputs=None) -> SampledOracle:
     weights = 1.0 + np.arange(ROWS) % 2
     return SampledOracle(
         PrecomputedMatrix(K),
-        Targets.make(labels, weights),
-        risk,
+        RowScoreRisk(Targets.make(labels, weights), risk, SerialExecutor()),
         SerialExecutor(),
         np.random.default_rng(seed),
         size=size,
@@ -242,7 +243,7 @@ def test_centred_cuts_touch_the_risk_in_a_smaller_span(K):
     kept = np.array([1, 3])  # an exact cut and the last one
     offsets = np.array([7.0, sampled.offset])
     coordinates = oracle.rebase(kept, point, oracle.dimension)
-    w = oracle.cut_basis.moved(coordinates, point.w)
+    w = oracle.cut_basis.projected(coordinates @ point.w)
     a, offset = oracle.cut_basis.coordinates(np.arange(2)), oracle.offsets(offsets)
     assert offset[0] == 7.0
     assert a[1] @ w + offset[1] == pytest.approx(point.risk, rel=1e-9)
@@ -250,7 +251,7 @@ def test_centred_cuts_touch_the_risk_in_a_smaller_span(K):
     # And again, when the other one is forgotten.
     point.w = w
     coordinates = oracle.rebase(np.array([1]), point, oracle.dimension)
-    w = oracle.cut_basis.moved(coordinates, w)
+    w = oracle.cut_basis.projected(coordinates @ w)
     (offset,) = oracle.offsets(np.array([sampled.offset]))
     assert oracle.cut_basis.coordinates(np.arange(1))[0] @ w + offset == pytest.approx(point.risk)
 

@@ -8,17 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from cutplane.objective.search import SlopeSearch
+from cutplane.objective.search import find_bracket
 
 SEEDS = st.integers(0, 2**32 - 1)
 
 
 def find_minimum(slopes, first, tolerance, **options):
     """The bracket that a search ends with."""
-    search = SlopeSearch(first, tolerance, **options)
-    while len(search.points):
-        search.add(slopes(search.points))
-    return search.bracket
+    search = find_bracket(first, tolerance, **options)
+    points, bracket = next(search)
+    while len(points):
+        points, bracket = search.send(slopes(points))
+    return bracket
 
 
 def kinked(seed, curvature):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutplane.objective.search import MOST_EVALUATIONS, LineValue, ValueSearch
+from cutplane.objective.search import MOST_EVALUATIONS, LineValue, minimise
 
 
 class Counted:
@@ -27,10 +27,11 @@ class Counted:
     def minimise(self, guess=1.0, tolerance=0.0, known=None, **options):
         if known is not None:
             options["known"] = self.at(known)
-        search = ValueSearch(self.at(0.0), guess, tolerance, **options)
-        while search.k is not None:
-            search.add(self(search.k))
-        return search.minimum.k
+        search = minimise(self.at(0.0), guess, tolerance, **options)
+        k, best = next(search)
+        while k is not None:
+            k, best = search.send(self(k))
+        return best.k
 
 
 def quadratic(minimum, curvature=1.0):

@@ -100,15 +100,21 @@ def test_each_way_of_sorting_is_used():
     rng = np.random.default_rng(0)
     rows = 100_000
     order = ScoreOrder(rows)
-    executor = SerialExecutor()
-    found = {
-        kind: (
-            order._on_a_line(KINDS[kind](rng, rows), executor),
-            order._by_bits(KINDS[kind](rng, rows), executor),
-        )
-        for kind in ("normal", "sizes", "clustered")
-    }
-    assert found == {"normal": (True, True), "sizes": (False, True), "clustered": (False, False)}
+    sort_by, tried = order._sort_by, []
+
+    def noted(key, *others):
+        tried.append((key[0], sort_by(key, *others)))
+        return tried[-1][1]
+
+    order._sort_by = noted
+    for kind, expected in {
+        "normal": [(False, True)],
+        "sizes": [(False, False), (True, True)],
+        "clustered": [(False, False), (True, False)],
+    }.items():
+        tried.clear()
+        check(order, KINDS[kind](rng, rows), SerialExecutor())
+        assert tried == expected, kind
 
 
 def test_buffers_are_used_again():

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.risks import pair_counter as module
-from cutplane.risks import uneven_pairs as uneven
+from cutplane.risks.pair_counter import UnevenPairs
 from cutplane.risks.pairs import PairRisk, pair_statistics
-from cutplane.risks.uneven_pairs import UnevenPairs
 
 SEEDS = st.integers(0, 2**32 - 1)
 SERIAL = SerialExecutor()
@@ -361,31 +360,6 @@ def test_no_pair(case):
     assert len(found.comparable) == len(np.unique(case.numbers()))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"targets": np.array([1.0, np.nan, 2.0])}, "NaN"),
-        ({"targets": np.ones((3, 1))}, "vector"),
-        ({"queries": np.zeros(2, int)}, "queries"),
-        ({"weights": np.ones(4)}, "weights"),
-        ({"weights": np.array([1.0, -1.0, 1.0])}, "negative"),
-        ({"weights": np.array([1.0, np.inf, 1.0])}, "finite"),
-        ({"weighting": "rows"}, "weighting"),
-    ],
-)
-def test_bad_input(changes, message):
-    arguments = {"targets": np.arange(3.0), **changes}
-    with pytest.raises(ValueError, match=message):
-        PairRisk(arguments.pop("targets"), **arguments)
-
-
-def test_statistics_of_bad_scores():
-    with pytest.raises(ValueError, match="NaN"):
-        pair_statistics(np.arange(3.0), np.array([0.0, np.nan, 1.0]))
-    with pytest.raises(ValueError, match="scores"):
-        pair_statistics(np.arange(3.0), np.zeros(2))
-
-
 def test_digest_tells_risks_apart():
     targets, queries = np.array([0, 1, 2, 0, 1]), np.array([0, 0, 0, 1, 1])
     risks = [
@@ -408,7 +382,7 @@ def test_digest_tells_risks_apart():
 def uneven_pieces(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_SMALL", 1)
-        patch.setattr(uneven, "_PIECE", request.param)
+        patch.setattr(module, "_MANY_PIECE", request.param)
         yield
 
 
@@ -418,7 +392,7 @@ def test_few_of_one_level(uneven_pieces, seed):
     rng = np.random.default_rng(seed)
     rows = int(rng.integers(30, 300))
     targets = np.zeros(rows)
-    few = int(rng.integers(1, max(2, rows // (uneven.UNEVEN + 1))))
+    few = int(rng.integers(1, max(2, rows // (module.UNEVEN + 1))))
     targets[rng.permutation(rows)[:few]] = rng.choice([-1.0, 1.0])
     weights = rng.choice([0.3, 1.0, 2.5], rows) if rng.random() < 0.5 else None
     case = Case(targets, None, weights, "pairs")

@@ -35,7 +35,7 @@ def draw(case, seed, kind="normal", rows=12):
 
 def coefficients(case, scores, targets):
     out = np.full(scores.shape, np.nan)
-    case.make().coefficients(scores, 0.0, 0.0, 0.0, targets, out)
+    case.make().coefficients(scores, out, (0.0, 0.0, 0.0), targets)
     return out
 
 
@@ -170,7 +170,7 @@ def test_bias_slopes_by_differences(binary_case, seed, bias):
 def test_coefficients_between_two_biases_are_mixed(binary_case, seed, part, low, width):
     _, targets, scores = draw(binary_case, seed)
     risk, out = binary_case.make(), np.empty(len(scores))
-    risk.coefficients(scores, low, low + width, part, targets, out)
+    risk.coefficients(scores, out, (low, low + width, part), targets)
     ends = [coefficients(binary_case, scores + b, targets) for b in (low, low + width)]
     expected = (1.0 - part) * ends[0] + part * ends[1]
     np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
@@ -204,7 +204,7 @@ def test_biases_are_added_to_the_scores(binary_case, seed, k, a, b):
     value = risk.value(Scores(start, a), targets)
     assert value == pytest.approx(binary_case.sum(start, a, targets), rel=1e-12)
     out = np.empty(len(start))
-    risk.coefficients(start, a, a, 0.0, targets, out)
+    risk.coefficients(start, out, (a, a, 0.0), targets)
     np.testing.assert_allclose(out, coefficients(binary_case, start + a, targets), atol=1e-12)
 
 
@@ -215,7 +215,7 @@ def test_slopes_and_coefficients_see_the_same_side_of_a_kink(binary_case, seed, 
     kinks = targets.labels + rng.choice([-0.1, 0.0, 0.1], 200) - bias
     scores = kinks + rng.integers(-2, 3, 200) * np.spacing(kinks)
     risk, out = binary_case.make(), np.empty(200)
-    risk.coefficients(scores, bias, bias, 0.0, targets, out)
+    risk.coefficients(scores, out, (bias, bias, 0.0), targets)
     (slope,) = risk.bias_slopes(scores, np.array([bias]), targets)
     assert out.sum() == pytest.approx(slope, abs=1e-9)
 

@@ -165,32 +165,3 @@ def test_unsigned_ranks_and_float32_scores():
         scores.astype(np.float32), ranks.astype(np.uint8), weights, 5, "zero_one"
     )
     np.testing.assert_array_equal(narrow, plain)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"scores": np.array([0.0, np.nan])}, "scores must be finite"),
-        ({"scores": np.zeros(3)}, "of one length"),
-        ({"ranks": np.array([0, 2])}, "ranks must be integers"),
-        ({"ranks": np.array([-1, 0])}, "ranks must be integers"),
-        ({"ranks": np.array([0.0, 1.0])}, "ranks must be integers"),
-        ({"weights": np.array([1.0, -1.0])}, "weights must be"),
-        ({"criterion": "squared"}, "criterion must be 'absolute'"),
-    ],
-)
-def test_errors_name_what_is_wrong(change, message):
-    good = {
-        "scores": np.array([0.0, 1.0]),
-        "ranks": np.array([0, 1]),
-        "weights": np.ones(2),
-        "n_ranks": 2,
-        "criterion": "absolute",
-    }
-    with pytest.raises(ValueError, match=message):
-        fit_thresholds(**(good | change))
-
-
-def test_no_rows_is_an_error():
-    with pytest.raises(ValueError, match="scores is empty"):
-        fit_thresholds(np.zeros(0), np.zeros(0, int), np.zeros(0), 3, "absolute")

@@ -11,15 +11,10 @@ import pytest
 
 from cutplane.exec import SerialExecutor
 from cutplane.losses import LOSSES, HuberisedHinge, Logistic, SquaredHinge
-from cutplane.risks import (
-    CrammerSingerRisk,
-    LossRisk,
-    MultinomialRisk,
-    PairRisk,
-    TableRisk,
-    Targets,
-    TopRisk,
-)
+from cutplane.risks import LossRisk, Targets
+from cutplane.risks.measures import TableRisk, TopRisk
+from cutplane.risks.multiclass import CrammerSingerRisk, MultinomialRisk
+from cutplane.risks.pairs import PairRisk
 
 SCALES = [1e-3, 1.0, 1e6]
 
@@ -77,7 +72,7 @@ def check_upper(risk, scale, digits, classes):
     shape = high.shape if classes else (rows,)
     upper = risk.upper(
         high.reshape(shape),
-        0.0 if digits == "one number" else low.reshape(shape),
+        low.reshape(shape),
         error.reshape(shape),
         Targets.make(labels, weights),
     )

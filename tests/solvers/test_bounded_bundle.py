@@ -10,8 +10,7 @@ import pytest
 from cutplane.exec import SerialExecutor
 from cutplane.solvers.bounded import BoundedBundle
 from cutplane.solvers.box_interior import interior_weights
-from cutplane.solvers.reduced import Bundle
-from cutplane.solvers.space import VectorSpace
+from cutplane.solvers.reduced import Bundle, VectorSpace
 
 cp = pytest.importorskip("cvxpy")
 

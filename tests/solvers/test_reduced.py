@@ -10,8 +10,7 @@ from scipy.optimize import minimize
 
 from cutplane.exec import SerialExecutor
 from cutplane.solvers import reduced
-from cutplane.solvers.reduced import Bundle
-from cutplane.solvers.space import VectorSpace
+from cutplane.solvers.reduced import Bundle, VectorSpace
 
 
 def make_bundle(cuts, offsets):

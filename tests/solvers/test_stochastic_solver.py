@@ -14,18 +14,17 @@ from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.objective import RowOracle
 from cutplane.result import Status
 from cutplane.solvers import BundleSolver, FixedPosition, StopRule
-from cutplane.solvers.stochastic import SGD, Pegasos, StochasticSolver
+from cutplane.solvers.stochastic import StochasticSolver, default_epochs
 
-SCHEDULES = {"sgd": SGD(), "pegasos": Pegasos()}
 BIASES = {"none": {}, "constant": {"constant": 2.0}, "free": {"free_bias": True}}
 ROWS = 400
 C = 40.0  # times the mean risk: 0.1 per row
 
 
-def solve(oracle, schedule, *, C=C, seed=0, observer=None, epochs=30, run=None, **rules):
+def solve(oracle, method, *, C=C, seed=0, observer=None, epochs=30, run=None, **rules):
     stop = StopRule(max_iter=epochs, **rules)
     rng = np.random.default_rng(seed)
-    solver = StochasticSolver(oracle, C, stop, schedule, rng, observer)
+    solver = StochasticSolver(oracle, C, stop, method, rng, observer)
     return solver.run(**(run or {}))
 
 
@@ -42,9 +41,9 @@ def assert_honest(problem, result, best, C=C):
         assert record.primal >= best.dual * (1.0 - 1e-12)
 
 
-@pytest.fixture(scope="session", params=SCHEDULES)
-def schedule(request):
-    return SCHEDULES[request.param]
+@pytest.fixture(scope="session", params=["sgd", "pegasos"])
+def method(request):
+    return request.param
 
 
 @pytest.fixture(scope="session", params=LOSSES_OF["sgd"])
@@ -63,10 +62,10 @@ def problem(binary_case, make_problem):
 
 @pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_close_to_the_optimum(binary_case, make_problem, schedule, bias, weighted):
+def test_close_to_the_optimum(binary_case, make_problem, method, bias, weighted):
     problem = make_problem(binary_case, seed=2, rows=ROWS, weighted=weighted, **BIASES[bias])
     best = optimum(problem.oracle())
-    result = solve(problem.oracle(block_numbers=500), schedule)
+    result = solve(problem.oracle(block_numbers=500), method)
     assert_honest(problem, result, best)
     assert result.certificate.primal <= 1.02 * best.primal
     assert result.certificate.dual >= 0.97 * best.primal
@@ -74,45 +73,45 @@ def test_close_to_the_optimum(binary_case, make_problem, schedule, bias, weighte
 
 @pytest.mark.parametrize("C", [1e-6, 1.0, 1e5])
 @pytest.mark.parametrize("bias", BIASES)
-def test_honest_at_any_c(binary_case, make_problem, schedule, bias, C):
+def test_honest_at_any_c(binary_case, make_problem, method, bias, C):
     """At C = 1e5 ten epochs lead nowhere near the optimum: the certificate says so."""
     problem = make_problem(binary_case, seed=3, rows=ROWS, weighted=True, **BIASES[bias])
     best = optimum(problem.oracle(), C)
-    result = solve(problem.oracle(block_numbers=500), schedule, C=C, epochs=10)
+    result = solve(problem.oracle(block_numbers=500), method, C=C, epochs=10)
     assert_honest(problem, result, best, C)
     start = problem.oracle().new_point()
     problem.oracle().evaluate(start.w, start)
     assert result.certificate.primal <= C * start.risk * (1.0 + 1e-12)  # never worse than w = 0
 
 
-def test_features_on_different_scales(problem, schedule):
+def test_features_on_different_scales(problem, method):
     """Rows of any length: the squared hinge must not diverge."""
     problem = replace(problem, X=problem.X * np.logspace(-2, 3, ROWS)[:, None])
     best = optimum(problem.oracle())
-    result = solve(problem.oracle(), schedule)
+    result = solve(problem.oracle(), method)
     assert result.status is Status.MAX_ITER
     assert np.isfinite(result.column("trial")).all()
     assert_honest(problem, result, best)
 
 
-def test_sorted_labels_do_no_harm(problem, schedule):
+def test_sorted_labels_do_no_harm(problem, method):
     """Blocks of one class each, as in files that list the classes in turn."""
     order = np.argsort(problem.labels, kind="stable")
     fields = {name: getattr(problem, name)[order] for name in ("X", "labels", "weights")}
     oracle = replace(problem, **fields).oracle(block_numbers=200)
     assert len(oracle.matrix.blocks) > 5
-    result = solve(oracle, schedule)
+    result = solve(oracle, method)
     assert result.certificate.primal <= 1.02 * optimum(problem.oracle()).primal
 
 
-def test_all_zero_data(problem, schedule):
-    result = solve(replace(problem, X=np.zeros_like(problem.X)).oracle(), schedule, relative=1e-9)
+def test_all_zero_data(problem, method):
+    result = solve(replace(problem, X=np.zeros_like(problem.X)).oracle(), method, relative=1e-9)
     assert result.status is Status.CONVERGED
     np.testing.assert_array_equal(result.w, 0.0)
 
 
-def test_more_epochs_tighten_the_bound(problem, schedule):
-    result = solve(problem.oracle(), schedule)
+def test_more_epochs_tighten_the_bound(problem, method):
+    result = solve(problem.oracle(), method)
     duals, primals = result.column("dual"), result.column("primal")
     assert (np.diff(duals) >= 0.0).all()
     assert (np.diff(primals) <= 0.0).all()
@@ -123,24 +122,24 @@ def test_more_epochs_tighten_the_bound(problem, schedule):
 # -- what the answer depends on -------------------------------------------------------
 
 
-def test_reproducible_for_a_seed(problem, schedule):
-    one, two, other = (solve(problem.oracle(), schedule, seed=s, epochs=5) for s in (3, 3, 4))
+def test_reproducible_for_a_seed(problem, method):
+    one, two, other = (solve(problem.oracle(), method, seed=s, epochs=5) for s in (3, 3, 4))
     np.testing.assert_array_equal(one.w, two.w)
     np.testing.assert_array_equal(one.column("dual"), two.column("dual"))
     assert one.trace[-1].trial != other.trace[-1].trial
 
 
-def test_same_bits_for_any_number_of_threads(problem, schedule):
+def test_same_bits_for_any_number_of_threads(problem, method):
     with ThreadExecutor(3) as threads:
-        threaded = solve(problem.oracle(threads, block_numbers=200), schedule, epochs=5)
-    serial = solve(problem.oracle(SerialExecutor(), block_numbers=200), schedule, epochs=5)
+        threaded = solve(problem.oracle(threads, block_numbers=200), method, epochs=5)
+    serial = solve(problem.oracle(SerialExecutor(), block_numbers=200), method, epochs=5)
     np.testing.assert_array_equal(threaded.w, serial.w)
     assert threaded.certificate == serial.certificate
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("bias", BIASES)
-def test_layouts_agree(binary_case, make_problem, schedule, bias, dtype):
+def test_layouts_agree(binary_case, make_problem, method, bias, dtype):
     problem = make_problem(binary_case, seed=4, rows=ROWS, weighted=True, **BIASES[bias])
     X = problem.X.astype(dtype)
     X[np.abs(X) < 0.3] = 0.0
@@ -155,14 +154,14 @@ def test_layouts_agree(binary_case, make_problem, schedule, bias, dtype):
             **BIASES[bias],
         )
         assert len(oracle.matrix.blocks) == 1
-        results.append(solve(oracle, schedule, epochs=3))
+        results.append(solve(oracle, method, epochs=3))
     for other in results[1:]:
         np.testing.assert_allclose(other.w, results[0].w, rtol=1e-8, atol=1e-10)
         assert other.certificate.dual == pytest.approx(results[0].certificate.dual, rel=1e-8)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_rows_of_weight_zero_are_ignored(binary_case, make_problem, schedule, sparse):
+def test_rows_of_weight_zero_are_ignored(binary_case, make_problem, method, sparse):
     """Whatever they hold: the walk is the one without them, to the last bit."""
     problem = make_problem(binary_case, seed=5, rows=ROWS, weighted=True)
     kept = problem.weights > 0.0
@@ -170,23 +169,23 @@ def test_rows_of_weight_zero_are_ignored(binary_case, make_problem, schedule, sp
     fields = {name: getattr(problem, name)[kept] for name in ("X", "labels", "weights")}
     without = replace(problem, **fields)
     problem = replace(problem, X=np.where(kept[:, None], problem.X, 1e6))
-    one, two = (solve(p.oracle(sparse=sparse), schedule, epochs=5) for p in (problem, without))
+    one, two = (solve(p.oracle(sparse=sparse), method, epochs=5) for p in (problem, without))
     np.testing.assert_array_equal(one.w, two.w)
     assert one.certificate.dual == pytest.approx(two.certificate.dual, rel=1e-12)
 
 
-def test_a_common_factor_of_the_weights_cancels(problem, schedule):
+def test_a_common_factor_of_the_weights_cancels(problem, method):
     """Twice the weights at the same mean risk: the same walk."""
     doubled = replace(problem, weights=2.0 * problem.weights)
-    one, two = (solve(p.oracle(), schedule, epochs=5) for p in (problem, doubled))
+    one, two = (solve(p.oracle(), method, epochs=5) for p in (problem, doubled))
     np.testing.assert_array_equal(one.w, two.w)
 
 
 # -- how it ends ----------------------------------------------------------------------
 
 
-def test_max_iter_counts_epochs(problem, schedule):
-    result = solve(problem.oracle(), schedule, epochs=3)
+def test_max_iter_counts_epochs(problem, method):
+    result = solve(problem.oracle(), method, epochs=3)
     assert result.status is Status.MAX_ITER
     assert result.n_iter == len(result.trace) == 3
     assert [record.number for record in result.trace] == [1, 2, 3]
@@ -195,49 +194,48 @@ def test_max_iter_counts_epochs(problem, schedule):
 
 
 def test_default_epochs(problem):
-    assert solve(problem.oracle(), SGD(), epochs=None).n_iter == 10
-    assert solve(problem.oracle(), SGD(epochs=4), epochs=None).n_iter == 4
-    assert solve(problem.oracle(), Pegasos(), epochs=None).n_iter == 100 * C / ROWS == 10
-    assert Pegasos().default_epochs(1e-3, 1000) == 1
-    assert Pegasos().default_epochs(12.0, 1000) == 2  # 1200 steps
-    assert Pegasos().default_epochs(1e9, 1000) == 100
+    assert solve(problem.oracle(), "sgd", epochs=None).n_iter == 10
+    assert solve(problem.oracle(), "pegasos", epochs=None).n_iter == 100 * C / ROWS == 10
+    assert default_epochs("pegasos", 1e-3, 1000) == 1
+    assert default_epochs("pegasos", 12.0, 1000) == 2  # 1200 steps
+    assert default_epochs("pegasos", 1e9, 1000) == 100
 
 
-def test_converged(problem, schedule):
-    result = solve(problem.oracle(), schedule, epochs=1000, relative=0.05)
+def test_converged(problem, method):
+    result = solve(problem.oracle(), method, epochs=1000, relative=0.05)
     assert result.status is Status.CONVERGED
     assert result.certificate.relative_gap <= 0.05
     assert all(record.relative_gap > 0.05 for record in result.trace[:-1])
 
 
-def test_stopped_by_the_observer(problem, schedule):
+def test_stopped_by_the_observer(problem, method):
     seen = []
     result = solve(
-        problem.oracle(), schedule, observer=lambda record: seen.append(record) or len(seen) == 2
+        problem.oracle(), method, observer=lambda record: seen.append(record) or len(seen) == 2
     )
     assert result.status is Status.STOPPED
     assert result.trace == tuple(seen)
     assert len(seen) == 2
 
 
-def test_time_limit(problem, schedule):
+def test_time_limit(problem, method):
     """Even without time there is one block's worth of walk."""
     oracle = problem.oracle(block_numbers=200)
-    result = solve(oracle, schedule, time_limit=0.0)
+    result = solve(oracle, method, time_limit=0.0)
     assert result.status is Status.TIME_LIMIT
     assert result.n_iter == 1
     assert_honest(problem, result, optimum(problem.oracle()))
-    whole = solve(oracle, schedule, epochs=1)
+    whole = solve(oracle, method, epochs=1)
     assert whole.status is Status.MAX_ITER
     assert whole.trace[0].trial != result.trace[0].trial
 
 
-def test_interrupt_in_the_observer_keeps_the_model(problem, schedule):
+def test_interrupt_in_the_observer_keeps_the_model(problem, method):
     def observer(record):
         if record.number == 3:
             raise KeyboardInterrupt
 
-    result = solve(problem.oracle(), schedule, observer=observer)
+    result = solve(problem.oracle(), method, observer=observer)
     assert result.status is Status.INTERRUPTED
     assert result.n_iter == 3
     assert_honest(problem, result, optimum(problem.oracle()))
@@ -259,13 +257,13 @@ class Interrupting(SerialExecutor):
         return super().run(counted, count)
 
 
-def test_interrupt_at_any_moment_keeps_the_model(problem, schedule):
+def test_interrupt_at_any_moment_keeps_the_model(problem, method):
     best = optimum(problem.oracle())
     interrupted = 0
     for calls in range(1, 120, 7):
         executor = Interrupting(calls)
         try:
-            result = solve(problem.oracle(executor, block_numbers=500), schedule, epochs=4)
+            result = solve(problem.oracle(executor, block_numbers=500), method, epochs=4)
         except KeyboardInterrupt:
             assert interrupted == 0  # only before the first point is known
             continue
@@ -274,11 +272,11 @@ def test_interrupt_at_any_moment_keeps_the_model(problem, schedule):
     assert interrupted > 5
 
 
-def test_interrupt_during_the_walk_keeps_the_model(problem, schedule, monkeypatch):
-    from cutplane.solvers.stochastic.steps import StochasticSteps
+def test_interrupt_during_the_walk_keeps_the_model(problem, method, monkeypatch):
+    from cutplane.solvers.stochastic import Steps
 
     visits = 0
-    visit = StochasticSteps.visit
+    visit = Steps.visit
 
     def interrupted(self, *args):
         nonlocal visits
@@ -287,8 +285,8 @@ def test_interrupt_during_the_walk_keeps_the_model(problem, schedule, monkeypatc
             raise KeyboardInterrupt
         visit(self, *args)
 
-    monkeypatch.setattr(StochasticSteps, "visit", interrupted)
-    result = solve(problem.oracle(block_numbers=200), schedule)
+    monkeypatch.setattr(Steps, "visit", interrupted)
+    result = solve(problem.oracle(block_numbers=200), method)
     assert result.status is Status.INTERRUPTED
     assert_honest(problem, result, optimum(problem.oracle()))
 
@@ -296,32 +294,32 @@ def test_interrupt_during_the_walk_keeps_the_model(problem, schedule, monkeypatc
 # -- what is known beforehand ---------------------------------------------------------
 
 
-def test_a_known_optimum_certifies_at_once(problem, schedule):
+def test_a_known_optimum_certifies_at_once(problem, method):
     """Cuts and a point from elsewhere count; the walk itself begins at 0 all the same."""
     oracle = problem.oracle()
     bundle = BundleSolver(oracle, C, StopRule(relative=1e-6), FixedPosition(0.1))
     best = bundle.run()
     known = {"start": best.w, "cuts": bundle.active_cuts()}
-    result = solve(oracle, schedule, relative=1e-5, run=known)
+    result = solve(oracle, method, relative=1e-5, run=known)
     assert result.status is Status.CONVERGED
     assert result.n_iter == 1
     assert result.certificate.primal <= best.certificate.primal * (1.0 + 1e-12)
-    assert result.trace[0].trial == solve(oracle, schedule, epochs=1).trace[0].trial
+    assert result.trace[0].trial == solve(oracle, method, epochs=1).trace[0].trial
 
 
-def test_active_cuts_hold_the_bound(problem, schedule):
+def test_active_cuts_hold_the_bound(problem, method):
     """Any solver can go on from them."""
     oracle = problem.oracle()
-    solver = StochasticSolver(oracle, C, StopRule(max_iter=10), schedule, np.random.default_rng(0))
+    solver = StochasticSolver(oracle, C, StopRule(max_iter=10), method, np.random.default_rng(0))
     result = solver.run()
     bundle = BundleSolver(oracle, C, StopRule(max_iter=1), FixedPosition(0.1))
     again = bundle.run(start=result.w, cuts=solver.active_cuts())
     assert again.certificate.dual >= result.certificate.dual * (1.0 - 1e-9)
 
 
-def test_other_risks_are_refused(case, make_problem, schedule):
+def test_other_risks_are_refused(case, make_problem, method):
     if case.classes is None:
         return
     oracle = make_problem(case).oracle()
     with pytest.raises(TypeError, match=r"Risk\(\d\) has no stochastic steps"):
-        StochasticSolver(oracle, C, StopRule(), schedule, np.random.default_rng(0))
+        StochasticSolver(oracle, C, StopRule(), method, np.random.default_rng(0))

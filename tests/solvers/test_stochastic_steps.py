@@ -10,12 +10,9 @@ import pytest
 import scipy.sparse
 
 from cutplane.data import as_blocks
-from cutplane.data.blocks import CSRBlock
 from cutplane.losses import LOSSES
 from cutplane.risks import Targets
-from cutplane.solvers.stochastic.bound import LateAverage
-from cutplane.solvers.stochastic.shuffled_rows import shuffle
-from cutplane.solvers.stochastic.steps import Steps, StochasticSteps
+from cutplane.solvers.stochastic import LateAverage, Steps, shuffle
 
 SLOPES = {
     "hinge": lambda z: float(z < 1.0),
@@ -56,24 +53,23 @@ def test_steps(sparse, loss, first_step, squared_radius, capped, constant, bias_
     X = rng.normal(size=(200, 4)) * (rng.random((200, 4)) < 0.6)
     targets = Targets.make(rng.choice([-1.0, 1.0], 200), rng.random(200) + 0.1)
     shuffled = shuffle(as_blocks(scipy.sparse.csr_array(X) if sparse else X), targets, rng)
-    steps = Steps(LOSSES[loss](), 0.1, constant, bias_rate, squared_radius, capped)
-    walk = StochasticSteps(steps, 4 + (constant != 0.0), first_step)
+    w, state = np.zeros(4 + (constant != 0.0)), np.array([first_step, 0.0])
+    steps = Steps(LOSSES[loss](), 0.1, constant, bias_rate, squared_radius, capped, w, state)
     coef = np.empty(200)
-    (rows,) = shuffled.blocks
-    assert isinstance(rows.block, CSRBlock) == sparse
+    assert (shuffled.indices is not None) == sparse
     for part in np.split(np.arange(200), [70]):  # two passes are one
-        walk.visit(rows, part, coef)
-    w, bias, expected = plain_walk(
+        steps.visit(shuffled, part, coef)
+    expected_w, bias, expected = plain_walk(
         X[shuffled.source],
         targets.labels[shuffled.source],
-        rows.weights,
+        shuffled.weights,
         SLOPES[loss],
         steps,
         first_step,
     )
-    np.testing.assert_allclose(walk.w, w, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(w, expected_w, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(coef, expected, rtol=1e-9, atol=1e-12)
-    assert walk.bias == pytest.approx(bias, rel=1e-9)
+    assert state[1] == pytest.approx(bias, rel=1e-9)
     assert w @ w <= squared_radius * (1.0 + 1e-12)
 
 
@@ -82,9 +78,10 @@ def test_pegasos_survives_early_projections():
     rng = np.random.default_rng(0)
     targets = Targets.make(rng.choice([-1.0, 1.0], 500))
     shuffled = shuffle(as_blocks(rng.normal(size=(500, 3))), targets, rng)
-    walk = StochasticSteps(Steps(LOSSES["hinge"](), 1e-12, 0.0, 0.0, 1e12, False), 3, 0.0)
-    walk.visit(shuffled.blocks[0], np.arange(500), np.empty(500))
-    assert 0.0 < np.linalg.norm(walk.w) <= 1e6 * (1.0 + 1e-9)
+    w = np.zeros(3)
+    steps = Steps(LOSSES["hinge"](), 1e-12, 0.0, 0.0, 1e12, False, w, np.zeros(2))
+    steps.visit(shuffled, np.arange(500), np.empty(500))
+    assert 0.0 < np.linalg.norm(w) <= 1e6 * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("layout", ["C", "F", "csr"])
@@ -101,18 +98,14 @@ def test_deal(layout, block_numbers):
     np.testing.assert_array_equal(np.sort(shuffled.source), np.flatnonzero(weights))
     assert not np.array_equal(shuffled.source, np.flatnonzero(weights))
     factor = np.count_nonzero(weights) / weights.sum()
+    np.testing.assert_array_equal(shuffled.labels, labels[shuffled.source])
+    np.testing.assert_allclose(shuffled.weights, factor * weights[shuffled.source])
     probe = np.arange(1.0, 7.0)
-    for rows in shuffled.blocks:
-        source = shuffled.source[rows.place]
-        for count in (rows.block.rows, 3):
-            part = rows.first(count)
-            scores = np.empty(part.block.rows)
-            part.block.scores(probe, scores)
-            np.testing.assert_array_equal(scores, X[source[:count]] @ probe)
-            np.testing.assert_array_equal(part.labels, labels[source[:count]])
-            np.testing.assert_allclose(part.weights, factor * weights[source[:count]])
-    ends = [rows.place.stop for rows in shuffled.blocks]
-    assert [rows.place.start for rows in shuffled.blocks] == [0, *ends[:-1]]
+    for count in (len(shuffled.source), 3):
+        scores = shuffled.scores(probe, count)
+        np.testing.assert_array_equal(scores, X[shuffled.source[:count]] @ probe)
+    ends = [block.stop for block in shuffled.blocks]
+    assert [block.start for block in shuffled.blocks] == [0, *ends[:-1]]
     assert ends[-1] == len(shuffled.source)
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from cutplane.exec import SerialExecutor, ThreadExecutor
-from cutplane.solvers import space
-from cutplane.solvers.space import VectorSpace
+from cutplane.solvers import reduced
+from cutplane.solvers.reduced import VectorSpace
 
 
 @pytest.fixture(params=[None, 10], ids=["one chunk", "chunks"])
 def chunked(request, monkeypatch):
     if request.param:
-        monkeypatch.setattr(space, "CHUNK_COLUMNS", request.param)
+        monkeypatch.setattr(reduced, "CHUNK_COLUMNS", request.param)
 
 
 @pytest.mark.parametrize("dimension", [0, 1, 9, 10, 37])
@@ -64,7 +64,7 @@ def test_vectors_are_copied():
 
 
 def test_the_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(space, "CHUNK_COLUMNS", 10)
+    monkeypatch.setattr(reduced, "CHUNK_COLUMNS", 10)
     rng = np.random.default_rng(2)
     vectors = rng.normal(size=(30, 333)) * 10.0 ** rng.integers(-5, 5, 333)
     coef = rng.normal(size=30)

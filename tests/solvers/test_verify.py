@@ -16,7 +16,8 @@ from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor
 from cutplane.objective import LinearOracle, ListwiseScoreRisk
 from cutplane.result import Status
-from cutplane.risks import PairRisk, TableRisk
+from cutplane.risks.measures import TableRisk
+from cutplane.risks.pairs import PairRisk
 from cutplane.solvers import (
     AdaptivePosition,
     AutoSolver,
@@ -29,7 +30,7 @@ from cutplane.solvers import (
 )
 from cutplane.solvers import base as base
 from cutplane.solvers.decomposition.problem import DualCertificate, certificate_of
-from cutplane.solvers.stochastic import SGD, StochasticSolver
+from cutplane.solvers.stochastic import StochasticSolver
 
 
 def rng():
@@ -42,7 +43,7 @@ SOLVERS = {
     "dcd": lambda o, C, s, f=None: CoordinateSolver(o, C, s, rng(), f),
     "newton": lambda o, C, s, f=None: NewtonSolver(o, C, s, f),
     "auto": lambda o, C, s, f=None: AutoSolver(o, C, s, rng(), f),
-    "sgd": lambda o, C, s, f=None: StochasticSolver(o, C, s, SGD(), rng(), f),
+    "sgd": lambda o, C, s, f=None: StochasticSolver(o, C, s, "sgd", rng(), f),
 }
 
 

@@ -378,7 +378,7 @@ def _by_chunk(method: Callable[..., Any]) -> Callable[..., list[Any]]:
     return gather
 
 
-class RemotePasses:
+class RemotePasses(RowPasses):
     """Passes over the scores of rows that are elsewhere, the same as those of ``RowPasses``.
 
     Parameters

@@ -224,10 +224,9 @@ class RowProblem(LinearProblem):
         if name == "dcd":
             return solvers.CoordinateSolver(oracle, C, stop, run.rng(), run.observe, dual_point)
         if name in STOCHASTIC:
-            from ..solvers.stochastic import SGD, Pegasos, StochasticSolver
+            from ..solvers.stochastic import StochasticSolver
 
-            schedule = SGD() if name == "sgd" else Pegasos()
-            return StochasticSolver(oracle, C, stop, schedule, run.rng(), run.observe)
+            return StochasticSolver(oracle, C, stop, name, run.rng(), run.observe)
         return bundle_solver(oracle, C, run)
 
     def _keeps_points(self, run: Run) -> bool:

@@ -82,7 +82,7 @@ class CutBasisProblem(Problem):
         solver = SampledSolver(self.oracle, C, run.stop, position, run.observe)
         if self.start is not None:
             tol = START_TOL
-            if len(self.start) == np.count_nonzero(self.oracle.targets.weights):
+            if len(self.start) == np.count_nonzero(self.oracle.score_risk.targets.weights):
                 tol = min(tol, 0.5 * run.stop.relative)
             solver.first_cut = partial(self.oracle.first_cut, self.start, C, tol)
         return ready(solver, run)

@@ -14,7 +14,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .. import risks
 from .._checks import check_choice, check_number
 from ..data import BlockedMatrix
 from ..exec import SerialExecutor
@@ -336,8 +335,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
             risk: Risk = LossRisk(LOSSES[self.loss]())
             own = weights
             if form.outputs is not None:
+                from ..risks.multiclass import CrammerSingerRisk, MultinomialRisk
+
                 several = self.multi_class == "multinomial"
-                kind = risks.MultinomialRisk if several else risks.CrammerSingerRisk
+                kind = MultinomialRisk if several else CrammerSingerRisk
                 name, risk, y = "all classes", kind(form.outputs), targets.astype(np.int64)
             elif self.multilabel_:
                 column = targets.column(k)

@@ -14,20 +14,13 @@ from sklearn.utils import check_random_state
 from .._checks import check_choice, check_number
 from ..losses import Hinge
 from ..result import Status
-from ..risks import (
-    ListwiseRisk,
-    LossRisk,
-    PairRisk,
-    PartialAreaRisk,
-    RankingRisk,
-    TableRisk,
-    Targets,
-    TopRisk,
-    best_threshold,
-    least_rows_for_fpr,
-    threshold_for_fpr,
-)
+from ..risks import ListwiseRisk, LossRisk, Targets
 from ..risks.contingency import TABLE_MEASURES, WITH_BETA
+from ..risks.measures import TableRisk, TopRisk, best_threshold
+from ..risks.pairs import PairRisk
+from ..risks.partial_area import PartialAreaRisk
+from ..risks.rankings import RankingRisk
+from ..risks.thresholds import least_rows_for_fpr, threshold_for_fpr
 from ._attributes import stored_classes
 from ._base import LinearModel, ModelForm
 from ._fit import Settings, divided, warn, warn_of, with_callbacks
@@ -284,9 +277,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         """The decision threshold for a measure of the order of the rows."""
         if self.measure == "recall_at_fpr":
             return threshold_for_fpr(scores[self.calibration_rows_], *self._false_positives())
-        if hasattr(self, "k_"):
-            return best_threshold(scores, labels, weights, "top_k", k=self.k_)
-        return best_threshold(scores, labels, weights, "error")
+        return best_threshold(scores, labels, weights, getattr(self, "k_", None))
 
     def _false_positives(self) -> tuple[float, float]:
         """The largest false positive rate, and the confidence that it is not exceeded."""

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from .._checks import check_choice
-from ..risks import PairRisk, fit_thresholds
+from ..risks.pairs import PairRisk
+from ..risks.thresholds import fit_thresholds
 from ._attributes import check_stored, stored_classes
 from ._base import LinearModel, ModelForm
 from ._fit import Settings, divided, warn_of, with_callbacks

@@ -10,7 +10,8 @@ import numpy as np
 
 from .._checks import check_choice, check_integer, query_codes
 from ..metrics import swapped_pairs
-from ..risks import PairRisk, RankingRisk
+from ..risks.pairs import PairRisk
+from ..risks.rankings import RankingRisk
 from ._base import LinearModel, ModelForm
 from ._fit import Settings, divided, warn, warn_of, with_callbacks
 from ._problems import ListwiseProblem, bounds_of

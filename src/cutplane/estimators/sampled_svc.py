@@ -18,8 +18,10 @@ from ..kernels import Kernel, KernelMatrix, ProductMatrix
 from ..losses import Hinge
 from ..objective.constant import ConstantOracle, RowPopulation
 from ..objective.sampled import SampledOracle
+from ..objective.score_risk import RowScoreRisk
 from ..result import Iteration, SolveResult, Status
-from ..risks import CrammerSingerRisk, LossRisk, Risk, Targets
+from ..risks import LossRisk, Risk, Targets
+from ..risks.multiclass import CrammerSingerRisk
 from ._attributes import check_kernel_model, stored_classes
 from ._fit import Settings, seeds, warn_of, with_callbacks
 from ._kernel import (
@@ -357,8 +359,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
             else:
                 oracle = SampledOracle(
                     matrix,
-                    targets,
-                    risk,
+                    RowScoreRisk(targets, risk, executor),
                     executor,
                     rng,
                     size=size if self.method == "linear" else None,

@@ -14,7 +14,7 @@ from .._jit import jit
 
 
 @jit
-def _add(high, low, term):
+def add_term(high, low, term):
     """(high + low) + term, with the rounding error of the first kept in the second."""
     total = high + term
     part = total - high
@@ -54,14 +54,14 @@ def running_sums(positives, positives_low, negatives, negatives_low, missed, ala
     low = 0.0
     missed[positives.shape[0]] = 0.0
     for i in range(positives.shape[0] - 1, -1, -1):
-        high, low = _add(high, low, positives[i])
+        high, low = add_term(high, low, positives[i])
         low += positives_low[i]
         missed[i] = high + low
     high = 0.0
     low = 0.0
     alarms[0] = 0.0
     for j in range(negatives.shape[0]):
-        high, low = _add(high, low, negatives[j])
+        high, low = add_term(high, low, negatives[j])
         low += negatives_low[j]
         alarms[j + 1] = high + low
 
@@ -114,5 +114,5 @@ def coefficients(
     low = 0.0
     for row in range(coef.shape[0]):
         coef[row] *= per_alarm if coef[row] > 0.0 else per_miss
-        high, low = _add(high, low, coef[row] * scores[row])
+        high, low = add_term(high, low, coef[row] * scores[row])
     return high + low

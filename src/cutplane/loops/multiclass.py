@@ -59,12 +59,3 @@ def line_slopes(start, end, steps, labels, weights, slopes):
             change = end[i, worst] - start[i, worst] - end[i, y] + start[i, y]
             total += weights[i] * change
         slopes[j] = total
-
-
-@jit
-def offset(coef, labels):
-    """Σ of the coefficients of wrong classes."""
-    total = 0.0
-    for i in range(coef.shape[0]):
-        total -= coef[i, labels[i]]
-    return total

@@ -13,19 +13,11 @@ from .._jit import jit
 
 
 @jit
-def _highest(row):
-    top = row[0]
-    for c in range(1, row.shape[0]):
-        top = max(top, row[c])
-    return top
-
-
-@jit
 def value(scores, labels, weights):
     """Σ weight·loss."""
     total = 0.0
     for i in range(scores.shape[0]):
-        top = _highest(scores[i])
+        top = scores[i].max()
         mass = 0.0
         for c in range(scores.shape[1]):
             mass += math.exp(scores[i, c] - top)
@@ -38,7 +30,7 @@ def coefficients(scores, labels, weights, coef):
     """coef = weight·(p − e_y)."""
     for i in range(scores.shape[0]):
         y = labels[i]
-        top = _highest(scores[i])
+        top = scores[i].max()
         mass = 0.0
         for c in range(scores.shape[1]):
             coef[i, c] = math.exp(scores[i, c] - top)
@@ -70,16 +62,3 @@ def line_slopes(start, end, steps, labels, weights, slopes):
             y = labels[i]
             total += weights[i] * (mean / mass - (end[i, y] - start[i, y]))
         slopes[j] = total
-
-
-@jit
-def offset(coef, labels, weights):
-    """Σ −weight·Σ_c p_c·log p_c."""
-    total = 0.0
-    for i in range(coef.shape[0]):
-        if weights[i] > 0.0:
-            for c in range(coef.shape[1]):
-                p = coef[i, c] / weights[i] + (1.0 if c == labels[i] else 0.0)
-                if p > 0.0:
-                    total -= weights[i] * p * math.log(p)
-    return total

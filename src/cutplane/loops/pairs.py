@@ -18,6 +18,13 @@ split; with as many targets as rows about log₂(rows / 64).
 
 ``keys`` and ``ids``, (2, places), hold score and place of the rows of a node of this tree at
 [start, stop), in order of score, in line ``side``; a split writes the other line.
+
+Of two levels, one of few rows and one of many, the many need no sort. The few are sorted:
+``keys``, (few,), ascending. A row of the many finds its place among them, the number of keys below
+it, through a table of even cells over their range: ``table``[c] is the first key in cell c or
+beyond, and only keys of its own cell are compared. All rows behind or before the place are violated
+pairs, so that sums of weights by place, ``before``, (few + 1,), serve the many, and a histogram of
+the places of the many serves the few.
 """
 
 from __future__ import annotations
@@ -58,23 +65,22 @@ def plant(levels, starts, leaf, nodes):
     count = 0
     stack = np.empty((256, 3), np.int64)  # no node is deeper than 2·log₂(rows)
     for query in range(starts.shape[0] - 1):
-        stack[0, 0], stack[0, 1], stack[0, 2] = starts[query], starts[query + 1], 0
+        stack[0] = (starts[query], starts[query + 1], 0)
         waiting = 1
         while waiting > 0:
             waiting -= 1
-            start, stop, side = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2]
+            start, stop, side = stack[waiting]
             above = np.searchsorted(levels, (start + stop) // 2)
             mid = levels[above]
             if above > 0 and start + stop - 2 * levels[above - 1] <= 2 * mid - start - stop:
                 mid = levels[above - 1]
             if mid <= start or mid >= stop:
                 continue
-            nodes[count, 0], nodes[count, 2], nodes[count, 3] = start, stop, side
-            nodes[count, 1] = mid if stop - start > leaf else stop
+            nodes[count] = (start, mid if stop - start > leaf else stop, stop, side)
             count += 1
             if stop - start > leaf:
                 for half, end in ((mid, stop), (start, mid)):
-                    stack[waiting, 0], stack[waiting, 1], stack[waiting, 2] = half, end, 1 - side
+                    stack[waiting] = (half, end, 1 - side)
                     waiting += 1
     return count
 
@@ -166,19 +172,10 @@ def small_queries(
 
 
 @jit
-def fetch(order, local, base, start, stop, keys, ids):
-    """Scores and places start … stop − 1 in the order found, for a single query at ``base``."""
-    for k in range(np.uint64(start), np.uint64(stop)):
-        p = np.uint64(order[k - np.uint64(base)]) + np.uint64(base)
-        keys[0, k] = local[p]
-        ids[0, k] = p
-
-
-@jit
 def distribute(order, local, base, query_of, ends, keys, ids):
-    """As ``fetch``, for several queries: each gets its rows, in order of score.
+    """Give each of several queries the scores and places of its rows, in the order found.
 
-    ``ends``[q] is the first place of query q and moves to its end.
+    The places begin at ``base``. ``ends``[q] is the first place of query q and moves to its end.
     """
     for k in range(np.uint64(order.shape[0])):
         p = np.uint64(order[k])
@@ -188,15 +185,6 @@ def distribute(order, local, base, query_of, ends, keys, ids):
         ends[q] = place + _ONE
         keys[0, place] = local[p]
         ids[0, place] = p
-
-
-@jit
-def count_low(ids, side, start, stop, mid):
-    """Number of low rows, of places below ``mid``, in a part of a list."""
-    count = 0
-    for k in range(np.uint64(start), np.uint64(stop)):
-        count += 1 if ids[side, k] < mid else 0
-    return count
 
 
 @jit
@@ -340,10 +328,7 @@ def subtrees(
     A node with mid = stop has few rows: these are compared with one another.
     """
     for node in range(first, last):
-        start = nodes[node, 0]
-        mid = nodes[node, 1]
-        stop = nodes[node, 2]
-        side = nodes[node, 3]
+        start, mid, stop, side = nodes[node]
         if mid == stop:
             _all_pairs(local, reach, weights, after, start, stop, counts)
         else:
@@ -351,21 +336,8 @@ def subtrees(
             other = 1 - side
             low_sums(ids, other, weights, weighted, start, mid, sums)
             total = high_sums(ids, other, weights, weighted, mid, stop, sums)
-            merge(
-                keys,
-                ids,
-                other,
-                start,
-                mid,
-                mid,
-                stop,
-                0.0,
-                total,
-                margin,
-                sums,
-                values,
-                counts,
-            )
+            ends = (start, mid, mid, stop, 0.0, total)
+            merge(keys, ids, other, *ends, margin, sums, values, counts)
 
 
 @jit
@@ -434,3 +406,79 @@ def plane_values(high, low, errors, rows, weighted, starts, slopes, masses, plus
                 error += lost * masses[place] * (abs(score) + abs(low[i]))
         value = total + rest
         values[query] = value + FEW * ROUNDING * abs(value) + ABOVE * (error + lost * lost * size)
+
+
+@jit
+def locate(
+    scores, rows, weights, first, last, shift, ties, keys, low, scale, table, places, histogram
+):
+    """Places of rows first … last − 1 of the many, and their weights by place.
+
+    A row's place is the number of keys below score − shift; with ``ties`` of keys up to it.
+    ``keys`` has two more at the end, which are not numbers, so that no score is above them.
+    """
+    one = np.uint32(1)
+    last_cell = float(table.shape[0] - 2)
+    for p in range(first, last):
+        x = scores[rows[p]] - shift
+        position = (x - low) * scale
+        position = position if position > 0.0 else 0.0
+        position = position if position < last_cell else last_cell
+        cell = np.uint32(np.int32(position))
+        start = table[cell]
+        stop = table[cell + one]
+        k = np.uint32(start)
+        place = start
+        if stop - start <= 2:  # nearly always; a key beyond the cell is above x
+            place += 1 if (keys[k] < x) | (ties & (keys[k] == x)) else 0
+            place += 1 if (keys[k + one] < x) | (ties & (keys[k + one] == x)) else 0
+        else:
+            while place < stop:
+                middle = (place + stop) // 2
+                if keys[middle] < x or (ties and keys[middle] == x):
+                    place = middle + 1
+                else:
+                    stop = middle
+        places[p] = place
+    for p in range(first, last):
+        histogram[places[p]] += weights[p]
+
+
+@jit
+def spread_many(scores, rows, weights, first, last, places, before, sign, reference, factor, coef):
+    """Coefficients of rows first … last − 1 of the many.
+
+    Their counts are before[place], all that remains if sign < 0. Returns Σ w·count and
+    Σ ±w·count·(score − reference).
+    """
+    total = before[before.shape[0] - 1]
+    mass = 0.0
+    product = 0.0
+    for p in range(first, last):
+        below = before[places[p]]
+        count = weights[p] * (below if sign > 0.0 else total - below)
+        mass += count
+        product += sign * count * (scores[rows[p]] - reference)
+        coef[rows[p]] = factor * sign * count
+    return mass, product
+
+
+@jit
+def spread_few(scores, rows, weights, order, histogram, sign, reference, factor, coef):
+    """Coefficients of the few, as ``spread_many``: with ``order`` from key to row.
+
+    sign < 0: their counts are the many of a place behind theirs, else up to theirs.
+    """
+    mass = 0.0
+    product = 0.0
+    count = 0.0
+    few = order.shape[0]
+    for step in range(few):
+        k = few - 1 - step if sign < 0.0 else step
+        count += histogram[k + 1] if sign < 0.0 else histogram[k]
+        p = order[k]
+        weighted = weights[p] * count
+        mass += weighted
+        product += sign * weighted * (scores[rows[p]] - reference)
+        coef[rows[p]] = factor * sign * weighted
+    return mass, product

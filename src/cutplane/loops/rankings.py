@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from .._jit import jit
+from .measures import add_term
 
 
 @jit
@@ -54,10 +55,7 @@ def merge_by_halves(ups, downs, rate, worth, ideal, above):
         best_k = most
         for k in range(most - 1, least - 1, -1):
             term = _gain(k + 1, middle + 1, ups, downs, rate, worth, ideal)
-            total = high + term  # with its rounding error in low
-            part = total - high
-            low += (high - (total - part)) + (term - part)
-            high = total
+            high, low = add_term(high, low, term)
             if high + low > best:
                 best = high + low
                 best_k = k

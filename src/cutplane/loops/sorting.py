@@ -6,8 +6,8 @@ fine near zero and coarse far out. ``packed`` = key·2^index_bits + row number f
 64 bits, so that one array is moved, not two. K bits are not all of a score:
 where keys are equal, the scores themselves decide.
 
-1. ``count_*``: how many keys start with each value of the leading bits;
-2. ``scatter_*``: move every packed number to the bucket of its leading bits;
+1. ``count``: how many keys start with each value of the leading bits;
+2. ``scatter``: move every packed number to the bucket of its leading bits;
 3. ``finish``: inside a bucket, which the cache holds, one more counting sort by
    the bits that follow, then insertion, which has little left to do.
 
@@ -28,7 +28,7 @@ TABLE_BITS = 14
 
 
 @jit
-def _bit_key(bits):
+def bit_key(bits):
     """A number that grows with the score: what its bit pattern would be as an integer."""
     if bits == _SIGN:  # −0.0 equals 0.0
         return _SIGN
@@ -36,64 +36,31 @@ def _bit_key(bits):
 
 
 @jit
-def count_line(scores, low, scale, shift, counts):
-    """Add to counts the number of scores by the leading bits of their key on the line."""
-    for i in range(scores.shape[0]):
-        counts[np.uint64(np.int64((scores[i] - low) * scale)) >> shift] += 1
+def _key(scores, bits, i, by_bits, low, scale, least, drop):
+    """The key of a score: on the line from ``low``, or its bit key from ``least`` on."""
+    if by_bits:
+        return (bit_key(bits[i]) - least) >> drop
+    return np.uint64(np.int64((scores[i] - low) * scale))
 
 
 @jit
-def scatter_line(scores, first, low, scale, shift, index_bits, places, packed):
+def count(scores, bits, by_bits, low, scale, least, drop, shift, counts):
+    """Add to counts the number of scores, whose patterns are ``bits``, by their leading bits."""
+    for i in range(scores.shape[0]):
+        counts[_key(scores, bits, i, by_bits, low, scale, least, drop) >> shift] += 1
+
+
+@jit
+def scatter(
+    scores, bits, by_bits, low, scale, least, drop, shift, first, index_bits, places, packed
+):
     """Move the packed keys of rows first, first + 1, … to ``places`` of their bucket."""
     for i in range(scores.shape[0]):
-        key = np.uint64(np.int64((scores[i] - low) * scale))
+        key = _key(scores, bits, i, by_bits, low, scale, least, drop)
         bucket = key >> shift
         place = places[bucket]
         places[bucket] = place + 1
         packed[np.uint64(place)] = (key << index_bits) | np.uint64(first + i)
-
-
-@jit
-def count_bits(bits, low, drop, shift, counts):
-    """As ``count_line``, for the key (bit key − low) >> drop."""
-    for i in range(bits.shape[0]):
-        counts[((_bit_key(bits[i]) - low) >> drop) >> shift] += 1
-
-
-@jit
-def scatter_bits(bits, first, low, drop, shift, index_bits, places, packed):
-    """As ``scatter_line``, for the key (bit key − low) >> drop."""
-    for i in range(bits.shape[0]):
-        key = (_bit_key(bits[i]) - low) >> drop
-        bucket = key >> shift
-        place = places[bucket]
-        places[bucket] = place + 1
-        packed[np.uint64(place)] = (key << index_bits) | np.uint64(first + i)
-
-
-@jit
-def bit_bounds(bits):
-    """Smallest and largest bit key."""
-    low = ~np.uint64(0)
-    high = np.uint64(0)
-    for i in range(bits.shape[0]):
-        key = _bit_key(bits[i])
-        low = min(low, key)
-        high = max(high, key)
-    return low, high
-
-
-@jit
-def places_of(counts, starts):
-    """Turn counts[part, bucket] into the first place of each; starts[bucket] likewise."""
-    place = 0
-    for bucket in range(counts.shape[1]):
-        starts[bucket] = place
-        for part in range(counts.shape[0]):
-            count = counts[part, bucket]
-            counts[part, bucket] = place
-            place += count
-    starts[counts.shape[1]] = place
 
 
 @jit

@@ -33,25 +33,11 @@ LONGEST_STEP = 0.5  # η·weight·|x|² that leads to the squared hinge's minimu
 
 @jit(reassociate=True)
 def _squares(values, first, stop):
-    """|x_i|²."""
+    """Σ values² from first to stop."""
     total = 0.0
     for p in range(first, stop):
         total += np.float64(values[p]) * values[p]
     return total
-
-
-@jit(reassociate=True)
-def _squared_norm(w):
-    total = 0.0
-    for j in range(w.shape[0]):
-        total += w[j] * w[j]
-    return total
-
-
-@jit
-def _multiply(w, factor):
-    for j in range(w.shape[0]):
-        w[j] *= factor
 
 
 @jit
@@ -83,7 +69,7 @@ def visit(
     t = state[STEP]
     bias = state[BIAS]
     scale = 1.0
-    squared_norm = _squared_norm(w)
+    squared_norm = _squares(w, 0, w.shape[0])
     last = w.shape[0] - 1
     projected = squared_radius < math.inf
     measured = projected or capped
@@ -122,9 +108,9 @@ def visit(
                     scale *= math.sqrt(squared_radius / squared_norm)
                     squared_norm = squared_radius
         if scale < SMALLEST_SCALE:
-            _multiply(w, scale)
+            w *= scale
             scale = 1.0
-    _multiply(w, scale)
+    w *= scale
     state[STEP] = t
     state[BIAS] = bias
 

@@ -12,28 +12,19 @@ from .._jit import jit
 
 
 @jit
-def _store(stack, place, low_rank, high_rank, low_row, high_row):
-    stack[place, 0] = low_rank
-    stack[place, 1] = high_rank
-    stack[place, 2] = low_row
-    stack[place, 3] = high_row
-
-
-@jit
-def _split(ranks, weights, starts, low_rank, high_rank, low_row, high_row, stack, cuts):
-    """cuts[k − 1] of least absolute error for low_rank ≤ k < high_rank.
+def absolute_cuts(ranks, weights, starts, low_rank, high_rank, low_row, high_row, stack, cuts):
+    """cuts[k − 1] that minimise Σ weight·|predicted − rank|, for low_rank ≤ k < high_rank.
 
     They are known to lie in low_row..high_row. The smallest best cut does not
     fall with k, so the one of the middle k bounds those on either side of it, and
     every row is looked at once per halving. ``stack`` has room for one open
     range per halving.
     """
-    _store(stack, 0, low_rank, high_rank, low_row, high_row)
+    stack[0] = (low_rank, high_rank, low_row, high_row)
     size = 1
     while size > 0:
         size -= 1
-        low_rank, high_rank = stack[size, 0], stack[size, 1]
-        low_row, high_row = stack[size, 2], stack[size, 3]
+        low_rank, high_rank, low_row, high_row = stack[size]
         if low_rank >= high_rank:
             continue
         if low_row == high_row:
@@ -50,15 +41,9 @@ def _split(ranks, weights, starts, low_rank, high_rank, low_row, high_row, stack
                 least = cost
                 cut = i + 1
         cuts[middle - 1] = cut
-        _store(stack, size, low_rank, middle, low_row, cut)
-        _store(stack, size + 1, middle + 1, high_rank, cut, high_row)
+        stack[size] = (low_rank, middle, low_row, cut)
+        stack[size + 1] = (middle + 1, high_rank, cut, high_row)
         size += 2
-
-
-@jit
-def absolute_cuts(ranks, weights, starts, stack, cuts):
-    """Cuts that minimise Σ weight·|predicted − rank|."""
-    _split(ranks, weights, starts, 1, cuts.shape[0] + 1, 0, ranks.shape[0], stack, cuts)
 
 
 @jit
@@ -122,11 +107,11 @@ def zero_one_cuts(ranks, weights, starts, best, tail, previous, stack, cuts):
         end = state + 1
         while not starts[end]:
             end += 1
-        _split(ranks, weights, starts, rank + 1, high_rank, end, high_row, stack, cuts)
+        absolute_cuts(ranks, weights, starts, rank + 1, high_rank, end, high_row, stack, cuts)
         begin = state
         while not starts[begin]:
             begin -= 1
         high_rank = rank + 1
         high_row = begin
         state = previous[state]
-    _split(ranks, weights, starts, 1, high_rank, 0, high_row, stack, cuts)
+    absolute_cuts(ranks, weights, starts, 1, high_rank, 0, high_row, stack, cuts)

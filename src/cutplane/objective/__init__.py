@@ -1,8 +1,7 @@
 """The objective on data. Its oracles turn a point into a cut and a line into its minimum."""
 
-from .base import Oracle, Refreshing, Resumable
 from .linear import LinearOracle, RowOracle
-from .point import Cut, Line, Point, Proof
+from .point import Cut, Line, Oracle, Point, Proof, Resumable
 from .score_risk import ListwiseScoreRisk, ScoreRisk
 
 __all__ = [
@@ -13,7 +12,6 @@ __all__ = [
     "Oracle",
     "Point",
     "Proof",
-    "Refreshing",
     "Resumable",
     "RowOracle",
     "ScoreRisk",

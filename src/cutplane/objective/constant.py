@@ -4,13 +4,12 @@ A cut is that of r examples drawn from all, a loss or not: some r² kernel value
 examples there are. The risk is known on samples only.
 
 What an example is, a row or an input with an output of many parts, the ``Population`` knows. It
-gives a ``Sample`` of examples, which evaluates points and makes cuts; the oracle draws, and keeps
-the span of the cuts.
+gives a ``MatrixSample`` of examples, which evaluates points and makes cuts; the oracle draws, and
+keeps the span of the cuts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -22,42 +21,6 @@ from .cut_basis import CutBasis, Expansion
 from .point import Cut, Line, Point
 from .sampled import CutBasisOracle, product
 from .score_risk import RowScoreRisk, ScoreRisk
-
-
-@dataclass(frozen=True)
-class SampleCut:
-    """The cut of a sample, as a span takes it.
-
-    Attributes
-    ----------
-    expansion : Expansion
-    products : ndarray, shape (vectors of the span,)
-    squared : float
-        Product with itself.
-    offset : float
-    """
-
-    expansion: Expansion
-    products: np.ndarray
-    squared: float
-    offset: float
-
-
-class Sample(Protocol):
-    """Some examples, whose mean risk stands for that of all."""
-
-    @property
-    def kernel_values(self) -> int:
-        """Computed for it so far."""
-        ...
-
-    def evaluate(self, cut_basis: CutBasis, w: np.ndarray) -> Point:
-        """A point of the span, with the risk there."""
-        ...
-
-    def cut(self, point: Point) -> SampleCut | None:
-        """The cut at the point that was evaluated; None if there is no loss."""
-        ...
 
 
 class Population(Protocol):
@@ -73,7 +36,7 @@ class Population(Protocol):
         """The kernel's values that expansions are about."""
         ...
 
-    def sample(self, which: np.ndarray) -> Sample:
+    def sample(self, which: np.ndarray) -> MatrixSample:
         """These examples."""
         ...
 
@@ -98,14 +61,8 @@ class ConstantOracle(CutBasisOracle):
         super().__init__(population.values, executor, rng)
         self.population = population
         self._size = size
-        self._sample: Sample | None = None
+        self.sample: MatrixSample | None = None  # the one drawn last
         self._before = 0  # kernel values of earlier samples
-
-    @property
-    def sample(self) -> Sample:
-        """The one drawn last."""
-        assert self._sample is not None
-        return self._sample
 
     def new_point(self) -> Point:
         """The point w = 0, not evaluated."""
@@ -114,9 +71,9 @@ class ConstantOracle(CutBasisOracle):
     def evaluate(self, w: np.ndarray, into: Point) -> None:
         """Move ``into`` to w and estimate the risk there on a new sample."""
         self._before = self.kernel_values
-        self._sample = self.population.sample(self.draw(self.population.examples, self._size))
-        into.take(self._sample.evaluate(self.cut_basis, w))
-        self.kernel_values = self._before + self._sample.kernel_values
+        self.sample = self.population.sample(self.draw(self.population.examples, self._size))
+        into.take(self.sample.evaluate(self.cut_basis, w))
+        self.kernel_values = self._before + self.sample.kernel_values
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
         """At the end: nothing is known between points of different samples."""
@@ -131,11 +88,10 @@ class ConstantOracle(CutBasisOracle):
 
     def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
         """The cut at the point evaluated last, of its sample."""
-        found = self.sample.cut(start)
+        assert self.sample is not None
+        cut = self.sample.cut(start)
         self.kernel_values = self._before + self.sample.kernel_values
-        if found is None:
-            return Cut(np.zeros(self.dimension), 0.0)
-        return Cut(self.cut_basis.add(found.expansion, found.products, found.squared), found.offset)
+        return cut
 
     def rebase(self, vectors: np.ndarray, point: Point, capacity: int) -> np.ndarray:
         """Forget all vectors but these, in whose span the point lies.
@@ -211,22 +167,22 @@ class MatrixSample:
         self.kernel_values += matrix.values_of(terms)
         return matrix
 
-    def cut(self, point: Point) -> SampleCut | None:
-        """The cut at the point that was evaluated."""
+    def cut(self, point: Point) -> Cut:
+        """The cut at the point that was evaluated; its vector becomes one of the span."""
+        cut_basis, total = self._cut_basis, self._score_risk.total
+        assert cut_basis is not None
         coef, offset = self._score_risk.coefficients(point)
-        total = self._score_risk.total
         lossy = np.flatnonzero(coef if coef.ndim == 1 else np.any(coef != 0.0, axis=1))
         if len(lossy) == 0:
-            return None
-        assert self._cut_basis is not None
+            return Cut(np.zeros(cut_basis.capacity), 0.0)
         own = Expansion(self.rows[lossy], coef[lossy] / total)
         if self._heights is None:
-            products, squared = self._products(own, self._cut_basis)
+            products, squared = self._products(own, cut_basis)
         else:
             products = np.array([product(own.coef, h[lossy]) for h in self._heights])
             at = self._at(own.rows, own.rows)
             squared = product(own.coef, at.combine(own.rows, own.coef))
-        return SampleCut(own, products, squared, offset / total)
+        return Cut(cut_basis.add(own, products, squared), offset / total)
 
     def _products(self, own: Expansion, cut_basis: CutBasis) -> tuple[np.ndarray, float]:
         """Products of a vector with those of a span and with itself, from its values there."""

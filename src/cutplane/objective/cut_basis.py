@@ -46,7 +46,7 @@ import numpy as np
 
 from ..kernels import KernelMatrix
 from ..loops.bounded import FEW, ROUNDING
-from ..loops.triangular import solve_lower, solve_upper
+from ..loops.cut_basis import solve_lower, solve_upper
 from ..loops.vectors import add_dots, combine_strips
 
 # A squared length that is negative by more than this part of what it is the rest of is no rounding.
@@ -210,21 +210,6 @@ class CutBasis:
             other._place(expansion, products, old[k, : k + 1])
         return other
 
-    def moved(self, coordinates: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """Coordinates of a point that lies in the span of this one's vectors, from others.
-
-        Parameters
-        ----------
-        coordinates : ndarray, shape (vectors, length of w)
-            Of this one's vectors where w has its coordinates.
-        w : ndarray
-        """
-        rank = len(self._independent)
-        out = np.zeros(self.capacity)
-        out[:rank] = np.einsum("ij,j->i", coordinates[self._independent], w)
-        solve_lower(self._factor, rank, out)
-        return out
-
 
 class ScoreTable:
     """Scores of all rows under every vector of a span, in chunks of rows.
@@ -244,7 +229,6 @@ class ScoreTable:
     ) -> None:
         self._slices = slices
         self._outputs = outputs or 1
-        self._edges = np.array([s.start for s in slices] + [slices[-1].stop])
         self.count = 0
         self._blocks = [np.empty((8, (s.stop - s.start) * self._outputs), dtype) for s in slices]
 
@@ -272,16 +256,13 @@ class ScoreTable:
     def products(self, expansion: Expansion) -> np.ndarray:
         """<vector_k, expansion> for every vector."""
         total = np.zeros(self.count)
-        chunk_of = np.searchsorted(self._edges, expansion.rows, side="right") - 1
-        order = np.argsort(chunk_of, kind="stable")
-        ends = np.searchsorted(chunk_of[order], np.arange(len(self._slices) + 1))
         within = np.arange(self._outputs)
-        for k in np.flatnonzero(np.diff(ends)):
-            some = order[ends[k] : ends[k + 1]]
-            at = (expansion.rows[some] - self._edges[k])[:, None] * self._outputs + within
-            coef = expansion.coef[some].reshape(-1)
-            some_scores = self._blocks[k][: self.count, at.reshape(-1)].astype(np.float64)
-            total += some_scores @ coef
+        for block, rows in zip(self._blocks, self._slices, strict=True):
+            some = np.flatnonzero((rows.start <= expansion.rows) & (expansion.rows < rows.stop))
+            if len(some):
+                at = (expansion.rows[some] - rows.start)[:, None] * self._outputs + within
+                scores = block[: self.count, at.reshape(-1)].astype(np.float64)
+                total += scores @ expansion.coef[some].reshape(-1)
         return total
 
     def whole_products(self, chunk: int, coef: np.ndarray) -> np.ndarray:

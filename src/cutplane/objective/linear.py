@@ -28,7 +28,7 @@ from ..exec import Executor
 from ..loops import bounded, vectors
 from ..risks import Risk, Targets
 from .point import Cut, Point, Proof, squared_norm
-from .score_risk import Passes, RowScoreRisk, ScoreRisk
+from .score_risk import RowPasses, RowScoreRisk, ScoreRisk
 
 # Stored numbers from which on it pays to bring sums up to date. Below, sums that cancel exactly
 # should stay exactly zero.
@@ -78,7 +78,9 @@ class RowsElsewhere(Protocol):
         """A problem begins: its products."""
         ...
 
-    def passes(self, targets: Targets, risk: Risk, slices: Sequence[slice], light: bool) -> Passes:
+    def passes(
+        self, targets: Targets, risk: Risk, slices: Sequence[slice], light: bool
+    ) -> RowPasses:
         """The risk of the problem that has begun is a sum over rows: its passes."""
         ...
 

@@ -17,7 +17,7 @@ Rows are drawn without replacement, so that a sample of all of I is the exact cu
 
 A sampled cut lies below the risk on average only: c + <g̃, v> with c exact and g̃ a mean over the
 sample. But the scores that are kept give the products of the exact vector g with all earlier ones,
-so the part of g in their span, Pg, is known for nothing. A *centred* cut takes Pg + (I − P)g̃: the
+so the part of g in their span, Pg, costs no kernel value. A *centred* cut takes Pg + (I − P)g̃: the
 mean is the same, and what is left of the error is <g̃ − g, v − Pv>. In the span, where w_c lies,
 the cut is the exact one, and touches the risk at w_c. When the span is built anew, of fewer
 vectors, parts of Pg would be lost; the cut then becomes R(w_c) + <g̃, v − w_c>, with an error that
@@ -35,8 +35,7 @@ import numpy as np
 from ..exec import Executor
 from ..kernels import SUM_ROWS, KernelMatrix
 from ..loops.bounded import MANY, ROUNDING, precise_dense_scores
-from ..loops.sample_dual import ascend
-from ..risks import Risk, Targets
+from ..loops.cut_basis import ascend
 from .cut_basis import CutBasis, Expansion, ScoreTable, combined
 from .point import Cut, Point, Proof, squared_norm
 from .score_risk import RowScoreRisk, ScoreRisk
@@ -58,12 +57,12 @@ class Level:
     ----------
     scores : ndarray
         Of the reduced problem's solution.
-    height : float
+    risk : float
         Its risk in the reduced problem plus ε.
     """
 
     scores: np.ndarray
-    height: float
+    risk: float
 
 
 class CutBasisOracle(ABC):
@@ -117,6 +116,9 @@ class CutBasisOracle(ABC):
     def slack(self, primal: float, C: float) -> float:
         """None: ``CutBasis.errors`` has been taken off the bounds, as far as it matters to each."""
         return 0.0
+
+    def refresh(self, point: Point) -> None:  # noqa: B027 (for none of them)
+        """Nothing to do: ``prove`` computes what it reports anew."""
 
     def forget_cuts(self) -> None:  # noqa: B027 (for none of them)
         """Nothing to do: no cut builds on an earlier one."""
@@ -216,27 +218,19 @@ class ScoreRiskOracle(CutBasisOracle):
 
         Those are as many as for one exact cut. With samples they would be as many as for all cuts
         together, and the lower bound is an estimate anyway. Scores are taken to be off by as much
-        as rounding can make them (see ``dual.verify``); closer bounds are found where that comes
-        to more than ``tolerance``.
+        as rounding can make them.
         """
         if not self.exact:
             return super().prove(w, into, tolerance)
         expansion = self.cut_basis.expand(w)
+        scores, errors = np.zeros((2, *into.scores.shape))
+        if len(expansion.rows):
+            scores, errors = self._bounded(expansion)
         into.w = w
-        if not len(expansion.rows):
-            into.scores[...] = 0.0
-            self.score_risk.evaluate(into)
-            return Proof(self.score_risk.upper(into, None, np.zeros_like(into.scores)), 0.0)
-        scores, errors = self._bounded(expansion)
         into.scores[...] = scores
         self.score_risk.evaluate(into)
         risk = self.score_risk.upper(into, None, errors)
-        if not risk - into.risk <= tolerance:
-            scores, errors = self._closer(expansion)
-            into.scores[...] = scores
-            self.score_risk.evaluate(into)
-            risk = self.score_risk.upper(into, None, errors)
-        return Proof(risk, self._square(expansion, scores, errors))
+        return Proof(risk, self._square(expansion, scores, errors) if len(expansion.rows) else 0.0)
 
     def proved_square(self, expansions: list[Expansion], weights: np.ndarray) -> float:
         """At least |Σ_k weights[k]·expansion_k|², from kernel values of its own.
@@ -247,7 +241,7 @@ class ScoreRiskOracle(CutBasisOracle):
         expansion = combined(expansions, weights)
         if not len(expansion.rows):
             return 0.0
-        scores, errors = self._closer(expansion)
+        scores, errors = self._bounded(expansion)
         every = combined([Expansion(e.rows, np.abs(e.coef)) for e in expansions], np.abs(weights))
         delta = (len(weights) + MANY) * ROUNDING * every.coef
         root = np.sqrt(np.abs(self.matrix.diagonal[every.rows]))
@@ -263,22 +257,11 @@ class ScoreRiskOracle(CutBasisOracle):
         return squared * (1.0 + MANY * ROUNDING)
 
     def _bounded(self, expansion: Expansion) -> tuple[np.ndarray, np.ndarray]:
-        """Scores of an expansion, and how far each may be off."""
-        units = len(expansion.rows) + 8.0 + self.matrix.amplification
-        return self.scores_of(expansion), ROUNDING * units * self._largest_sums(expansion)
+        """Scores of an expansion, and how far each may be off.
 
-    def _largest_sums(self, expansion: Expansion) -> np.ndarray:
-        """At least Σ_l |coef_l|·|K_il|; of free rows, whose scores are numbers of the model, 0."""
-        root = np.sqrt(np.abs(self.matrix.diagonal))
-        root[self._free :] = 0.0
-        out: np.ndarray = np.multiply.outer(root, root[expansion.rows] @ np.abs(expansion.coef))
-        return out
-
-    def _closer(self, expansion: Expansion) -> tuple[np.ndarray, np.ndarray]:
-        """The same with closer bounds.
-
-        Stored values are summed in twice the digits. Of others |K| is summed once more, so that
-        errors of the sum are relative to that, and those of the values if they are relative.
+        Stored values are summed in twice the digits. Of others |K| is summed as well, so that
+        errors of the sum are relative to that, and those of the values if they are relative. Else
+        |K_il| is at most √(K_ii·K_ll). Free rows' scores are numbers of the model, without errors.
         """
         matrix, rows, sizes = self.matrix, expansion.rows, np.abs(expansion.coef)
         self.kernel_values += matrix.values_of(rows)
@@ -296,7 +279,12 @@ class ScoreRiskOracle(CutBasisOracle):
             values = matrix.rows(rows[piece]).T
             scores += values @ expansion.coef[piece]
             known += np.abs(values) @ sizes[piece]
-        off = matrix.amplification * (known if matrix.relative else self._largest_sums(expansion))
+        largest = known
+        if not matrix.relative:
+            root = np.sqrt(np.abs(matrix.diagonal))
+            root[self._free :] = 0.0
+            largest = np.multiply.outer(root, root[rows] @ sizes)
+        off = matrix.amplification * largest
         known[self._free :] = 0.0
         return scores, ROUNDING * ((len(rows) + 8.0) * known + off)
 
@@ -348,10 +336,10 @@ class ScoreRiskOracle(CutBasisOracle):
         level: Level,
     ) -> Expansion:
         """A sample whose cut is above the level, if the exact one is; ``some`` is the first."""
-        if product(coef, level.scores) + offset <= level.height:
+        if product(coef, level.scores) + offset <= level.risk:
             return some
         for _ in range(MOST_SAMPLES):
-            if product(some.coef, level.scores[some.rows]) + offset > level.height:
+            if product(some.coef, level.scores[some.rows]) + offset > level.risk:
                 break
             some = self._sample(coef, rows, free)
         return some
@@ -389,32 +377,9 @@ class ScoreRiskOracle(CutBasisOracle):
 
 
 class SampledOracle(ScoreRiskOracle):
-    """Cuts of a sum of losses over rows.
+    """Cuts of a sum of losses over rows."""
 
-    Parameters
-    ----------
-    matrix, executor, rng, size, centred
-        As for the oracle of any ``ScoreRisk``.
-    targets : Targets
-    risk : Risk
-    """
-
-    def __init__(
-        self,
-        matrix: KernelMatrix,
-        targets: Targets,
-        risk: Risk,
-        executor: Executor,
-        rng: np.random.Generator,
-        *,
-        size: int | None,
-        centred: bool,
-        pool: np.ndarray | None = None,
-    ) -> None:
-        score_risk = RowScoreRisk(targets, risk, executor)
-        super().__init__(matrix, score_risk, executor, rng, size=size, centred=centred, pool=pool)
-        self.risk = risk
-        self.targets = targets
+    score_risk: RowScoreRisk
 
     def first_cut(self, rows: np.ndarray, C: float, tol: float) -> Cut:
         """The cut that the solution of the hinge's problem on these rows alone gives.
@@ -427,14 +392,15 @@ class SampledOracle(ScoreRiskOracle):
         fewer rows would follow their noise: on 4,000 of 60,000 rows of covtype it led to an
         objective that is 14 % higher.
         """
-        y, upper = self.targets.labels[rows], C / self.targets.total * self.targets.weights[rows]
+        targets = self.score_risk.targets
+        y, upper = targets.labels[rows], C / targets.total * targets.weights[rows]
         values = self.matrix.rows(rows, rows)
         self.kernel_values += values.size
         alpha, scores = np.zeros(len(rows)), np.zeros(len(rows))
         ascend(values, y, upper, tol, START_STEPS * len(rows), alpha, scores)
         used, most = np.flatnonzero(alpha), float(upper.sum())
         vector = Expansion(rows[used], -alpha[used] * y[used] / most)
-        self.exact &= len(rows) == np.count_nonzero(self.targets.weights)
+        self.exact &= len(rows) == np.count_nonzero(targets.weights)
         return Cut(self._add(vector), float(alpha.sum()) / most)
 
 

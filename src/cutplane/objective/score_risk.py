@@ -10,12 +10,12 @@ With the bias a plane is one below R only if Σ coef_i = 0. A search for the bia
 biases between which the best one lies, and with the derivatives g₋ ≤ 0 ≤ g₊ of the sum there: the
 coefficients at both, mixed in the proportion g₊ : −g₋, sum to zero, and a mixture of planes is a
 plane below the risk. It is as low as the bracket is wide, which the search knows. Rows may be here
-or elsewhere: ``Passes`` is all that is asked of those who hold them.
+or elsewhere: ``RowPasses`` says all that is asked of those who hold them.
 
 **Risks of all scores at once**: pairs of rows, measures of a ranking, structured outputs. An
 evaluation sorts the scores or runs inference, which costs far more than a product with a few
 numbers per row, so nothing is evaluated twice: every point keeps the plane that touches the risk
-there. Along a line the plane gives the derivative for nothing, the plane at w_t (which the loop
+there. Along a line the plane gives the derivative at no cost, the plane at w_t (which the loop
 evaluates anyway) is the second point of the search, and the cut is the plane where it is wanted.
 
 Passes over the scores are light, and Python's part in each of them must be small: they run over
@@ -27,10 +27,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from collections.abc import Callable, Generator, Sequence
+from functools import cached_property, partial, reduce
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from ..loops import vectors
 from ..loops.bounded import MANY, ROUNDING
 from ..risks import ListwiseRisk, Risk, Scores, Targets
 from .point import Line, Point
-from .search import INNER, SlopeSearch, ValueSearch
+from .search import INNER, Bracket, find_bracket, minimise
 
 # A pass over this many scores costs several times its call from Python.
 CHUNK_NUMBERS = 1 << 13
@@ -57,26 +57,6 @@ BIAS_PART = 0.1
 # A step along the straight line of w and bias must bring this much in units of the line's
 # tolerance; else the line of min_b R is searched.
 ENOUGH = 0.04
-
-
-def chunks(edges: Sequence[int], width: int) -> list[list[slice]]:
-    """Rows in chunks, by part.
-
-    Parameters
-    ----------
-    edges : sequence of int
-        Rows at which parts of the data begin, and the end.
-    width : int
-        Numbers per row.
-    """
-    rows = edges[-1]
-    count = min(MOST_CHUNKS, max(1, rows * width // CHUNK_NUMBERS))
-    parts = []
-    for a, b in pairwise(edges):
-        pieces = max(1, count * (b - a) // max(1, rows))
-        inner = [a + (b - a) * k // pieces for k in range(pieces + 1)]
-        parts.append([slice(low, high) for low, high in pairwise(inner)])
-    return parts
 
 
 def blend_scores(
@@ -140,15 +120,18 @@ class ScoreRisk(ABC):
         self.shape = (rows,) if outputs is None else (rows, outputs)
         self.total = total
         self.executor = executor
-        parts = chunks((0, rows) if edges is None else edges, outputs or 1)
-        self.slices = [rows for part in parts for rows in part]
+        self.slices: list[slice] = []  # the chunks
+        count = min(MOST_CHUNKS, max(1, rows * (outputs or 1) // CHUNK_NUMBERS))
+        for a, b in pairwise((0, rows) if edges is None else edges):
+            pieces = max(1, count * (b - a) // max(1, rows))
+            inner = [a + (b - a) * k // pieces for k in range(pieces + 1)]
+            self.slices += [slice(low, high) for low, high in pairwise(inner)]
         self.light = bool(work * np.prod(self.shape) < WORTH_THREADS)
         self.runner: Executor = SerialExecutor() if self.light else executor
         self._blend: Callable[[Any, Any, float, Any], None] = partial(
             blend_scores, slices=self.slices, executor=self.runner
         )
         self._step_guess = 1.0
-        self._spare: Point | None = None
 
     def new_point(self, w: np.ndarray) -> Point:
         """A point with buffers of its own, not evaluated."""
@@ -191,25 +174,21 @@ class ScoreRisk(ABC):
         w = np.empty(start.w.shape)
         vectors.blend(start.w.reshape(-1), end.w.reshape(-1), k, w.reshape(-1))
         into.w = w
-        self._move_scores(start, end, k, into)
-
-    def _move_scores(self, start: Point, end: Point, k: float, into: Point) -> None:
         into.bias = start.bias + k * (end.bias - start.bias)
         into.bracket = None
         self._blend(start.scores, end.scores, k, into.scores)
 
     def between(self, start: Point, end: Point, k: float) -> Point:
-        """The point start + k(end − start) in a buffer of its own; its w is not moved."""
-        point = self.spare()
+        """The point start + k(end − start) in a buffer of its own."""
+        point = self.spare
         point.tolerance = end.tolerance
-        self._move_scores(start, end, k, point)
+        self._move(start, end, k, point)
         return point
 
+    @cached_property
     def spare(self) -> Point:
         """A point for what is needed briefly."""
-        if self._spare is None:
-            self._spare = self.new_point(np.empty(0))
-        return self._spare
+        return self.new_point(np.empty(0))
 
     def state(self) -> dict[str, Any]:
         """Where the next search on a line begins."""
@@ -227,78 +206,12 @@ class ScoreRisk(ABC):
 # -- sums over rows -----------------------------------------------------------
 
 
-class Passes(Protocol):
-    """What a ``RowScoreRisk`` asks those who hold rows.
-
-    An answer has one entry per chunk of rows, in their order, and are added up in that
-    order. Arguments and answers are small, except for the scores themselves, which only those who
-    hold the rows look into.
-
-    Attributes
-    ----------
-    coef : Any
-        Where coefficients go: an array, or what stands for it.
-    """
-
-    coef: Any
-
-    def new_scores(self) -> Any:
-        """Room for the scores of a point."""
-        ...
-
-    def blend(self, start: Any, end: Any, k: float, into: Any) -> None:
-        """Scores at start + k(end − start)."""
-        ...
-
-    def value(self, at: Scores) -> list[float]:
-        """Σ weight·loss."""
-        ...
-
-    def line_slopes(self, start: Scores, end: Scores, steps: np.ndarray) -> list[np.ndarray]:
-        """Derivatives in k at start + k(end − start), for several k."""
-        ...
-
-    def bias_slopes(self, scores: Any, biases: np.ndarray) -> list[np.ndarray]:
-        """Derivatives in the bias, at several."""
-        ...
-
-    def fill(self, scores: Any, low: float, high: float, part: float) -> None:
-        """Fill in coefficients: ``1 − part`` of those at the bias ``low``, ``part`` of the other's.
-
-        Any such mixture is the plane of a cut.
-        """
-        ...
-
-    def upper(self, at: Scores, low: Any, errors: Any) -> list[float]:
-        """At least Σ weight·loss, of scores that are off by ``errors`` at most.
-
-        ``low`` are further digits of the scores, if there are any.
-        """
-        ...
-
-    def set_coef(self, coef: np.ndarray) -> None:
-        """Take coefficients from elsewhere."""
-        ...
-
-    def offset(self) -> list[float]:
-        """Offset of the plane with the coefficients."""
-        ...
-
-    def weigh(self) -> list[np.ndarray]:
-        """Sums of the positive and of minus the negative coefficients."""
-        ...
-
-    def scale(self, sign: float, factor: float) -> None:
-        """Multiply the coefficients of one sign."""
-        ...
-
-    def slope(self, start: Any, end: Any) -> list[float]:
-        """Derivative in the direction from start to end of the plane with the coefficients."""
-        ...
-
-
 class RowPasses:
     """Passes over rows that are here.
+
+    Those who hold rows elsewhere answer the same methods. An answer has one entry per chunk of
+    rows, in their order, and entries are added up in that order. Arguments and answers are small,
+    except for the scores themselves, which only those who hold the rows look into.
 
     Parameters
     ----------
@@ -308,7 +221,14 @@ class RowPasses:
         The rows, in chunks.
     executor : Executor
         Runs over the chunks.
+
+    Attributes
+    ----------
+    coef : Any
+        Where coefficients go: an array, or what stands for it.
     """
+
+    coef: Any
 
     def __init__(
         self, targets: Targets, risk: Risk, slices: Sequence[slice], executor: Executor
@@ -321,80 +241,88 @@ class RowPasses:
         self._shape = (rows,) if risk.outputs is None else (rows, risk.outputs)
         self.coef = np.empty(self._shape)
 
-    def blend(self, start: np.ndarray, end: np.ndarray, k: float, into: np.ndarray) -> None:
-        blend_scores(start, end, k, into, self._slices, self._executor)
+    def _run(self, function: Callable[..., Any], arrays: Sequence[Any], *others: Any) -> list[Any]:
+        """function(the rows of ``arrays``, *others, the rows' targets) of every chunk."""
 
-    def new_scores(self) -> np.ndarray:
+        def chunk(k: int) -> Any:
+            rows = self._slices[k]
+            return function(*(array[rows] for array in arrays), *others, self._targets[k])
+
+        return self._executor.run(chunk, len(self._slices))
+
+    def new_scores(self) -> Any:
+        """Room for the scores of a point."""
         return np.zeros(self._shape)
 
+    def blend(self, start: Any, end: Any, k: float, into: Any) -> None:
+        """Scores at start + k(end − start)."""
+        blend_scores(start, end, k, into, self._slices, self._executor)
+
     def value(self, at: Scores) -> list[float]:
-        def part(k: int) -> float:
-            return self._risk.value(at[self._slices[k]], self._targets[k])
+        """Σ weight·loss."""
+        return self._run(self._risk.value, (at,))
 
-        return self._executor.run(part, len(self._slices))
+    def upper(self, at: Scores, low: Any, errors: Any) -> list[float]:
+        """At least Σ weight·loss, of scores that are off by ``errors`` at most.
 
-    def upper(self, at: Scores, low: np.ndarray | None, errors: np.ndarray) -> list[float]:
-        def part(k: int) -> float:
-            rows = self._slices[k]
-            scores, error = at.values[rows], errors[rows]
+        ``low`` are further digits of the scores, if there are any.
+        """
+
+        def upper(high: np.ndarray, low: np.ndarray, error: np.ndarray, targets: Targets) -> float:
             if at.bias:
-                scores = scores + at.bias
-                error = error + ROUNDING * np.abs(scores)
-            further = 0.0 if low is None else low[rows]
-            return self._risk.upper(scores, further, error, self._targets[k])
+                high = high + at.bias
+                error = error + ROUNDING * np.abs(high)
+            return self._risk.upper(high, low, error, targets)
 
-        return self._executor.run(part, len(self._slices))
+        return self._run(upper, (at.values, np.zeros(self._shape) if low is None else low, errors))
 
     def line_slopes(self, start: Scores, end: Scores, steps: np.ndarray) -> list[np.ndarray]:
-        def part(k: int) -> np.ndarray:
-            rows = self._slices[k]
-            return self._risk.line_slopes(start[rows], end[rows], steps, self._targets[k])
+        """Derivatives in k at start + k(end − start), for several k."""
+        return self._run(self._risk.line_slopes, (start, end), steps)
 
-        return self._executor.run(part, len(self._slices))
+    def bias_slopes(self, scores: Any, biases: np.ndarray) -> list[np.ndarray]:
+        """Derivatives in the bias, at several."""
+        return self._run(self._risk.bias_slopes, (scores,), biases)
 
-    def bias_slopes(self, scores: np.ndarray, biases: np.ndarray) -> list[np.ndarray]:
-        def part(k: int) -> np.ndarray:
-            return self._risk.bias_slopes(scores[self._slices[k]], biases, self._targets[k])
+    def fill(self, scores: Any, low: float, high: float, part: float) -> None:
+        """Fill in coefficients: ``1 − part`` of those at the bias ``low``, ``part`` of the other's.
 
-        return self._executor.run(part, len(self._slices))
-
-    def fill(self, scores: np.ndarray, low: float, high: float, part: float) -> None:
-        def fill(k: int) -> None:
-            rows, targets = self._slices[k], self._targets[k]
-            self._risk.coefficients(scores[rows], low, high, part, targets, self.coef[rows])
-
-        self._executor.run(fill, len(self._slices))
+        Any such mixture is the plane of a cut.
+        """
+        self._run(self._risk.coefficients, (scores, self.coef), (low, high, part))
 
     def set_coef(self, coef: np.ndarray) -> None:
+        """Take coefficients from elsewhere."""
         self.coef[...] = coef
 
     def offset(self) -> list[float]:
-        def part(k: int) -> float:
-            return self._risk.offset(self.coef[self._slices[k]], self._targets[k])
-
-        return self._executor.run(part, len(self._slices))
+        """Offset of the plane with the coefficients."""
+        return self._run(self._risk.offset, (self.coef,))
 
     def weigh(self) -> list[np.ndarray]:
-        def part(k: int) -> np.ndarray:
-            coef = self.coef[self._slices[k]]
+        """Sums of the positive and of minus the negative coefficients."""
+
+        def weigh(coef: np.ndarray, targets: Targets) -> np.ndarray:
             negative = np.minimum(coef, 0.0).sum()
             return np.array([coef.sum() - negative, -negative])
 
-        return self._executor.run(part, len(self._slices))
+        return self._run(weigh, (self.coef,))
 
     def scale(self, sign: float, factor: float) -> None:
-        def part(k: int) -> None:
-            coef = self.coef[self._slices[k]]
+        """Multiply the coefficients of one sign."""
+
+        def scale(coef: np.ndarray, targets: Targets) -> None:
             coef[coef * sign > 0.0] *= factor
 
-        self._executor.run(part, len(self._slices))
+        self._run(scale, (self.coef,))
 
-    def slope(self, start: np.ndarray, end: np.ndarray) -> list[float]:
-        def part(k: int) -> float:
-            rows = self._slices[k]
-            return float(np.einsum("i,i->", self.coef[rows], end[rows] - start[rows]))
+    def slope(self, start: Any, end: Any) -> list[float]:
+        """Derivative in the direction from start to end of the plane with the coefficients."""
 
-        return self._executor.run(part, len(self._slices))
+        def slope(coef: np.ndarray, a: np.ndarray, b: np.ndarray, targets: Targets) -> float:
+            return float(np.einsum("i,i->", coef, b - a))
+
+        return self._run(slope, (self.coef, start, end))
 
 
 class RowScoreRisk(ScoreRisk):
@@ -410,7 +338,7 @@ class RowScoreRisk(ScoreRisk):
     edges : sequence of int, optional
         Rows at which parts of the data begin, and the end.
     passes : callable, optional
-        If the rows are elsewhere: (chunks of rows, ``light``) → Passes of those who hold them.
+        If the rows are elsewhere: (chunks of rows, ``light``) → the passes of those who hold them.
     """
 
     def __init__(
@@ -421,7 +349,7 @@ class RowScoreRisk(ScoreRisk):
         *,
         free_bias: bool = False,
         edges: Sequence[int] | None = None,
-        passes: Callable[[list[slice], bool], Passes] | None = None,
+        passes: Callable[[list[slice], bool], RowPasses] | None = None,
     ) -> None:
         if free_bias and not risk.has_bias:
             raise ValueError(f"{risk!r} has no exact unregularised bias")
@@ -430,7 +358,6 @@ class RowScoreRisk(ScoreRisk):
         self.targets = targets
         self.risk = risk
         self.free_bias = free_bias
-        self.passes: Passes
         if passes is None:
             self.passes = RowPasses(targets, risk, self.slices, self.runner)
         else:
@@ -446,11 +373,12 @@ class RowScoreRisk(ScoreRisk):
             return
         guess = point.bias if np.isfinite(point.bias) else 0.0
         first = guess + max(BIAS_REACH, 1e-3 * abs(guess)) * BIASES
-        search = SlopeSearch(first, self.total * point.tolerance)
-        while len(search.points):
-            search.add(reduce(np.add, self.passes.bias_slopes(point.scores, search.points)))
-        point.bracket = search.bracket
-        point.bias = search.bracket.point
+        search = find_bracket(first, self.total * point.tolerance)
+        biases, point.bracket = next(search)
+        while len(biases):
+            slopes = reduce(np.add, self.passes.bias_slopes(point.scores, biases))
+            biases, point.bracket = search.send(slopes)
+        point.bias = point.bracket.point
 
     def evaluate(self, point: Point) -> None:
         point.risk = sum(self.passes.value(point.view())) / self.total
@@ -490,8 +418,14 @@ class RowScoreRisk(ScoreRisk):
         of min_b R is searched.
         """
         start, end = line.start, line.end
-        k = self._descend_together(line)
-        point = self.spare() if self.free_bias else start
+        a, b = start.view(), end.view()
+        search = self._steps(line, STEPS, INNER)
+        steps, bracket = next(search)
+        while len(steps):  # w and the bias move together
+            sums = reduce(np.add, self.passes.line_slopes(a, b, steps)) / self.total
+            steps, bracket = search.send(sums + line.slope + line.curvature * steps)
+        k = bracket.point
+        point = self.spare if self.free_bias else start
         point.tolerance = BIAS_PART * line.tolerance
         if k > 0.0:
             self.blend(start, end, k, point)
@@ -499,10 +433,11 @@ class RowScoreRisk(ScoreRisk):
             won = start.risk - line.value(k, point.risk) if k > 0.0 else 0.0
             if k == 0.0 or won < ENOUGH * line.tolerance:
                 search = self._steps(line, STEPS[[0, 3]], 1)
-                while len(search.points):
-                    slopes = [self._slope_at(line, step, point) for step in search.points.tolist()]
-                    search.add(np.array(slopes))
-                k = search.bracket.point
+                steps, bracket = next(search)
+                while len(steps):
+                    slopes = [self._slope_at(line, step, point) for step in steps.tolist()]
+                    steps, bracket = search.send(np.array(slopes))
+                k = bracket.point
                 if k > 0.0:
                     self.blend(start, end, k, point)
             if k > 0.0:
@@ -515,24 +450,13 @@ class RowScoreRisk(ScoreRisk):
             self._step_guess = k
         return k
 
-    def _descend_together(self, line: Line) -> float:
-        """The k of the minimum on the line on which w and the bias move together."""
-        a, b = line.start.view(), line.end.view()
-        search = self._steps(line, STEPS, INNER)
-        while len(search.points):
-            sums = reduce(np.add, self.passes.line_slopes(a, b, search.points)) / self.total
-            search.add(sums + line.slope + line.curvature * search.points)
-        return search.bracket.point
-
-    def _steps(self, line: Line, first: np.ndarray, at_once: int) -> SlopeSearch:
+    def _steps(
+        self, line: Line, first: np.ndarray, at_once: int
+    ) -> Generator[tuple[np.ndarray, Bracket], np.ndarray, None]:
         """A search for the k at which an increasing derivative along a line is zero."""
-        return SlopeSearch(
-            np.unique(np.minimum(self._step_guess * first, line.longest)),
-            line.tolerance,
-            lowest=0.0,
-            highest=line.longest,
-            at_once=at_once,
-        )
+        first = np.unique(np.minimum(self._step_guess * first, line.longest))
+        limits = {"lowest": 0.0, "highest": line.longest}
+        return find_bracket(first, line.tolerance, at_once=at_once, **limits)
 
     def _slope_at(self, line: Line, k: float, point: Point) -> float:
         """The derivative at k of what is minimised over the line and the bias; moves a point."""
@@ -573,22 +497,23 @@ class Planes(ABC):
         slope = self.slopes(line)
         best, last = self.kept_points()
         lowest, lowest_k = math.inf, -1.0
-        search = ValueSearch(
-            line.height(0.0, start.risk, slope(start)),
+        search = minimise(
+            line.at(0.0, start.risk, slope(start)),
             self._step_guess,
             line.tolerance,
             longest=line.longest,
             curvature=line.curvature,
-            known=line.height(1.0, end.risk, slope(end)),
+            known=line.at(1.0, end.risk, slope(end)),
         )
-        while (k := search.k) is not None:
-            self.blend(start, end, k, last)
-            here = line.height(k, last.risk, slope(last))
-            search.add(here)
+        trial, found = next(search)
+        while trial is not None:
+            self.blend(start, end, trial, last)
+            here = line.at(trial, last.risk, slope(last))
             if here.value < lowest:  # keep it: by convexity the answer is the best one
-                lowest, lowest_k = here.value, k
+                lowest, lowest_k = here.value, trial
                 best, last = last, best
-        k = search.minimum.k
+            trial, found = search.send(here)
+        k = found.k
         if k == 0.0:
             return k
         if k == lowest_k:
@@ -601,8 +526,6 @@ class Planes(ABC):
 
 class PlaneScoreRisk(Planes, ScoreRisk):
     """ScoreRisk whose points keep the plane that touches the risk there."""
-
-    _second: Point | None = None
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
         if k == 1.0:  # known
@@ -619,9 +542,12 @@ class PlaneScoreRisk(Planes, ScoreRisk):
     def coefficients(self, point: Point) -> tuple[np.ndarray, float]:
         return point.coef, point.offset
 
+    @cached_property
+    def _second(self) -> Point:
+        return self.new_point(np.empty(0))
+
     def kept_points(self) -> tuple[Point, Point]:
-        self._second = self._second or self.new_point(np.empty(0))
-        return self._second, self.spare()
+        return self._second, self.spare
 
 
 class ListwiseScoreRisk(PlaneScoreRisk):

@@ -2,7 +2,7 @@
 
 A search says where it wants to look next and is told what was found there; it calls nobody.
 
-``SlopeSearch`` needs derivatives only. For sums over rows a pass costs little more for several
+``find_bracket`` needs derivatives only. For sums over rows a pass costs little more for several
 points than for one, so it asks for a few at a time. In a bracket low < high with slopes
 g₋ ≤ 0 ≤ g₊ the point where the chord of the slopes is zero is above the minimum by no more than
 
@@ -10,15 +10,16 @@ g₋ ≤ 0 ≤ g₊ the point where the chord of the slopes is zero is above the
 
 so the search knows when it is good enough without ever asking for a value.
 
-``ValueSearch`` needs a value and a derivative at one point at a time. It is for risks of all
-scores at once, where each point is dear.
+``minimise`` needs a value and a derivative at one point at a time. It is for risks of all
+scores at once, where each point is expensive. ``newton`` needs two derivatives.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,15 +69,18 @@ class Bracket:
         return (self.high - self.low) * self.part * self.high_slope
 
 
-class SlopeSearch:
+def find_bracket(
+    first: np.ndarray,
+    tolerance: float,
+    *,
+    lowest: float = -math.inf,
+    highest: float = math.inf,
+    at_once: int = INNER,
+) -> Generator[tuple[np.ndarray, Bracket], np.ndarray, None]:
     """A bracket whose ``point`` is within ``tolerance`` of the minimum of a convex function.
 
-    Attributes
-    ----------
-    points : ndarray
-        Where to look next, increasing; empty when the search has ended.
-    bracket : Bracket
-        What has been found by then.
+    Yields where to look next, increasing, and what has been found so far; gets the derivatives at
+    these points. There are no points when the search has ended.
 
     Parameters
     ----------
@@ -90,79 +94,52 @@ class SlopeSearch:
     at_once : int, optional
         Points per pass inside a bracket; 1 where each costs as much as a pass.
     """
-
-    def __init__(
-        self,
-        first: np.ndarray,
-        tolerance: float,
-        *,
-        lowest: float = -math.inf,
-        highest: float = math.inf,
-        at_once: int = INNER,
-    ) -> None:
-        self.points = first
-        self.bracket = Bracket(float(first[0]), float(first[0]), 0.0, 0.0)
-        self._tolerance = tolerance
-        self._lowest, self._highest = lowest, highest
-        self._at_once = at_once
-        self._low: tuple[float, float] | None = None  # (point, slope)
-        self._high: tuple[float, float] | None = None
-        self._flat: float | None = None  # where the slope was zero
-        self._reach, self._growth = float(first[-1] - first[0]) or 1.0, GROWTH
-        self._same_end = 0  # passes in a row that have moved one end of the bracket only
-        self._passes = 0
-
-    def add(self, slopes: np.ndarray) -> None:
-        """Take the derivatives at ``points``."""
-        points, self.points = self.points, np.empty(0)
-        before = self._low, self._high
+    low: tuple[float, float] | None = None  # (point, slope)
+    high: tuple[float, float] | None = None
+    flat: float | None = None  # where the slope was zero
+    reach, growth = float(first[-1] - first[0]) or 1.0, GROWTH
+    same_end = 0  # passes in a row that have moved one end of the bracket only
+    points, bracket = first, Bracket(float(first[0]), float(first[0]), 0.0, 0.0)
+    for _ in range(MOST_PASSES):
+        before = low, high
+        slopes = yield points, bracket
         for point, slope in zip(points.tolist(), slopes.tolist(), strict=True):
             if math.isnan(slope):
-                self.bracket = Bracket(point, point, 0.0, 0.0)
+                yield np.empty(0), Bracket(point, point, 0.0, 0.0)
                 return
-            if slope == 0.0 and self._flat is None:
-                self._flat = point
+            if slope == 0.0 and flat is None:
+                flat = point
             if slope < 0.0:
-                self._low = point, slope
+                low = point, slope
             else:
-                self._high = point, slope
+                high = point, slope
                 break
-        self._passes += 1
-        low, high = self._low, self._high
         if low is None or high is None:  # the minimum is outside
-            end, limit = (
-                (high[0], self._lowest) if high is not None else (points[-1], self._highest)
-            )
+            end, limit = (high[0], lowest) if high is not None else (float(points[-1]), highest)
             if end == limit or abs(end) >= FAR:
-                end = end if self._flat is None or end == limit else self._flat
-                self.bracket = Bracket(end, end, 0.0, 0.0)
-                return
-            beyond = end - self._reach if low is None else end + self._reach
-            beyond = max(beyond, limit) if low is None else min(beyond, limit)
-            self._reach = min(self._reach * self._growth, FAR)
-            self._growth = min(self._growth * self._growth, FAR)
-            following = np.array([beyond])
-        else:
-            self.bracket = Bracket(low[0], high[0], low[1], high[1])
-            if self.bracket.excess <= self._tolerance > 0.0:
-                return
-            moved_both = low != before[0] and high != before[1]
-            self._same_end = 0 if moved_both else self._same_end + 1
-            following = self._inside(self._at_once if self._same_end < 2 else INNER)
-        if self._passes < MOST_PASSES:
-            self.points = following
-
-    def _inside(self, count: int) -> np.ndarray:
-        """Points between the ends: the chord's zero and others evenly apart."""
-        low, high = self.bracket.low, self.bracket.high
-        points = {self.bracket.point}
+                end = end if flat is None or end == limit else flat
+                bracket = Bracket(end, end, 0.0, 0.0)
+                break
+            beyond = max(end - reach, limit) if low is None else min(end + reach, limit)
+            points = np.array([beyond])
+            reach, growth = min(reach * growth, FAR), min(growth * growth, FAR)
+            continue
+        bracket = Bracket(low[0], high[0], low[1], high[1])
+        if bracket.excess <= tolerance > 0.0:
+            break
+        same_end = 0 if low != before[0] and high != before[1] else same_end + 1
+        count = at_once if same_end < 2 else INNER
+        inside = {bracket.point}
         if count > 1:
-            points |= {low + (high - low) * (k + 1) / (count + 1) for k in range(count)}
-        return np.array(sorted(p for p in points if low < p < high))
+            width = high[0] - low[0]
+            inside |= {low[0] + width * (k + 1) / (count + 1) for k in range(count)}
+        points = np.array(sorted(p for p in inside if low[0] < p < high[0]))
+        if not len(points):
+            break
+    yield np.empty(0), bracket
 
 
-@dataclass(frozen=True)
-class LineValue:
+class LineValue(NamedTuple):
     """A convex function of one variable at k: its value and derivative."""
 
     k: float
@@ -170,23 +147,27 @@ class LineValue:
     slope: float
 
 
-class ValueSearch:
+def minimise(
+    start: LineValue,
+    guess: float,
+    tolerance: float,
+    *,
+    longest: float = math.inf,
+    curvature: float = 0.0,
+    known: LineValue | None = None,
+) -> Generator[tuple[float | None, LineValue], LineValue, None]:
     """The minimum over k ≥ 0 of a convex function of one variable.
+
+    Yields the k to look at next, and the best one so far; gets the function at k. There is no k
+    when the search has ended.
 
     Keeps a bracket whose ends have derivatives of opposite sign. A parabola through
     each end lies below the function, so the value at which the two meet bounds the
     minimum: the search ends once the better end is within ``tolerance`` of that.
 
-    Attributes
-    ----------
-    k : float or None
-        Where to look next; None when the search has ended.
-    minimum : Height
-        The best one that it was told of.
-
     Parameters
     ----------
-    start : Height
+    start : LineValue
         At 0.
     guess : float
         First k to try, positive.
@@ -196,63 +177,40 @@ class ValueSearch:
         Where to stop if the function still falls there.
     curvature : float, optional
         The function is at least this much curved everywhere: those parabolas' curvature.
-    known : Height, optional
+    known : LineValue, optional
         A second point that has been evaluated already.
     """
-
-    def __init__(
-        self,
-        start: LineValue,
-        guess: float,
-        tolerance: float,
-        *,
-        longest: float = math.inf,
-        curvature: float = 0.0,
-        known: LineValue | None = None,
-    ) -> None:
-        self.k: float | None = None
-        self.minimum = start
-        self._low, self._high = start, None if known is None or known.slope < 0.0 else known
-        self._tolerance = tolerance
-        self._longest = longest
-        self._curvature = curvature
-        self._outside = self._within = 0  # evaluations
-        if start.slope >= 0.0:
-            return
-        self.k = min(guess, longest)
-        if known is None or known.k > longest:
-            self._high = None
-        elif known.slope < 0.0:
-            self._low, self.k = known, min(max(guess, 2.0 * known.k), longest)
-        elif guess >= 0.98 * known.k:
-            self.k = _inside(start, known, curvature, 0)
-
-    def add(self, here: LineValue) -> None:
-        """Take the value and the derivative at ``k``."""
-        self.k = None
-        # What is not a number moves the low end before the slope has turned, then the high one.
-        if here.slope >= 0.0 or (self._within and not here.slope < 0.0):
-            self._high = here
+    low, best, k = start, start, min(guess, longest)
+    high: LineValue | None = None
+    if known is not None and known.k <= longest:
+        if known.slope < 0.0:
+            low, k = known, min(max(guess, 2.0 * known.k), longest)
         else:
-            self._low = here
-        low, high = self._low, self._high
+            high = known
+            k = _inside(start, known, curvature, 0) if guess >= 0.98 * known.k else k
+    outside = within = 0  # evaluations
+    done = start.slope >= 0.0
+    while not done:
+        here = yield k, best
+        # What is not a number moves the low end before the slope has turned, then the high one.
+        if here.slope >= 0.0 or (within and not here.slope < 0.0):
+            high = here
+        else:
+            low = here
         if high is None:  # until the slope turns
-            self.minimum = low
-            self._outside += 1
-            if here.k != self._longest and self._outside < MOST_EVALUATIONS:
-                # A guess may be orders too small.
-                self.k = min(here.k * 4.0**self._outside, self._longest)
-            return
-        self.minimum = low if low.value <= high.value else high
-        if high.slope == 0.0:
-            self.minimum = high
-            return
-        bound = _lower_bound(low, high, self._curvature)
-        good = self.minimum.value - bound <= self._tolerance
-        if not good and self._within < MOST_EVALUATIONS:
-            k = _inside(low, high, self._curvature, self._within)
-            self._within += 1
-            self.k = k if low.k < k < high.k else None
+            best = low
+            outside += 1
+            done = here.k == longest or outside == MOST_EVALUATIONS
+            k = min(here.k * 4.0**outside, longest)  # a guess may be orders too small
+            continue
+        best = low if high.slope != 0.0 and low.value <= high.value else high
+        done = high.slope == 0.0 or within == MOST_EVALUATIONS
+        if not done:
+            k = _inside(low, high, curvature, within)
+            within += 1
+            good = best.value - _lower_bound(low, high, curvature) <= tolerance
+            done = good or not low.k < k < high.k
+    yield None, best
 
 
 def _meeting(low: LineValue, high: LineValue, curvature: float) -> float:

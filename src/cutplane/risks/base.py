@@ -17,6 +17,7 @@ another solver.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,9 @@ from ..exec import Executor
 from ..loops import rows as loops
 from ..loops.bounded import MANY, ROUNDING
 from ..losses import direction
+
+# Two biases, and the share of the second in what is mixed of both.
+Mixture = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ class Risk(ABC):
 
     @abstractmethod
     def upper(
-        self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
+        self, high: np.ndarray, low: np.ndarray, error: np.ndarray, targets: Targets
     ) -> float:
         """At least Σ weight·loss at scores that are high + low, off by ``error`` at most.
 
@@ -97,18 +101,9 @@ class Risk(ABC):
 
     @abstractmethod
     def coefficients(
-        self,
-        scores: np.ndarray,
-        low: float,
-        high: float,
-        part: float,
-        targets: Targets,
-        out: np.ndarray,
+        self, scores: np.ndarray, out: np.ndarray, mixture: Mixture, targets: Targets
     ) -> None:
-        """out = weight·(a subgradient of the loss in the score).
-
-        It is ``1 − part`` of the one at the bias ``low`` and ``part`` of that at ``high``.
-        """
+        """out = weight·(a subgradient of the loss in the score), mixed of those at two biases."""
 
     @abstractmethod
     def offset(self, coef: np.ndarray, targets: Targets) -> float:
@@ -165,23 +160,16 @@ class LossRisk(Risk):
         return loops.value(self.loss, scores.values, scores.bias, targets.labels, targets.weights)
 
     def upper(
-        self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
+        self, high: np.ndarray, low: np.ndarray, error: np.ndarray, targets: Targets
     ) -> float:
         losses = np.empty(len(high))
-        low = np.zeros(len(high)) if np.isscalar(low) else low
         loops.highest(self.loss, high, low, error, targets.labels, losses)
         return float(np.sum(targets.weights * losses)) * (1.0 + MANY * ROUNDING)
 
     def coefficients(
-        self,
-        scores: np.ndarray,
-        low: float,
-        high: float,
-        part: float,
-        targets: Targets,
-        out: np.ndarray,
+        self, scores: np.ndarray, out: np.ndarray, mixture: Mixture, targets: Targets
     ) -> None:
-        loops.coefficients(self.loss, scores, low, high, part, targets.labels, targets.weights, out)
+        loops.coefficients(self.loss, scores, *mixture, targets.labels, targets.weights, out)
 
     def offset(self, coef: np.ndarray, targets: Targets) -> float:
         return loops.offset(self.loss, coef, targets.labels, targets.weights)
@@ -190,17 +178,8 @@ class LossRisk(Risk):
         self, start: Scores, end: Scores, steps: np.ndarray, targets: Targets
     ) -> np.ndarray:
         slopes = np.empty(len(steps))
-        loops.line_slopes(
-            self.loss,
-            start.values,
-            start.bias,
-            end.values,
-            end.bias,
-            steps,
-            targets.labels,
-            targets.weights,
-            slopes,
-        )
+        ends = (start.values, start.bias, end.values, end.bias)
+        loops.line_slopes(self.loss, *ends, steps, targets.labels, targets.weights, slopes)
         return slopes
 
     def bias_slopes(self, scores: np.ndarray, biases: np.ndarray, targets: Targets) -> np.ndarray:
@@ -244,6 +223,14 @@ class LossRisk(Risk):
         spread = float(np.average(np.abs(y - center), weights=weights))
         low, high = self.loss.domain
         return max(spread / (high - low), self.loss.conjugate_curvature or 0.0) or 1.0
+
+
+def digest_of(name: object, *arrays: np.ndarray) -> bytes:
+    """Identifies what has a name and some arrays."""
+    digest = hashlib.blake2b(repr(name).encode(), digest_size=16)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()
 
 
 class ListwiseRisk(ABC):

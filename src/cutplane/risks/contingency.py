@@ -36,7 +36,6 @@ not depend on which tiles were opened before: that only rules tiles out.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,6 +45,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..loops.bounded import FEW, ROUNDING
+from .base import digest_of
 
 Counts = np.ndarray
 Loss = Callable[..., Any]
@@ -248,11 +248,8 @@ class Tables:
 
     def digest(self) -> bytes:
         """Identifies the measure; a user's by its values."""
-        digest = hashlib.blake2b(self.measure.name.encode(), digest_size=16)
-        if self.measure.search == "tables":
-            digest.update(np.ascontiguousarray(self._promised).data)
-            digest.update(np.ascontiguousarray(self._first).data)
-        return digest.digest()
+        known = self.measure.search != "tables"
+        return digest_of(self.measure.name, *(() if known else (self._promised, self._first)))
 
     # -- concave losses -----------------------------------------------------------
 

@@ -40,26 +40,16 @@ copies, and m, p and k count copies.
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..exec import Executor
 from ..loops import measures as loops
 from ..loops.bounded import FEW, MANY, ROUNDING
-from .base import ListwiseRisk
+from .base import ListwiseRisk, digest_of
 from .contingency import Loss, Ranked, Tables, Worst, table_measure
 from .order import ScoreOrder
-
-
-@dataclass(frozen=True)
-class Rates:
-    """What one false positive and one false negative add to the coefficients."""
-
-    false_positive: float
-    false_negative: float
 
 
 class MeasureRisk(ListwiseRisk):
@@ -81,9 +71,8 @@ class MeasureRisk(ListwiseRisk):
     """
 
     def __init__(self, labels: np.ndarray, *, multiplicity: np.ndarray | None = None) -> None:
-        labels = checked_labels(labels)
         self.rows = len(labels)
-        counts = checked_multiplicity(multiplicity, self.rows)
+        counts = np.ones(self.rows, np.int64) if multiplicity is None else multiplicity
         self.positives = int(counts[labels > 0.0].sum())
         self.negatives = int(counts[labels < 0.0].sum())
         self.total = self.positives + self.negatives
@@ -114,9 +103,9 @@ class MeasureRisk(ListwiseRisk):
             then at least the maximum in exact arithmetic, but for a factor 1 + a few roundings.
         """
 
-    def rates(self, table: Worst) -> Rates:
-        """Slopes of the table's plane in the scores of its errors."""
-        return Rates(1.0 / self.total, 1.0 / self.total)
+    def rates(self, table: Worst) -> tuple[float, float]:
+        """Slopes of the table's plane in the score of a false positive and of a false negative."""
+        return 1.0 / self.total, 1.0 / self.total
 
     def evaluate(
         self, scores: np.ndarray, coef: np.ndarray, executor: Executor
@@ -125,19 +114,10 @@ class MeasureRisk(ListwiseRisk):
         p = self.positives
         loops.split(order, self._copies, scores, p, self._ranked, self._ranked_scores)
         table = self.worst(Ranked(self._ranked_scores, np.zeros(self.total)), 0.0)
-        rates = self.rates(table)
-        change = loops.coefficients(
-            self._ranked,
-            self._ranked_scores,
-            p,
-            table.true_positives,
-            table.false_positives,
-            rates.false_positive,
-            rates.false_negative,
-            scores,
-            coef,
-        )
-        offset = self.loss(table.true_positives, table.false_positives)
+        _, a, b = table
+        ranked = (self._ranked, self._ranked_scores, p)
+        change = loops.coefficients(*ranked, a, b, *self.rates(table), scores, coef)
+        offset = self.loss(a, b)
         value = offset + change
         return (0.0 if value < 0.0 else value), offset  # rounding; NaN stays NaN
 
@@ -169,9 +149,7 @@ class MeasureRisk(ListwiseRisk):
         return missed, alarms
 
     def digest(self) -> bytes:
-        digest = hashlib.blake2b(repr(self._name()).encode(), digest_size=16)
-        digest.update(self._copies.data)
-        return digest.digest()
+        return digest_of(self._name(), self._copies)
 
     def _name(self) -> tuple[object, ...]:
         return (type(self).__name__, self.rows)
@@ -219,7 +197,7 @@ class TableRisk(MeasureRisk):
 class TopRisk(MeasureRisk):
     """Positives missed by the k highest rows: Δ = 1 − a/k, or 1 − a/p for the recall.
 
-    ``precision_at_k``, ``recall_at_k`` and ``break_even`` make one by name.
+    k = p is the point where precision equals recall (PRBEP).
 
     Parameters
     ----------
@@ -240,13 +218,7 @@ class TopRisk(MeasureRisk):
         multiplicity: np.ndarray | None = None,
     ) -> None:
         super().__init__(labels, multiplicity=multiplicity)
-        if k is None:
-            k = self.positives
-        if not (1 <= k <= self.total and k == int(k)):
-            raise ValueError(
-                f"k={k!r}: give a whole number from 1 to {self.total}, the number of rows"
-            )
-        self.k = int(k)
+        self.k = self.positives if k is None else k
         self.recall = recall
 
     def loss(self, true_positives: int, false_positives: int) -> float:
@@ -266,14 +238,12 @@ class TopRisk(MeasureRisk):
         least = (self._size - most) / self._size
         return Worst(least + float(values[best]), int(a[best]), int(b[best]))
 
-    def rates(self, table: Worst) -> Rates:
-        missed = self.positives - table.true_positives
-        exchanged = min(table.false_positives, missed)
+    def rates(self, table: Worst) -> tuple[float, float]:
+        alarms, missed = table.false_positives, self.positives - table.true_positives
+        exchanged = min(alarms, missed)
         if exchanged == 0:
-            return Rates(0.0, 0.0)
-        return Rates(
-            exchanged / (table.false_positives * self.total), exchanged / (missed * self.total)
-        )
+            return 0.0, 0.0
+        return exchanged / (alarms * self.total), exchanged / (missed * self.total)
 
     @property
     def _size(self) -> int:
@@ -283,30 +253,8 @@ class TopRisk(MeasureRisk):
         return (*super()._name(), self.k, self._size)
 
 
-def precision_at_k(
-    labels: np.ndarray, k: int, *, multiplicity: np.ndarray | None = None
-) -> TopRisk:
-    """Precision of the k highest rows: Δ = 1 − a/k."""
-    return TopRisk(labels, k, multiplicity=multiplicity)
-
-
-def recall_at_k(labels: np.ndarray, k: int, *, multiplicity: np.ndarray | None = None) -> TopRisk:
-    """Share of the positives among the k highest rows: Δ = 1 − a/p."""
-    return TopRisk(labels, k, recall=True, multiplicity=multiplicity)
-
-
-def break_even(labels: np.ndarray, *, multiplicity: np.ndarray | None = None) -> TopRisk:
-    """Precision where it equals recall (PRBEP): as many rows predicted positive as there are."""
-    return TopRisk(labels, multiplicity=multiplicity)
-
-
 def best_threshold(
-    scores: np.ndarray,
-    labels: np.ndarray,
-    weights: np.ndarray | None = None,
-    criterion: str = "error",
-    *,
-    k: float | None = None,
+    scores: np.ndarray, labels: np.ndarray, weights: np.ndarray, k: float | None = None
 ) -> float:
     """The t for which predicting ``score > t`` as positive is best on these rows.
 
@@ -320,15 +268,12 @@ def best_threshold(
         Finite numbers.
     labels : ndarray, shape (rows,)
         −1 or +1.
-    weights : ndarray, shape (rows,), default=None
-        At least 0; rows of weight 0 are left out. None means 1.
-    criterion : {'error', 'f1', 'top_k'}
-        'error' makes the weight of wrongly predicted rows least, 'f1' makes F1
-        largest, 'top_k' predicts rows of weight k in total, or else the most that is
-        below k. Only if not one row could be predicted that way, because those of
-        the highest score weigh more than k together, are these predicted.
+    weights : ndarray, shape (rows,)
+        At least 0; rows of weight 0 are left out, and some row has more.
     k : float, default=None
-        For 'top_k'; None means the weight of the positives.
+        None makes the weight of wrongly predicted rows least. With k rows of weight k in total are
+        predicted, or else the most that is below k. Only if not one row could be predicted that
+        way, because those of the highest score weigh more than k together, are these predicted.
 
     Returns
     -------
@@ -336,53 +281,17 @@ def best_threshold(
         Midway between the scores on both sides of the cut. Below all scores, or
         above them, by half the distance between the outermost two.
     """
-    scores = np.asarray(scores, dtype=np.float64)
-    labels = checked_labels(labels)
-    weights = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=np.float64)
-    if not len(scores) == len(labels) == len(weights):
-        raise ValueError(
-            f"{len(scores)} scores, {len(labels)} labels and {len(weights)} weights: "
-            "give one of each per row"
-        )
-    if not (np.isfinite(scores).all() and np.isfinite(weights).all() and (weights >= 0.0).all()):
-        raise ValueError("scores must be finite, and weights finite and at least 0")
     kept = weights > 0.0
-    if not kept.any():
-        raise ValueError("no rows with a weight above 0: a threshold needs at least one")
     levels, level_of = np.unique(-scores[kept], return_inverse=True)  # from high to low
-    levels = -levels
-    positive = np.where(labels[kept] > 0.0, weights[kept], 0.0)
     # Entry j belongs to the cut below the j highest levels.
-    hits = _running_sums(level_of, positive, len(levels))
-    alarms = _running_sums(level_of, weights[kept] - positive, len(levels))
-    gain = _gain_of_cuts(hits, alarms, criterion, k)
-    return _between(levels, int(np.argmax(gain)))
-
-
-def _running_sums(level_of: np.ndarray, weights: np.ndarray, levels: int) -> np.ndarray:
-    return np.concatenate([[0.0], np.cumsum(np.bincount(level_of, weights, levels))])
-
-
-def _gain_of_cuts(
-    hits: np.ndarray, alarms: np.ndarray, criterion: str, k: float | None
-) -> np.ndarray:
-    """What is to be largest, for every cut; weights of true and false positives given."""
-    if k is not None and criterion != "top_k":
-        raise ValueError(f"k={k!r} is for criterion='top_k'; leave it out with {criterion!r}")
-    if criterion == "error":
-        return hits - alarms
-    if criterion == "f1":
-        # Without positives every cut is worth 0; the first cut has nothing predicted.
-        return 2.0 * hits / np.maximum(hits[-1] + hits + alarms, np.finfo(float).tiny)
-    if criterion == "top_k":
-        k = hits[-1] if k is None else k
-        if not k > 0.0:
-            raise ValueError(f"k={k!r}: give a k above 0, the weight of rows to predict positive")
-        predicted = hits + alarms
+    gain, predicted = (
+        np.concatenate([[0.0], np.cumsum(np.bincount(level_of, mass[kept], len(levels)))])
+        for mass in (weights * labels, weights)
+    )
+    if k is not None:
         gain = np.where(predicted <= k, predicted, -predicted)
         gain[0] = -np.inf  # nothing predicted
-        return gain
-    raise ValueError(f"criterion={criterion!r}: give 'error', 'f1' or 'top_k'")
+    return _between(-levels, int(np.argmax(gain)))
 
 
 def _between(levels: np.ndarray, cut: int) -> float:
@@ -396,27 +305,3 @@ def _between(levels: np.ndarray, cut: int) -> float:
     low, high = levels[cut], levels[cut - 1]
     middle = 0.5 * low + 0.5 * high
     return float(middle if low <= middle < high else low)  # neighbours in floating point
-
-
-def checked_labels(labels: np.ndarray) -> np.ndarray:
-    """Labels of two classes, in float64."""
-    labels = np.asarray(labels, dtype=np.float64)
-    if labels.ndim != 1 or not np.isin(labels, (-1.0, 1.0)).all():
-        raise ValueError("labels must be −1 or +1, one per row; encode the two classes so")
-    return labels
-
-
-def checked_multiplicity(multiplicity: np.ndarray | None, rows: int) -> np.ndarray:
-    """How often each row counts."""
-    if multiplicity is None:
-        return np.ones(rows, np.int64)
-    counts = np.asarray(multiplicity)
-    if counts.shape != (rows,):
-        raise ValueError(f"multiplicity of shape {counts.shape}: give one number for each row")
-    whole = np.isfinite(counts) & (counts == np.floor(counts)) & (counts >= 0)
-    if not (whole & (counts <= np.iinfo(np.int32).max)).all():
-        raise ValueError(
-            "multiplicity must be whole numbers of at least 0: "
-            "a measure counts rows, so round the weights or leave them out"
-        )
-    return counts.astype(np.int64)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..loops import multiclass, multinomial
 from ..loops.bounded import FEW, MANY, ROUNDING
-from .base import Risk, Scores, Targets
+from .base import Mixture, Risk, Scores, Targets
 
 
 class ClassScoresRisk(Risk):
@@ -31,13 +31,7 @@ class ClassScoresRisk(Risk):
         return self._loops.value(scores.values, targets.labels, targets.weights)
 
     def coefficients(
-        self,
-        scores: np.ndarray,
-        low: float,
-        high: float,
-        part: float,
-        targets: Targets,
-        out: np.ndarray,
+        self, scores: np.ndarray, out: np.ndarray, mixture: Mixture, targets: Targets
     ) -> None:
         self._loops.coefficients(scores, targets.labels, targets.weights, out)
 
@@ -57,11 +51,10 @@ class CrammerSingerRisk(ClassScoresRisk):
     _loops = multiclass
 
     def upper(
-        self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
+        self, high: np.ndarray, low: np.ndarray, error: np.ndarray, targets: Targets
     ) -> float:
         rows, labels = np.arange(len(high)), targets.labels
         own = high[rows, labels][:, None]
-        low = np.broadcast_to(low, high.shape)
         apart = high - own
         part = apart - high
         rest = (high - (apart - part)) - (own + part)  # apart + rest is exact
@@ -72,7 +65,7 @@ class CrammerSingerRisk(ClassScoresRisk):
         return float(np.sum(targets.weights * above.max(axis=1))) * (1.0 + MANY * ROUNDING)
 
     def offset(self, coef: np.ndarray, targets: Targets) -> float:
-        return multiclass.offset(coef, targets.labels)
+        return -float(np.sum(coef[np.arange(len(coef)), targets.labels]))
 
 
 class MultinomialRisk(ClassScoresRisk):
@@ -83,7 +76,7 @@ class MultinomialRisk(ClassScoresRisk):
     _loops = multinomial
 
     def upper(
-        self, high: np.ndarray, low: np.ndarray | float, error: np.ndarray, targets: Targets
+        self, high: np.ndarray, low: np.ndarray, error: np.ndarray, targets: Targets
     ) -> float:
         rows, labels = np.arange(len(high)), targets.labels
         # The loss moves by no more than the scores of some class and of the own one.
@@ -95,4 +88,10 @@ class MultinomialRisk(ClassScoresRisk):
         return float(np.sum(targets.weights * losses)) * (1.0 + MANY * ROUNDING)
 
     def offset(self, coef: np.ndarray, targets: Targets) -> float:
-        return multinomial.offset(coef, targets.labels, targets.weights)
+        from scipy.special import entr  # −p·log p
+
+        counting = targets.weights > 0.0
+        weights = targets.weights[counting, None]
+        p = coef[counting] / weights
+        p[np.arange(len(p)), targets.labels[counting]] += 1.0
+        return float(np.sum(weights * entr(np.maximum(p, 0.0))))

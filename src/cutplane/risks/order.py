@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -62,111 +61,71 @@ class ScoreOrder:
         parts = min(executor.threads, max(1, self.rows // _ROWS_PER_PART))
         edges = [self.rows * part // parts for part in range(parts + 1)]
         self._slices = [slice(a, b) for a, b in pairwise(edges)]
-        if not (self._on_a_line(scores, executor) or self._by_bits(scores, executor)):
+        slices, bits = self._slices, scores.view(np.uint64)
+        ends = executor.run(lambda k: (scores[slices[k]].min(), scores[slices[k]].max()), parts)
+        # numpy's minimum, unlike Python's, is NaN if anything is.
+        low, high = float(np.min(ends)), float(np.max(ends))
+        if low == high:
+            self._order[:] = np.arange(self.rows, dtype=np.uint32)
+            return self._order
+        # Keys that are even steps between the extremes, if that spreads them well.
+        room = 64 - self._index_bits
+        length = min(room, 53)
+        scale = math.ldexp(1.0 - 1e-9, length) / (high - low)  # 0 or NaN if they are not finite
+        line = (False, low, scale, np.uint64(0), np.uint64(0))
+        if 0.0 < scale < math.inf and self._sort_by(line, length, scores, bits, executor):
+            return self._order
+        # Keys from the bit patterns, for scores of very different size.
+        least, most = 0, (1 << 64) - 1
+        if not math.isnan(low):
+            least, most = (int(loops.bit_key(end)) for end in np.array([low, high]).view(np.uint64))
+        length = (most - least).bit_length()
+        drop = max(0, length - room)
+        pattern = (True, 0.0, 0.0, np.uint64(least), np.uint64(drop))
+        if not self._sort_by(pattern, length - drop, scores, bits, executor):
             self._order[:] = np.argsort(scores, kind="stable")
         return self._order
 
-    def _on_a_line(self, scores: np.ndarray, executor: Executor) -> bool:
-        """Sort by keys that are even steps between the extremes, if that spreads them well."""
-        bounds = self._run(lambda rows: (scores[rows].min(), scores[rows].max()), executor)
-        # numpy's minimum, unlike Python's, is NaN if anything is.
-        low, high = float(np.min(bounds)), float(np.max(bounds))
-        if low == high:
-            self._order[:] = np.arange(self.rows, dtype=np.uint32)
-            return True
-        bits = min(64 - self._index_bits, 53)
-        scale = math.ldexp(1.0 - 1e-9, bits) / (high - low)  # 0 or NaN if they are not finite
-        if not 0.0 < scale < math.inf:
-            return False
-        shift = np.uint64(bits - self._lead)
-        counts = np.zeros((len(self._slices), 1 << self._lead), np.int64)
-
-        def count(part: int) -> None:
-            loops.count_line(scores[self._slices[part]], low, scale, shift, counts[part])
-
-        def scatter(part: int) -> None:
-            rows = self._slices[part]
-            loops.scatter_line(
-                scores[rows],
-                rows.start,
-                low,
-                scale,
-                shift,
-                np.uint64(self._index_bits),
-                counts[part],
-                self._packed,
-            )
-
-        executor.run(count, len(self._slices))
-        # As if the scores were even inside a bucket, once the table has split it.
-        sizes = counts.sum(axis=0).astype(float)
-        entries = np.minimum(sizes, float(1 << loops.TABLE_BITS))
-        if np.sum(sizes * sizes / np.maximum(entries, 1.0)) > 4.0 * _MOVES * self.rows:
-            return False
-        return self._scatter_and_finish(scores, counts, shift, scatter, executor)
-
-    def _by_bits(self, scores: np.ndarray, executor: Executor) -> bool:
-        """Sort by keys from the bit patterns: for scores of very different size."""
-        bits = scores.view(np.uint64)
-        bounds = self._run(lambda rows: loops.bit_bounds(bits[rows]), executor)
-        low, high = min(int(b[0]) for b in bounds), max(int(b[1]) for b in bounds)
-        length = (high - low).bit_length()
-        drop = np.uint64(max(0, length - (64 - self._index_bits)))
-        shift = np.uint64(max(0, length - int(drop) - self._lead))
-        counts = np.zeros((len(self._slices), 1 << self._lead), np.int64)
-
-        def count(part: int) -> None:
-            loops.count_bits(bits[self._slices[part]], np.uint64(low), drop, shift, counts[part])
-
-        def scatter(part: int) -> None:
-            rows = self._slices[part]
-            loops.scatter_bits(
-                bits[rows],
-                rows.start,
-                np.uint64(low),
-                drop,
-                shift,
-                np.uint64(self._index_bits),
-                counts[part],
-                self._packed,
-            )
-
-        executor.run(count, len(self._slices))
-        return self._scatter_and_finish(scores, counts, shift, scatter, executor)
-
-    def _scatter_and_finish(
+    def _sort_by(
         self,
+        key: tuple[Any, ...],
+        length: int,
         scores: np.ndarray,
-        counts: np.ndarray,
-        shift: np.uint64,
-        scatter: Callable[[int], None],
+        bits: np.ndarray,
         executor: Executor,
     ) -> bool:
-        starts = np.empty(counts.shape[1] + 1, np.int64)
-        loops.places_of(counts, starts)
+        """Sort by keys of a length, see ``loops.sorting``; False if they are badly spread."""
         parts = len(self._slices)
+        shift, index_bits = np.uint64(max(0, length - self._lead)), np.uint64(self._index_bits)
+        counts = np.zeros((parts, 1 << self._lead), np.int64)
+
+        def count(part: int) -> None:
+            rows = self._slices[part]
+            loops.count(scores[rows], bits[rows], *key, shift, counts[part])
+
+        def scatter(part: int) -> None:
+            rows = self._slices[part]
+            given = (rows.start, index_bits, counts[part], self._packed)
+            loops.scatter(scores[rows], bits[rows], *key, shift, *given)
+
+        executor.run(count, parts)
+        on_a_line = not key[0]
+        if on_a_line:
+            # As if the scores were even inside a bucket, once the table has split it.
+            sizes = counts.sum(axis=0).astype(float)
+            entries = np.minimum(sizes, float(1 << loops.TABLE_BITS))
+            if np.sum(sizes * sizes / np.maximum(entries, 1.0)) > 4.0 * _MOVES * self.rows:
+                return False
+        by_bucket = counts.T.reshape(-1)
+        places = np.cumsum(by_bucket) - by_bucket  # the first of each part in each bucket
+        counts[...] = places.reshape(-1, parts).T
+        starts = np.append(places[::parts], self.rows)
         executor.run(scatter, parts)
-        targets = [self.rows * part // parts for part in range(parts + 1)]
-        edges = np.searchsorted(starts, targets)
+        edges = np.searchsorted(starts, [rows.start for rows in self._slices])
+        edges = np.append(edges, counts.shape[1])
 
         def finish(part: int) -> bool:
-            return loops.finish(
-                self._packed,
-                scores,
-                starts,
-                edges[part],
-                edges[part + 1],
-                shift,
-                np.uint64(self._index_bits),
-                _MOVES * self.rows,
-                self._spare,
-                self._order,
-            )
+            given = (self._packed, scores, starts, *edges[part : part + 2], shift, index_bits)
+            return loops.finish(*given, _MOVES * self.rows, self._spare, self._order)
 
         return all(executor.run(finish, parts))
-
-    def _run(
-        self, function: Callable[[slice], tuple[Any, Any]], executor: Executor
-    ) -> list[tuple[Any, Any]]:
-        """The function's results for each part of the rows."""
-        return executor.run(lambda part: function(self._slices[part]), len(self._slices))

@@ -16,6 +16,11 @@ _SMALL = 400
 _LEAF = 128
 # Rows that make one piece of work, or up to twice as many. Pieces depend on the data only.
 _PIECE = 1 << 16
+# Two levels are uneven if one has this many times the rows of the other. Then the few are put into
+# a table with so many cells per key, and the many are worked on in pieces of so many rows.
+UNEVEN = 6
+_CELLS = 16
+_MANY_PIECE = 1 << 14
 
 
 class PairLayout:
@@ -41,7 +46,6 @@ class PairLayout:
     def __init__(
         self, targets: np.ndarray, queries: np.ndarray | None, weights: np.ndarray | None
     ) -> None:
-        targets, queries, weights = _checked(targets, queries, weights)
         self.weighted = weights is not None
         self.ids, number = np.zeros(1, np.int64), np.zeros(len(targets), np.int64)
         if queries is not None:
@@ -79,24 +83,6 @@ class PairLayout:
         totals = np.empty(len(self.members))
         loops.pair_weights(self.weights, self.after, self.starts, totals)
         return totals
-
-
-def _checked(
-    targets: np.ndarray, queries: np.ndarray | None, weights: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-    targets = np.asarray(targets)
-    if targets.ndim != 1 or not 0 < len(targets) < 1 << 32:
-        raise ValueError(f"targets must be a vector of 1 to 2**32 - 1 rows, got {targets.shape}")
-    if np.isnan(targets).any():
-        raise ValueError("targets contain NaN, which has no rank")
-    for name, array in (("queries", queries), ("weights", weights)):
-        if array is not None and np.shape(array) != targets.shape:
-            raise ValueError(f"{name} of shape {np.shape(array)} for {targets.shape} targets")
-    if weights is not None:
-        weights = np.asarray(weights, np.float64)
-        if not (np.isfinite(weights) & (weights >= 0.0)).all():
-            raise ValueError("weights must be finite and not negative")
-    return targets, queries, weights
 
 
 class _Tree:
@@ -205,19 +191,21 @@ class PairCounter:
         layout, base = self.layout, self._base
         parts = parts_of(base, len(layout.rows), _PIECE)
         found = (self._local, self._reach, self._counts)
-        lists = (self._keys, self._ids)
 
         def load(part: int) -> None:
             loops.load(scores, layout.rows, *parts[part], margin, *found)
 
         def fetch(part: int) -> None:
-            loops.fetch(order, self._local, base, *parts[part], *lists)
+            start, stop = parts[part]
+            places = order[start - base : stop - base] + np.uint32(base)
+            self._ids[0, start:stop] = places
+            np.take(self._local, places, out=self._keys[0, start:stop], mode="clip")
 
         executor.run(load, len(parts))
         order = self._order.sort(self._local[base:], executor)
         if len(layout.members) - layout.small > 1:
             ends = layout.starts[layout.small :].astype(np.uint64)
-            loops.distribute(order, self._local, base, self._query_of, ends, *lists)
+            loops.distribute(order, self._local, base, self._query_of, ends, self._keys, self._ids)
         else:
             executor.run(fetch, len(parts))
 
@@ -245,7 +233,7 @@ class PairCounter:
         other = 1 - side
 
         def count_low(part: int) -> int:
-            return loops.count_low(ids, side, *parts[part], mid)
+            return int(np.count_nonzero(ids[side, slice(*parts[part])] < mid))
 
         def split(part: int) -> None:
             low = start + lows[part]
@@ -291,6 +279,91 @@ class PairCounter:
         results = executor.run(finish, len(self._pieces))
         for (query, _, _), result in zip(self._pieces, results, strict=True):
             sums[:, query] += result
+
+
+class UnevenPairs:
+    """Finds the violated pairs of two levels in one query, of few and of many rows.
+
+    Only the few are sorted, so that an evaluation takes O(rows + few·log few). What is computed is
+    that of ``PairCounter``, with the same comparisons.
+
+    Parameters
+    ----------
+    layout : PairLayout
+        For which ``fits``.
+    """
+
+    def __init__(self, layout: PairLayout) -> None:
+        self.layout = layout
+        mid, rows = int(layout.levels[1]), len(layout.rows)
+        self._few_are_high = rows - mid < mid
+        low, high = slice(0, mid), slice(mid, rows)
+        few, many = (high, low) if self._few_are_high else (low, high)
+        self._few_rows, self._few_weights = layout.rows[few], layout.weights[few]
+        self._many_rows, self._many_weights = layout.rows[many], layout.weights[many]
+        count = len(self._few_rows)
+        self._order = ScoreOrder(count)
+        self._keys = np.full(count + 2, np.nan)  # two that no score is above
+        self._table = np.zeros(_CELLS * count + 1, np.int32)
+        self._places = np.empty(len(self._many_rows), np.int32)
+        self._parts = parts_of(0, len(self._many_rows), max(_MANY_PIECE, 2 * count))
+        self._histograms = np.empty((len(self._parts), count + 1))
+
+    @staticmethod
+    def fits(layout: PairLayout) -> bool:
+        """Whether the layout has one large query with two levels of very different size."""
+        if len(layout.members) != 1 or layout.small or len(layout.levels) != 3:
+            return False
+        mid, rows = int(layout.levels[1]), len(layout.rows)
+        return min(mid, rows - mid) * UNEVEN <= max(mid, rows - mid)
+
+    def count(
+        self,
+        scores: np.ndarray,
+        margin: float,
+        factors: np.ndarray,
+        coef: np.ndarray,
+        executor: Executor,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As ``PairCounter.count``."""
+        # A pair is violated if s_high − margin < s_low: the margin is with the high rows.
+        few_shift, many_shift = (margin, 0.0) if self._few_are_high else (0.0, margin)
+        few = scores[self._few_rows] - few_shift
+        order = self._order.sort(few, executor)
+        keys = self._keys
+        np.take(few, order, out=keys[:-2])
+        low, cells = float(keys[0]), len(self._table) - 1
+        width = float(keys[-3]) - low
+        scale = cells / width if 0.0 < width < np.inf else 0.0
+        scale = scale if np.isfinite(scale) else 0.0
+        with np.errstate(invalid="ignore", over="ignore"):  # scores that are no numbers
+            places = np.fmin(np.fmax((keys[:-2] - low) * scale, 0.0), cells - 1.0)
+        self._table[1:] = np.cumsum(np.bincount(places.astype(np.int64), minlength=cells))
+        before = np.concatenate([[0.0], np.cumsum(self._few_weights[order])])
+        rows, weights = self._many_rows, self._many_weights
+        reference = float(loops.reference_of(few, 0, len(few))) + few_shift
+        ties = not self._few_are_high
+
+        # High rows are pushed up, coefficient −; low rows down.
+        few_sign = -1.0 if self._few_are_high else 1.0
+
+        def serve_many(part: int) -> tuple[float, float]:
+            histogram = self._histograms[part]
+            histogram[:] = 0.0
+            found = (keys, low, scale, self._table, self._places, histogram)
+            loops.locate(scores, rows, weights, *self._parts[part], many_shift, ties, *found)
+            given = (self._places, before, -few_sign, reference, factors[0], coef)
+            return loops.spread_many(scores, rows, weights, *self._parts[part], *given)
+
+        many = np.sum(executor.run(serve_many, len(self._parts)), axis=0)
+        given = (self._few_rows, self._few_weights, order, self._histograms.sum(axis=0))
+        mass, product = loops.spread_few(scores, *given, few_sign, reference, factors[0], coef)
+        pluses = mass if self._few_are_high else float(many[0])
+        return np.array([product + float(many[1])]), np.array([pluses])
+
+    def masses(self, slopes: np.ndarray) -> np.ndarray:
+        """As ``PairCounter.masses``: of two levels a row has pairs above it or below it only."""
+        return np.abs(slopes[self.layout.rows])
 
 
 def parts_of(start: int, stop: int, least: int) -> list[tuple[int, int]]:

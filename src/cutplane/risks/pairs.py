@@ -16,7 +16,6 @@ reference; one of the query's own scores keeps the digits.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,9 +23,8 @@ import numpy as np
 from ..exec import Executor, SerialExecutor
 from ..loops import pairs
 from ..loops.bounded import ABOVE, FEW, MANY, ROUNDING
-from .base import ListwiseRisk
-from .pair_counter import PairCounter, PairLayout
-from .uneven_pairs import UnevenPairs
+from .base import ListwiseRisk, digest_of
+from .pair_counter import PairCounter, PairLayout, UnevenPairs
 
 
 @dataclass(frozen=True)
@@ -80,8 +78,6 @@ class PairRisk(ListwiseRisk):
         weights: np.ndarray | None = None,
         weighting: str = "pairs",
     ) -> None:
-        if weighting not in ("pairs", "queries"):
-            raise ValueError(f"weighting must be 'pairs' or 'queries', got {weighting!r}")
         layout = PairLayout(targets, queries, weights)
         self.rows = len(targets)
         self.pairs = int(layout.pairs().sum())
@@ -140,28 +136,17 @@ class PairRisk(ListwiseRisk):
         least = self._counter.count(high, 1.0 - window, ones, slopes, executor)[1]
         pluses = self._counter.count(high, 1.0, ones, slopes, executor)[1]
         values = np.empty(len(self._factors))
-        pairs.plane_values(
-            high,
-            low,
-            errors,
-            layout.rows,
-            layout.weighted,
-            layout.starts,
-            slopes,
-            self._counter.masses(slopes),
-            pluses,
-            values,
-        )
+        plane = (slopes, self._counter.masses(slopes), pluses)
+        given = (layout.rows, layout.weighted, layout.starts)
+        pairs.plane_values(high, low, errors, *given, *plane, values)
         rounding = ((len(layout.rows) if layout.weighted else 0) + MANY) * ROUNDING
         values += move * (most - least + rounding * most)
         return float(np.sum(self._factors * np.maximum(0.0, values))) * (1.0 + 2.0 * rounding)
 
     def digest(self) -> bytes:
         layout = self._counter.layout
-        digest = hashlib.blake2b(f"pairs {self.rows}".encode(), digest_size=16)
-        for array in (layout.rows, layout.after, layout.starts, layout.weights, self._factors):
-            digest.update(array.data)
-        return digest.digest()
+        arrays = (layout.rows, layout.after, layout.starts, layout.weights, self._factors)
+        return digest_of(("pairs", self.rows), *arrays)
 
 
 def pair_statistics(
@@ -181,11 +166,6 @@ def pair_statistics(
         A pair counts w_i·w_j times; rows of weight zero are not there.
     """
     layout = PairLayout(targets, queries, weights)
-    scores = np.asarray(scores, np.float64)
-    if scores.shape != np.shape(targets):
-        raise ValueError(f"{scores.shape} scores for {np.shape(targets)} targets")
-    if np.isnan(scores).any():
-        raise ValueError("scores contain NaN, which has no order")
     # Only the order counts: with whole numbers, half a step separates < from ≤.
     steps = np.unique(scores, return_inverse=True)[1].astype(np.float64)
     counter = PairCounter(layout)

@@ -13,15 +13,13 @@ positives above all negatives: accuracy at the top.
 
 from __future__ import annotations
 
-import hashlib
 import math
 
 import numpy as np
 
 from ..exec import Executor
 from ..loops.bounded import FEW, ROUNDING
-from .base import ListwiseRisk
-from .measures import checked_labels, checked_multiplicity
+from .base import ListwiseRisk, digest_of
 from .pairs import PairRisk
 
 
@@ -47,20 +45,14 @@ class PartialAreaRisk(ListwiseRisk):
     def __init__(
         self, labels: np.ndarray, max_fpr: float, *, multiplicity: np.ndarray | None = None
     ) -> None:
-        labels = checked_labels(labels)
         self.rows = len(labels)
-        counts = checked_multiplicity(multiplicity, self.rows)
+        counts = np.ones(self.rows, np.int64) if multiplicity is None else multiplicity
         self._positives, self._negatives = (
             np.repeat(rows, counts[rows])
             for rows in (np.flatnonzero(labels > 0.0), np.flatnonzero(labels < 0.0))
         )
         if not len(self._positives) or not len(self._negatives):
             raise ValueError("the partial ROC area needs rows of both labels that count")
-        if not 0.0 < max_fpr <= 1.0:
-            raise ValueError(
-                f"max_fpr={max_fpr!r} selects no negative row; give a number above 0 and up to 1: "
-                f"any up to {1.0 / len(self._negatives):.2g} selects one here"
-            )
         # Not one more because 0.07·100 is rounded to more than 7.
         self.k = math.ceil(max_fpr * len(self._negatives) * (1.0 - FEW * ROUNDING))
         p = len(self._positives)
@@ -98,7 +90,4 @@ class PartialAreaRisk(ListwiseRisk):
         return places[:split], np.sort(places[split:])
 
     def digest(self) -> bytes:
-        digest = hashlib.blake2b(f"partial {self.rows} {self.k}".encode(), digest_size=16)
-        digest.update(self._positives.data)
-        digest.update(self._negatives.data)
-        return digest.digest()
+        return digest_of(("partial", self.rows, self.k), self._positives, self._negatives)

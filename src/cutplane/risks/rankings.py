@@ -30,7 +30,6 @@ The risk of several queries is the mean over those that have rows to be told apa
 
 from __future__ import annotations
 
-import hashlib
 from itertools import pairwise
 
 import numpy as np
@@ -38,7 +37,7 @@ import numpy as np
 from ..exec import Executor
 from ..loops import rankings as loops
 from ..loops.bounded import FEW, ROUNDING
-from .base import ListwiseRisk
+from .base import ListwiseRisk, digest_of
 from .pair_counter import parts_of
 
 # Rows that make one piece of work.
@@ -77,10 +76,6 @@ class RankingRisk(ListwiseRisk):
         k: int | None = None,
     ) -> None:
         relevance = np.asarray(relevance, np.float64)
-        if relevance.ndim != 1 or not len(relevance) or not np.isfinite(relevance).all():
-            raise ValueError("relevance must be a vector of finite numbers, one per row")
-        if objective not in ("average_precision", "ndcg"):
-            raise ValueError(f"objective={objective!r}: give 'average_precision' or 'ndcg'")
         if objective == "ndcg" and relevance.min() < 0.0:
             raise ValueError(
                 f"relevance must be at least 0 for NDCG, got {relevance.min():g}: add a constant, "
@@ -104,12 +99,6 @@ class RankingRisk(ListwiseRisk):
         self.queries = len(edges) - 1
         self._lay_out(relevance, order, edges)
         self.idle_queries = self.queries - (len(self._starts) - 1)
-        if self.pairs == 0:
-            where = "" if queries is None else " in the same query"
-            raise ValueError(
-                f"there is nothing to rank: no two rows{where} differ in relevance; check the "
-                "targets, and the queries if there are any"
-            )
 
     def _lay_out(self, relevance: np.ndarray, order: np.ndarray, edges: np.ndarray) -> None:
         """Rows, levels and tasks of the queries that have something to rank."""
@@ -147,9 +136,15 @@ class RankingRisk(ListwiseRisk):
             tasks.append(tasks[-1] + len(relevant))
             shares += share.tolist()
             ideals += ideal.tolist()
-        active = max(1, len(rows))
-        self._rows = np.concatenate(rows).astype(np.int64) if rows else np.empty(0, np.int64)
-        self._levels = np.concatenate(levels).astype(np.int64) if rows else np.empty(0, np.int64)
+        active = len(rows)
+        if active == 0:
+            where = "" if self.queries == 1 else " in the same query"
+            raise ValueError(
+                f"there is nothing to rank: no two rows{where} differ in relevance; check the "
+                "targets, and the queries if there are any"
+            )
+        self._rows = np.concatenate(rows).astype(np.int64)
+        self._levels = np.concatenate(levels).astype(np.int64)
         self._starts, self._tasks = np.array(starts), np.array(tasks)
         self._shares, self._ideals = np.array(shares) / active, np.array(ideals)
         self._slopes = slopes / active
@@ -163,23 +158,13 @@ class RankingRisk(ListwiseRisk):
         if len(self._rows) < self.rows:
             coef.fill(0.0)
         sums = np.zeros((2, len(self._starts) - 1))
+        queries = (self._rows, self._levels, self._starts)
+        tasks = (self._tasks, self._shares, self._ideals)
 
         def some(part: int) -> None:
-            loops.evaluate_queries(
-                scores,
-                self._rows,
-                self._levels,
-                self._starts,
-                self._tasks,
-                self._shares,
-                self._ideals,
-                self._edges[part],
-                self._edges[part + 1],
-                self._worth,
-                self._top,
-                coef,
-                sums,
-            )
+            ends = self._edges[part : part + 2]
+            found = (self._worth, self._top, coef, sums)
+            loops.evaluate_queries(scores, *queries, *tasks, *ends, *found)
 
         executor.run(some, len(self._edges) - 1)
         offset = float(np.sum(sums[1]))
@@ -207,8 +192,5 @@ class RankingRisk(ListwiseRisk):
         return (value + float(np.sum(share * rounding))) * (1.0 + self.rows * ROUNDING)
 
     def digest(self) -> bytes:
-        name = f"{self._objective} {self.rows} {self._k}"
-        digest = hashlib.blake2b(name.encode(), digest_size=16)
-        for array in (self._rows, self._levels, self._starts, self._tasks, self._shares):
-            digest.update(np.ascontiguousarray(array).data)
-        return digest.digest()
+        arrays = (self._rows, self._levels, self._starts, self._tasks, self._shares)
+        return digest_of((self._objective, self.rows, self._k), *arrays)

@@ -59,7 +59,7 @@ def fit_thresholds(
     ranks : ndarray of shape (m,)
         Integers in 0..n_ranks−1; not all have to occur.
     weights : ndarray of shape (m,)
-        Weights ≥ 0 of the errors; rows of weight 0 are left out.
+        Weights ≥ 0 of the errors, not all 0; rows of weight 0 are left out.
     n_ranks : int
         R, up to about as many as rows: time and memory grow with m + R.
     criterion : {'absolute', 'zero_one'}
@@ -77,10 +77,7 @@ def fit_thresholds(
     scores = np.asarray(scores, dtype=np.float64)
     ranks = np.asarray(ranks)
     weights = np.asarray(weights, dtype=np.float64)
-    _check(scores, ranks, weights, n_ranks)
     kept = weights > 0.0
-    if not kept.any():
-        raise ValueError("no rows with a weight above 0: thresholds need at least one")
     scores, weights = scores[kept], weights[kept]
     ranks = ranks[kept].astype(np.int64)
     order = np.lexsort((-ranks, scores))
@@ -93,14 +90,12 @@ def fit_thresholds(
     cuts = np.empty(n_ranks - 1, dtype=np.int64)
     stack = np.empty((DEEPEST, 4), dtype=np.int64)
     if criterion == "absolute":
-        loops.absolute_cuts(ranks, weights, starts, stack, cuts)
-    elif criterion == "zero_one":
+        loops.absolute_cuts(ranks, weights, starts, 1, n_ranks, 0, len(ranks), stack, cuts)
+    else:
         best = np.empty(n_ranks + 1)
         tail = np.empty(n_ranks + 1, dtype=np.int64)
         previous = np.empty(len(scores), dtype=np.int64)
         loops.zero_one_cuts(ranks, weights, starts, best, tail, previous, stack, cuts)
-    else:
-        raise ValueError(f"criterion must be 'absolute' or 'zero_one', got {criterion!r}")
     return _between(scores, int(np.count_nonzero(starts)) - 1, cuts)
 
 
@@ -129,27 +124,18 @@ def threshold_for_fpr(scores: np.ndarray, max_fpr: float, confidence: float) -> 
     float
         A score; a row is predicted positive if it scores more.
     """
+    from scipy.special import bdtrc
+
     ranked = np.sort(np.asarray(scores, np.float64))
     n = len(ranked)
-    misses = binomial_tails(n, 1.0 - max_fpr)
-    enough = np.flatnonzero(misses[1:] <= (1.0 - confidence) * (1.0 + 1e-9))
+    misses = bdtrc(np.arange(n), n, 1.0 - max_fpr)  # P(B ≥ r) for r = 1, …, n
+    enough = np.flatnonzero(misses <= (1.0 - confidence) * (1.0 + 1e-9))
     if not len(enough):
         raise ValueError(
             f"{n} negative rows are too few for max_fpr={max_fpr:g} with "
             f"confidence={confidence:g}: give at least {least_rows_for_fpr(max_fpr, confidence)}"
         )
     return float(ranked[enough[0]])
-
-
-def binomial_tails(n: int, share: float) -> np.ndarray:
-    """P(B ≥ r) for r = 0, …, n, where B counts the successes in n trials of probability share."""
-    r = np.arange(n + 1)
-    if share <= 0.0:
-        return (r == 0).astype(np.float64)
-    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    logs = factorials[n] - factorials - factorials[::-1]
-    logs += r * math.log(share) + (n - r) * math.log1p(-share)
-    return np.minimum(1.0, np.cumsum(np.exp(logs)[::-1])[::-1])
 
 
 def _between(scores: np.ndarray, n_groups: int, cuts: np.ndarray) -> np.ndarray:
@@ -169,19 +155,3 @@ def _between(scores: np.ndarray, n_groups: int, cuts: np.ndarray) -> np.ndarray:
     return np.clip(
         np.where(cuts == 0, lowest, np.where(cuts > last, highest, middle)), -limit, limit
     )
-
-
-def _check(scores: np.ndarray, ranks: np.ndarray, weights: np.ndarray, n_ranks: int) -> None:
-    if scores.ndim != 1 or scores.shape != ranks.shape or scores.shape != weights.shape:
-        raise ValueError(
-            "scores, ranks and weights must be 1-D and of one length, "
-            f"got shapes {scores.shape}, {ranks.shape} and {weights.shape}"
-        )
-    if not len(scores):
-        raise ValueError("scores is empty: thresholds need at least one row")
-    if not np.all(np.isfinite(scores)):
-        raise ValueError("scores must be finite")
-    if not np.issubdtype(ranks.dtype, np.integer) or ranks.min() < 0 or ranks.max() >= n_ranks:
-        raise ValueError(f"ranks must be integers in 0..n_ranks−1 = {n_ranks - 1}")
-    if not np.all((weights >= 0.0) & np.isfinite(weights)):
-        raise ValueError("weights must be finite and not negative")

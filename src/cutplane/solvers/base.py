@@ -162,7 +162,6 @@ class IterativeSolver(ABC):
         self._cut: Cut | None = None  # the one that has raised the bound alone, if one has
         self._failures = 0  # proofs that have failed in a row
         self._failed_gap = np.inf  # the gap that the last of them has left
-        self._stopped = False  # by the observer
         self.point: Any = None  # the best Point with its scores, in solvers that keep one
         self.start_point: Point | None = None
 
@@ -205,19 +204,11 @@ class IterativeSolver(ABC):
 
     def verify(self) -> None:
         """Prove objective and bound, and replace them by what has been proved."""
-        self._support()
-        if not self.best.proved and self._provable():
+        if not self.best.proved:
             with self.watch.phase("certificate"):
                 self._best = self.prove(self.best)
-                self.oracle.forget_cuts()  # one may have been computed for nothing
+                self.oracle.forget_cuts()  # the next one is computed from all rows
         self.dual = max(0.0, self.proved - self.oracle.slack(self.best.primal, self.C))
-
-    def _support(self) -> None:  # noqa: B027 (most solvers use proved bounds only)
-        """Prove a lower bound, if one is in use that has not been proved."""
-
-    def _provable(self) -> bool:
-        """Whether the objective of the best point can be proved now."""
-        return True
 
     def prove(self, best: Best) -> Best:
         """The point of a w, with an objective that has been proved; a free bias is fitted anew."""
@@ -314,10 +305,6 @@ class IterativeSolver(ABC):
             longest=min(longest, self._longest(start, end)),
         )
 
-    def _descend(self, point: Point, trial: Point, trial_squared_norm: float) -> float:
-        """Move a point to the minimum of F on the line towards a trial point; returns the step."""
-        return self.oracle.descend(self._line(point, trial, trial_squared_norm))
-
     def _longest(self, start: np.ndarray, end: np.ndarray) -> float:
         """How far a step may go from one point to another and beyond it."""
         return np.inf
@@ -349,15 +336,6 @@ class IterativeSolver(ABC):
 
         Returns how the run ended, or None if it goes on.
         """
-        self._record(trial, step, cuts)
-        if self._converged():
-            self.verify()
-            if self._verified():
-                return Status.CONVERGED
-        return self._ended()
-
-    def _record(self, trial: float, step: float, cuts: int) -> None:
-        """Add an iteration to the trace and show it to the observer."""
         record = Iteration(
             number=len(self.trace) + 1,
             primal=self.best.primal,
@@ -375,20 +353,21 @@ class IterativeSolver(ABC):
             record.dual,
             record.relative_gap,
         )
-        self._stopped = self.observer is not None and bool(self.observer(record))
-
-    def _converged(self) -> bool:
-        """Whether the gap after the last iteration is small enough, before it is proved."""
-        return self.stop.converged(self.best.primal, self.dual, self.C)
-
-    def _ended(self) -> Status | None:
-        """Why a run that has not converged ends here, if it does."""
-        if self._stopped:
+        stopped = self.observer is not None and bool(self.observer(record))
+        if self._converged():
+            self.verify()
+            if self._verified():
+                return Status.CONVERGED
+        if stopped:
             return Status.STOPPED
         limit = self._limit()
         if limit is None and (self._failures >= MOST_FAILURES or self._stalled()):
             return Status.NUMERICALLY_LIMITED
         return limit
+
+    def _converged(self) -> bool:
+        """Whether the gap after the last iteration is small enough, before it is proved."""
+        return self.stop.converged(self.best.primal, self.dual, self.C)
 
     def _limit(self) -> Status | None:
         """The limit that the run has reached, if any."""

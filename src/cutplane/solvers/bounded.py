@@ -49,9 +49,9 @@ from .reduced import (
     IDLE_SOLUTIONS,
     SHORT,
     ReducedSolution,
+    VectorSpace,
     fill,
 )
-from .space import VectorSpace
 
 # Newton's rounds, of which two or three are usual, before the interior point method has its turn,
 # and once more after it; and where that is not affordable. Then the bound is what it is, and

@@ -28,11 +28,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..objective import Cut, Oracle, Point, Refreshing, Resumable
+from ..objective import Cut, Oracle, Point, Resumable
 from ..result import Iteration, Status
 from .base import LINE_PART, LINE_TOLERANCE, Best, IterativeSolver, Observer, Recorder, StopRule
-from .reduced import Bundle, ReducedSolution
-from .space import VectorSpace
+from .reduced import Bundle, ReducedSolution, VectorSpace, fill
 
 # Iterations after which the scores of the best point are computed anew. Rounding does not ask for
 # it so soon; but what is lost elsewhere with rows can be made again from what came since.
@@ -141,7 +140,7 @@ class BundleSolver(IterativeSolver):
     recorder : callable or None
         Gets the state at the beginning of every iteration.
     due : callable or None
-        If it is dear to say where the run is: whether the recorder wants to know now.
+        Whether the recorder wants the state now, where it takes a pass over the data to give it.
     """
 
     def __init__(
@@ -183,12 +182,12 @@ class BundleSolver(IterativeSolver):
                 with self.watch.phase("gram"):
                     # The bundle has the zero cut from the start.
                     if cut is not None and (cut.offset != 0.0 or np.any(cut.a)):
-                        self._add(cut)
+                        self.bundle.add(cut.a, cut.offset)
                 self._drop_cuts()
             goes_on = False
             if self.recorder is not None and (self.due is None or self.due()):
                 self.recorder(self.state())
-            if self.trace and len(self.trace) % REFRESH == 0 and isinstance(oracle, Refreshing):
+            if self.trace and len(self.trace) % REFRESH == 0:
                 with self.watch.phase("scores"):
                     oracle.refresh(self.point)
             with self.watch.phase("qp"):
@@ -208,12 +207,7 @@ class BundleSolver(IterativeSolver):
                     line = self._line(self.point, self.trial, solution.squared_norm)
                     step = self._keep_if_better(self.point, oracle.descend(line))
             trial = 0.5 * solution.squared_norm + self.C * self.trial.risk
-            self._record(trial, step, len(self.bundle))
-            if self._converged():
-                self.verify()
-                if self._verified():
-                    return Status.CONVERGED
-            status = self._ended()
+            status = self._end_iteration(trial, step, len(self.bundle))
             if status is not None:
                 return status
 
@@ -226,7 +220,7 @@ class BundleSolver(IterativeSolver):
             cut = self.cheap_cut(solution.w)
             if cut is None:
                 break
-            height = self.space.dot(cut.a, solution.w) + cut.offset
+            height = float(np.einsum("i,i->", cut.a, solution.w)) + cut.offset
             reduced = (solution.dual - 0.5 * solution.squared_norm) / self.C
             if height - reduced <= WORTH_ADDING * (self.best.primal - solution.dual) / self.C:
                 break
@@ -243,7 +237,6 @@ class BundleSolver(IterativeSolver):
         best, point = self.best, self.point
         assert isinstance(self.oracle, Resumable)
         if not isinstance(point.scores, np.ndarray):
-            assert isinstance(self.oracle, Refreshing)
             with self.watch.phase("scores"):
                 self.oracle.refresh(point)
         return {
@@ -290,19 +283,13 @@ class BundleSolver(IterativeSolver):
         own = self.point.scores
         scores_here = isinstance(own, np.ndarray) and (point["scores"].size or not own.size)
         if not scores_here:  # the run was, or is, one whose scores are elsewhere
-            if not isinstance(self.oracle, Refreshing):
-                raise ValueError("the scores of the point are missing")
             self.oracle.refresh_scores(self.point)
         for name in ("scores", "coef") if scores_here else ():
-            mine, stored = getattr(self.point, name), point[name]
-            if mine.shape != stored.shape or mine.dtype != stored.dtype:
-                raise ValueError(f"the {name} of the point have another shape or type")
+            mine = getattr(self.point, name)
+            fill(mine, point[name])
             labels = mine.dtype.kind == "i"  # of rows, which compiled loops take for places
-            if not np.isfinite(stored).all() or (
-                labels and np.any((stored < 0) | (stored >= own.shape[-1]))
-            ):
+            if labels and np.any((mine < 0) | (mine >= own.shape[-1])):
                 raise ValueError(f"the {name} of the point are out of range")
-            mine[...] = stored
         for name in ("bias", "risk", "offset"):
             setattr(self.point, name, point[name])
         self.trial.bias = state["trial_bias"]
@@ -336,30 +323,20 @@ class BundleSolver(IterativeSolver):
         assert self.position is not None
         return self.position.next(self.trace[-1], self.trace)
 
-    def _add(self, cut: Cut) -> None:
-        self.bundle.add(cut.a, cut.offset)
-
     def _cut_at(self) -> tuple[Any, ...] | None:
         """Where the next cut is taken, as arguments of ``Oracle.cut``; None for no cut."""
         if not self.trace:
             return (self.point,)
         if self.position is None:
             return (self.trial,)
-        if self._stuck():
+        before, now = self.trace[-2:] if len(self.trace) > 1 else (None, self.trace[-1])
+        if before is not None and (now.primal, now.dual) == (before.primal, before.dual):
+            # The last iteration has changed nothing, and the same cut would change nothing again:
+            # so it is where no row near the best point has a loss. A cut at the trial point always
+            # raises the model there.
             self.oracle.forget_cuts()
             return (self.trial,)
         return self.point, self.trial, self._next_position()
-
-    def _stuck(self) -> bool:
-        """Whether the last iteration has changed nothing: the same cut would change nothing again.
-
-        So it is where no row near the best point has a loss. A cut at the trial point always
-        raises the model there.
-        """
-        if len(self.trace) < 2:
-            return False
-        before, now = self.trace[-2:]
-        return (now.primal, now.dual) == (before.primal, before.dual)
 
     def _drop_cuts(self) -> None:
         """Forget cuts that have not mattered for long."""

@@ -18,19 +18,23 @@ is refined, with gradients computed from w.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..loops import gram_points, simplex_qp
+from ..exec import Executor
+from ..loops import gram_points, simplex_qp, vectors
 from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
-from .space import VectorSpace
 
+# Rows of the arrays that vectors lie in, and columns of them that a thread works on at a time.
+SLAB_ROWS = 16
+CHUNK_COLUMNS = 1 << 13
 # Cuts are dropped after so many solutions, see ``Bundle``.
 IDLE_SOLUTIONS = 30
-# Vectors up to this length are no dearer than coordinates from G.
+# Vectors up to this length cost no more than coordinates from G.
 SHORT = 128
 # Vectors up to this length are affordable where G is not precise enough.
 AFFORDABLE = 4096
@@ -66,6 +70,122 @@ class ReducedSolution:
     dual: float
 
 
+class VectorSpace:
+    """The vectors of cuts, which all have one length.
+
+    It gives the products of a new vector with all kept ones (a column of the Gram matrix) and
+    combinations of them. Vectors lie in slabs of a few rows, so that growing copies nothing, and
+    the slots of dropped vectors are used again. Long vectors are worked on in chunks of columns,
+    whose partial sums are added in order.
+    """
+
+    def __init__(self, dimension: int, executor: Executor) -> None:
+        self.dimension = dimension
+        self._executor = executor
+        self._slabs: list[np.ndarray] = []
+        self._slots: list[int] = []  # of the kept vectors, in the bundle's order
+        self._free: list[int] = []
+
+    def append(self, vector: np.ndarray) -> np.ndarray:
+        """Keep a vector; returns its products with all kept vectors, itself last."""
+        if not self._free:
+            first = len(self._slabs) * SLAB_ROWS
+            self._slabs.append(np.zeros((SLAB_ROWS, self.dimension)))
+            self._free = list(range(first + SLAB_ROWS - 1, first - 1, -1))
+        slot = self._free.pop()
+        self._slabs[slot // SLAB_ROWS][slot % SLAB_ROWS] = vector
+        self._slots.append(slot)
+        return self.products(vector)
+
+    def products(self, vector: np.ndarray) -> np.ndarray:
+        """Products of a vector with all kept ones."""
+        in_use = np.zeros(len(self._slabs), np.int64)  # rows of each slab up to the last kept one
+        slots = np.array(self._slots, np.int64)
+        np.maximum.at(in_use, slots // SLAB_ROWS, slots % SLAB_ROWS + 1)
+
+        def chunk(first: int, last: int) -> np.ndarray:
+            out = np.zeros((len(self._slabs), SLAB_ROWS))
+            for slab, part, used in zip(self._slabs, out, in_use, strict=True):
+                vectors.add_dots(slab[:used], vector, first, last, part)
+            return out.reshape(-1)
+
+        return np.sum(self._run(chunk), axis=0)[self._slots]
+
+    def vector(self, position: int) -> np.ndarray:
+        """A kept vector."""
+        slot = self._slots[position]
+        return self._slabs[slot // SLAB_ROWS][slot % SLAB_ROWS]
+
+    def replace(self, vectors: np.ndarray) -> None:
+        """Others in place of the kept ones, perhaps of another length."""
+        count, self.dimension = vectors.shape
+        self._slabs, self._slots, self._free = [], [], []
+        for first in range(0, count, SLAB_ROWS):
+            slab = np.zeros((SLAB_ROWS, self.dimension))
+            slab[: min(SLAB_ROWS, count - first)] = vectors[first : first + SLAB_ROWS]
+            self._slabs.append(slab)
+        self._slots = list(range(count))
+        self._free = list(range(len(self._slabs) * SLAB_ROWS - 1, count - 1, -1))
+
+    def keep(self, positions: np.ndarray) -> None:
+        """Forget all vectors but those at these positions."""
+        kept = [self._slots[p] for p in positions]
+        self._free += sorted(set(self._slots) - set(kept), reverse=True)
+        self._slots = kept
+
+    def combine(self, coef: np.ndarray) -> np.ndarray:
+        """Σ_j coef[j]·vector_j."""
+        by_slot = np.zeros(len(self._slabs) * SLAB_ROWS)
+        by_slot[self._slots] = coef
+        out = np.zeros(self.dimension)
+
+        def chunk(first: int, last: int) -> None:
+            for s, slab in enumerate(self._slabs):
+                part = by_slot[s * SLAB_ROWS : (s + 1) * SLAB_ROWS]
+                vectors.add_combination(slab, part, first, last, out)
+
+        self._run(chunk)
+        return out
+
+    def state(self) -> dict[str, Any]:
+        """All that is kept, and where: sums are in the order of the slots.
+
+        The vectors are not copied. They stay as they are until vectors that are dropped after
+        this have been replaced by others.
+        """
+        return {
+            "slabs": len(self._slabs),
+            "slots": list(self._slots),
+            "free": list(self._free),
+            "vectors": [self.vector(position) for position in range(len(self._slots))],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a state."""
+        slots, free, capacity = state["slots"], state["free"], state["slabs"] * SLAB_ROWS
+        integers = all(type(slot) is int for slot in slots + free)
+        if not integers or sorted(slots + free) != list(range(capacity)):
+            raise ValueError("the places of the cuts do not fit together")
+        if len(state["vectors"]) != len(slots):
+            raise ValueError("there are not as many cuts as places")
+        self._slabs = [np.zeros((SLAB_ROWS, self.dimension)) for _ in range(state["slabs"])]
+        self._slots, self._free = list(slots), list(free)
+        for position, vector in enumerate(state["vectors"]):
+            fill(self.vector(position), vector)
+
+    def error(self, coef: np.ndarray) -> float:
+        """By how much |Σ_j coef[j]·vector_j|² may be below the square that it stands for.
+
+        No coefficient is negative.
+        """
+        return 0.0
+
+    def _run(self, function: Callable[[int, int], Any]) -> list[Any]:
+        """function(first, last) for every chunk of columns."""
+        edges = [*range(0, max(1, self.dimension), CHUNK_COLUMNS), self.dimension]
+        return self._executor.run(lambda k: function(*edges[k : k + 2]), len(edges) - 1)
+
+
 class Bundle:
     """Cuts, their Gram matrix and the reduced problem, warm-started from solve to solve.
 
@@ -89,11 +209,8 @@ class Bundle:
         self._place_all()
 
     def _grow(self) -> None:
-        t = self._count
-        self._gram = np.pad(self._gram, (0, t))
-        self._offsets = np.pad(self._offsets, (0, t))
-        self._beta = np.pad(self._beta, (0, t))
-        self._idle = np.pad(self._idle, (0, t))
+        for name in ("_gram", "_offsets", "_beta", "_idle"):
+            setattr(self, name, np.pad(getattr(self, name), (0, self._count)))
         self._place_all()
 
     def _place_all(self) -> None:
@@ -173,22 +290,12 @@ class Bundle:
             self._factored = -1
         self._factor_age = 1 if self._factored < 0 else self._factor_age + 1
         beta = self._beta[:t]
-        _, _, self._factored = simplex_qp.solve(
-            self._points,
-            self._lengths,
-            offsets,
-            C,
-            t if self._from_gram else self._points.shape[1],
-            2.0 * np.sqrt(self._jitter) if self._from_gram else DEPENDENT,
-            beta,
-            np.zeros(t),
-            self._basis,
-            self._factor,
-            self._support,
-            *self._work,
-            self._factored,
-            100 + 10 * t,
-        )
+        width, dependent = self._points.shape[1], DEPENDENT
+        if self._from_gram:
+            width, dependent = t, 2.0 * float(np.sqrt(self._jitter))
+        problem = (self._points, self._lengths, offsets, C, width, dependent)
+        factor = (self._basis, self._factor, self._support, *self._work, self._factored)
+        _, _, self._factored = simplex_qp.solve(*problem, beta, np.zeros(t), *factor, 100 + 10 * t)
         beta /= beta.sum()
 
     def _refined(self, C: float) -> ReducedSolution:
@@ -219,7 +326,7 @@ class Bundle:
         """The point and the bound of the present weights."""
         beta = self._beta[: self._count]
         w = self._space.combine(-C * beta[1:])
-        squared_norm = self._space.dot(w, w)
+        squared_norm = float(np.einsum("i,i->", w, w))
         height = C * float(self._offsets[: self._count] @ beta)
         # What rounding may have done to w, to its square and to the sums.
         lost = (self._count + MANY) * UNIT * C * float(self._lengths[: self._count] @ beta)
@@ -231,7 +338,7 @@ class Bundle:
             # The solver's own point is more precise than the one of the rounded weights,
             # which only the bound needs.
             w = -C * self._basis[self._factored]
-            squared_norm = self._space.dot(w, w)
+            squared_norm = float(np.einsum("i,i->", w, w))
         return ReducedSolution(w, squared_norm, dual)
 
     def active(self) -> list[tuple[np.ndarray, float]]:
@@ -345,5 +452,5 @@ class Bundle:
 def fill(array: np.ndarray, stored: np.ndarray) -> None:
     """Copy what was stored, if it is as it was: compiled loops rely on it."""
     if stored.shape != array.shape or stored.dtype != array.dtype or not np.isfinite(stored).all():
-        raise ValueError("an array of the bundle is not as it was written")
+        raise ValueError("an array is not as it was written")
     array[...] = stored

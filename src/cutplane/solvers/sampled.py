@@ -26,8 +26,7 @@ from ..objective.sampled import Level, ScoreRiskOracle
 from ..result import Certificate, SolveResult, Status
 from .base import ROUNDING_PART, Best, Observer, StopRule
 from .cutting_plane import BundleSolver, CutPosition
-from .reduced import Bundle
-from .space import CoordinateSpace
+from .reduced import Bundle, VectorSpace
 
 # Cuts whose weight was zero for so long are dropped, as in the paper.
 IDLE_SOLUTIONS = 20
@@ -38,6 +37,41 @@ class CutBasisBest(Best):
     """A point in coordinates, with the span they belong to."""
 
     cut_basis: CutBasis = field(kw_only=True)
+
+
+class CoordinateSpace(VectorSpace):
+    """Coordinates of the vectors of an oracle's span.
+
+    Attributes
+    ----------
+    numbers : ndarray of int64
+        Which of the vectors of the span each kept one is.
+
+    Parameters
+    ----------
+    oracle : ScoreRiskOracle or ConstantOracle
+    """
+
+    def __init__(self, oracle: ScoreRiskOracle | ConstantOracle) -> None:
+        super().__init__(oracle.dimension, oracle.executor)
+        self.numbers = np.zeros(0, np.int64)
+        self._oracle = oracle
+
+    def append(self, vector: np.ndarray) -> np.ndarray:
+        """Keep the coordinates of the last vector of the span."""
+        self.numbers = np.append(self.numbers, len(self._oracle.cut_basis) - 1)
+        return super().append(vector)
+
+    def error(self, coef: np.ndarray) -> float:
+        if not self._oracle.exact:  # the bound is an estimate anyway
+            return 0.0
+        errors = self._oracle.cut_basis.errors[np.ix_(self.numbers, self.numbers)]
+        rounding = 2.0 * (len(coef) + MANY) * UNIT * float(coef @ np.abs(errors) @ coef)
+        return max(0.0, float(coef @ errors @ coef)) + rounding
+
+    def keep(self, positions: np.ndarray) -> None:
+        super().keep(positions)
+        self.numbers = self.numbers[positions]
 
 
 class SampledSolver(BundleSolver):
@@ -68,11 +102,7 @@ class SampledSolver(BundleSolver):
         observer: Observer | None = None,
     ) -> None:
         super().__init__(oracle, C, stop, position, observer)
-        self.space: CoordinateSpace = CoordinateSpace(
-            oracle.dimension,
-            oracle.executor,
-            lambda: oracle.cut_basis.errors if oracle.exact else None,
-        )
+        self.space: CoordinateSpace = CoordinateSpace(oracle)
         self.bundle = Bundle(self.space, IDLE_SOLUTIONS)
         self.first_cut: Callable[[], Cut] | None = None
 
@@ -80,15 +110,12 @@ class SampledSolver(BundleSolver):
         super()._begin(start)
         if self.first_cut is not None:
             with self.watch.phase("start"):
-                self._add(self.first_cut())
+                cut = self.first_cut()
+                self.bundle.add(cut.a, cut.offset)
 
     def _keep(self, point: Point) -> None:
         super()._keep(point)
         self._best = CutBasisBest(**vars(self.best), cut_basis=self.oracle.cut_basis)
-
-    def _add(self, cut: Cut) -> None:
-        super()._add(cut)
-        self.space.numbers = np.append(self.space.numbers, len(self.oracle.cut_basis) - 1)
 
     def _cut_at(self) -> tuple[Any, ...] | None:
         if not self.trace and self.first_cut is not None:
@@ -120,13 +147,21 @@ class SampledSolver(BundleSolver):
             capacity *= 2
         coordinates = self.oracle.rebase(self.space.numbers, self.point, capacity)
         cut_basis = self.oracle.cut_basis
-        w = cut_basis.moved(coordinates, self.best.w)
+        w = cut_basis.projected(np.einsum("ij,j->i", coordinates, self.best.w))
         self._best = replace(self.best, w=w, cut_basis=cut_basis, proved=False)
-        self.point.w = cut_basis.moved(coordinates, self.point.w)
+        self.point.w = cut_basis.projected(np.einsum("ij,j->i", coordinates, self.point.w))
         self.trial.w = np.zeros(capacity)  # to be evaluated anew before it is used
         self.space.numbers = np.arange(count)
         vectors = cut_basis.coordinates(self.space.numbers)
         self.bundle.replace(vectors, self.oracle.offsets(self.bundle.offsets))
+
+    def verify(self) -> None:
+        assert isinstance(self.best, CutBasisBest)
+        self._support()
+        if self.best.cut_basis is self.oracle.cut_basis:
+            super().verify()
+        else:  # an interrupt has come between the two
+            self.dual = max(0.0, self.proved)
 
     def _support(self) -> None:
         """Where products of cuts are too rough, the last bound anew from all their rows at once."""
@@ -144,12 +179,6 @@ class SampledSolver(BundleSolver):
             height, squared = part * height, part * part * squared
             rounding = (len(weights) + MANY) * UNIT * (abs(height) + squared)
             self._raise(height - 0.5 * squared - rounding)
-
-    def _provable(self) -> bool:
-        assert isinstance(self.best, CutBasisBest)
-        return (
-            self.best.cut_basis is self.oracle.cut_basis
-        )  # else an interrupt has come between the two
 
     def _result(self, status: Status) -> SolveResult:
         result = super()._result(status)
@@ -211,8 +240,9 @@ class ConstantTimeSolver(SampledSolver):
     def _cut_at(self) -> tuple[Any, ...] | None:
         return None if self._passed else (self.trial if self.trace else self.point,)
 
-    def _provable(self) -> bool:
-        return False  # the objective is an estimate from samples
+    def verify(self) -> None:
+        """The objective stays an estimate from samples."""
+        self.dual = max(0.0, self.proved)
 
     def _verified(self) -> bool:
         return True

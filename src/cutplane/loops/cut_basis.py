@@ -1,4 +1,7 @@
-"""The dual of a support vector machine without bias on a few rows, whose kernel values are stored.
+"""Small systems of cuts in a kernel's space.
+
+Solving with a lower triangular factor in place, for vectors too short for a library call; and the
+dual of a support vector machine without bias on a few rows, whose kernel values are stored:
 
     max_α  Σα − ½·Σ_ij α_i·α_j·y_i·y_j·K_ij,    0 ≤ α_i ≤ upper_i
 
@@ -10,6 +13,26 @@ the primal point w = Σ_j α_j·y_j·φ(x_j) is Σ_i (upper_i·max(0, r_i) − �
 from __future__ import annotations
 
 from .._jit import jit
+
+
+@jit
+def solve_lower(factor, rank, x):
+    """x[:rank] = L⁻¹ x[:rank]."""
+    for i in range(rank):
+        s = x[i]
+        for j in range(i):
+            s -= factor[i, j] * x[j]
+        x[i] = s / factor[i, i]
+
+
+@jit
+def solve_upper(factor, rank, x):
+    """x[:rank] = L⁻ᵀ x[:rank]."""
+    for i in range(rank - 1, -1, -1):
+        s = x[i] / factor[i, i]
+        x[i] = s
+        for j in range(i):
+            x[j] -= factor[i, j] * s
 
 
 @jit
