@@ -58,10 +58,9 @@ PASSES = 4
 FRUITLESS = 10
 
 
-# Places in the support. Typed, because a literal would have the helpers compiled once for it
-# and once for integers.
-_BASE = np.int64(-1)
-_NOBODY = np.int64(-2)
+# Who leaves the support: a place in it, the base, or nobody.
+_BASE = -1
+_NOBODY = -2
 
 
 @jit(reassociate=True)
@@ -73,243 +72,14 @@ def _dot(x, i, y, j, width):
 
 
 @jit
-def _orthogonalise(basis, size, width, coef):
-    """Make the row after the basis orthogonal to it; returns what is left of its norm.
-
-    ``coef`` becomes its coordinates.
-    """
-    for k in range(size):
-        coef[k] = 0.0
-    left = math.sqrt(_dot(basis, size, basis, size, width))
-    for _ in range(PASSES):
-        if left == 0.0:
-            break
-        for k in range(size):
-            s = _dot(basis, k, basis, size, width)
-            coef[k] += s
-            for c in range(width):
-                basis[size, c] -= s * basis[k, c]
-        before = left
-        left = math.sqrt(_dot(basis, size, basis, size, width))
-        if left > 0.5 * before:
-            break
-    return left
-
-
-@jit(inline=True)
-def _append(points, lengths, width, dependent, basis, factor, support, size, j):
-    """Extend the factor by point j; returns False if it depends on the support.
-
-    Its coordinates are in the factor's next row even then.
-    """
-    base = support[0]
-    for c in range(width):
-        basis[size, c] = points[j, c] - points[base, c]
-    left = _orthogonalise(basis, size, width, factor[size])
-    if left <= dependent * (lengths[j] + lengths[base]) or size == width:
-        return False
-    for c in range(width):
-        basis[size, c] /= left
-    factor[size, size] = left
-    support[size + 1] = j
-    return True
-
-
-@jit
-def _remove(basis, width, factor, support, size, place):
-    """Take the point at ``place`` out of the support and the factor."""
-    for r in range(place, size - 1):
-        support[r + 1] = support[r + 2]
-        for c in range(r + 2):
-            factor[r, c] = factor[r + 1, c]
-    for r in range(place, size - 1):  # rotate the superdiagonal away
-        a = factor[r, r]
-        b = factor[r, r + 1]
-        h = math.hypot(a, b)
-        cosine = a / h
-        sine = b / h
-        factor[r, r] = h
-        for k in range(r + 1, size - 1):
-            u = factor[k, r]
-            v = factor[k, r + 1]
-            factor[k, r] = cosine * u + sine * v
-            factor[k, r + 1] = cosine * v - sine * u
-        for c in range(width):
-            u = basis[r, c]
-            v = basis[r + 1, c]
-            basis[r, c] = cosine * u + sine * v
-            basis[r + 1, c] = cosine * v - sine * u
-
-
-@jit
-def _solve_upper(factor, size, x):
-    for r in range(size - 1, -1, -1):
-        x[r] /= factor[r, r]
-        for c in range(r):
-            x[c] -= factor[r, c] * x[r]
-
-
-@jit(inline=True)
-def _hull(points, offsets, C, width, basis, factor, support, size, target, coef):
-    """Minimise over the affine hull of the support: v after the basis, weights to ``target``.
-
-    Returns the weight of the base.
-    """
-    base = support[0]
-    for c in range(width):
-        basis[size, c] = points[base, c]
-    _orthogonalise(basis, size, width, coef)
-    for r in range(size):
-        s = (offsets[support[r + 1]] - offsets[base]) / C
-        for c in range(r):
-            s -= factor[r, c] * target[c]
-        s /= factor[r, r]
-        target[r] = s
-        for c in range(width):
-            basis[size, c] += s * basis[r, c]
-    for r in range(size):
-        target[r] -= coef[r]
-    _solve_upper(factor, size, target)
-    rest = 1.0
-    for r in range(size):
-        rest -= target[r]
-    return rest
-
-
-@jit(inline=True)
-def _slide(offsets, beta, factor, support, size, j, target):
-    """Move weight along the flat direction that the dependent point j gives.
-
-    With x the coordinates of j in the support, e_j − x changes neither Σβ nor, to rounding, v:
-    only bᵀβ, which shall not fall. Returns the place of who is left without weight, or _NOBODY
-    if that is j itself.
-    """
-    base = support[0]
-    for r in range(size):
-        target[r] = factor[size, r]
-    _solve_upper(factor, size, target)
-    gain = offsets[j] - offsets[base]
-    rest = 1.0
-    for r in range(size):
-        gain -= target[r] * (offsets[support[r + 1]] - offsets[base])
-        rest -= target[r]
-    sign = 1.0 if gain >= 0.0 else -1.0
-    length = np.inf if gain >= 0.0 else beta[j]
-    leaving = _NOBODY
-    for r in range(-1, size):
-        loss = sign * (rest if r < 0 else target[r])
-        if loss > 0.0 and beta[support[r + 1]] < length * loss:
-            length = beta[support[r + 1]] / loss
-            leaving = np.int64(r)
-    if length == 0.0 or length == np.inf:
-        return leaving
-    for r in range(-1, size):
-        i = support[r + 1]
-        beta[i] = max(0.0, beta[i] - length * sign * (rest if r < 0 else target[r]))
-    beta[j] = max(0.0, beta[j] + sign * length)
-    if leaving == _NOBODY:
-        beta[j] = 0.0
-    else:
-        beta[support[leaving + 1]] = 0.0
-    return leaving
-
-
-@jit
-def _take(
-    points, lengths, offsets, width, dependent, beta, basis, factor, support, size, j, target
-):
-    """Take point j into the support, sliding while it is dependent.
-
-    Returns the size and whether the base has lost its weight: then all is to be factored anew.
-    """
-    while not _append(points, lengths, width, dependent, basis, factor, support, size, j):
-        leaving = _slide(offsets, beta, factor, support, size, j, target)
-        if leaving == _NOBODY:
-            return size, False
-        if leaving == _BASE:
-            return size, True
-        _remove(basis, width, factor, support, size, leaving)
-        size -= 1
-    return size + 1, False
-
-
-@jit(inline=True)
-def _refactor(
-    points, lengths, offsets, width, dependent, beta, basis, factor, support, extra, target
-):
-    """Factor all points with weight, and ``extra``, anew; returns the size."""
-    while True:
-        base = _NOBODY
-        for j in range(beta.shape[0]):
-            if (beta[j] > 0.0 or j == extra) and (base < 0 or lengths[j] < lengths[base]):
-                base = np.int64(j)
-        support[0] = base
-        size = np.int64(0)
-        lost = False
-        for j in range(beta.shape[0]):
-            if j != base and (beta[j] > 0.0 or j == extra):
-                size, lost = _take(
-                    points,
-                    lengths,
-                    offsets,
-                    width,
-                    dependent,
-                    beta,
-                    basis,
-                    factor,
-                    support,
-                    size,
-                    np.int64(j),
-                    target,
-                )
-                if lost:
-                    break
-        if not lost:
-            return size
-        extra = _NOBODY
-
-
-@jit(inline=True)
-def _step(beta, support, size, target, rest):
-    """Move to the target weights, or as far as all stay positive; returns who becomes zero."""
-    length = 1.0
-    leaving = _NOBODY
-    for r in range(-1, size):
-        old = beta[support[r + 1]]
-        new = rest if r < 0 else target[r]
-        if new <= 0.0:
-            ratio = old / (old - new) if old > 0.0 else 0.0
-            if leaving == _NOBODY or ratio < length:
-                length = ratio
-                leaving = np.int64(r)
-    for r in range(-1, size):
-        j = support[r + 1]
-        new = rest if r < 0 else target[r]
-        beta[j] = new if length == 1.0 else max(0.0, beta[j] + length * (new - beta[j]))
-    if leaving != _NOBODY:
-        beta[support[leaving + 1]] = 0.0
-    return leaving
-
-
-@jit
 def solve(
-    points,
-    lengths,
-    offsets,
-    C,
-    width,
-    dependent,
-    beta,
-    gradient,
-    basis,
-    factor,
-    support,
-    target,
-    coef,
-    size,
-    rounds,
-):
+    points, lengths, offsets, C, width, dependent, beta, gradient, basis, factor, support, target,
+    coef, size, rounds,
+):  # fmt: skip
     """Minimise from the feasible ``beta``, in place; returns (rounds used, gap, size).
+
+    A turn of the loop takes one point into the support or out of it, or moves to the minimiser
+    over its hull. All is written once, in one function: calls would double the compilation.
 
     Parameters
     ----------
@@ -331,49 +101,146 @@ def solve(
     """
     t = beta.shape[0]
     entering = _NOBODY
-    anew = size < 0
+    leaving = _BASE if size < 0 else _NOBODY
+    j = end = t  # points from j to end wait: those with weight, and the entering one, shall be in
     best = -np.inf
     fruitless = 0
-    gap = np.inf
     used = 0
     while True:
-        while True:
-            if anew:
-                size = _refactor(
-                    points,
-                    lengths,
-                    offsets,
-                    width,
-                    dependent,
-                    beta,
-                    basis,
-                    factor,
-                    support,
-                    entering,
-                    target,
-                )
-                entering = _NOBODY
-                anew = False
-            rest = _hull(points, offsets, C, width, basis, factor, support, size, target, coef)
-            leaving = _step(beta, support, size, target, rest)
-            if leaving == _NOBODY:
+        if leaving == _BASE:  # factor all points anew
+            base = _NOBODY
+            for i in range(t):
+                if (beta[i] > 0.0 or i == entering) and (base < 0 or lengths[i] < lengths[base]):
+                    base = i
+            support[0] = base
+            size = 0
+            j = 0
+            end = t
+        elif leaving != _NOBODY:  # take this point out of the support and the factor
+            for r in range(leaving, size - 1):
+                support[r + 1] = support[r + 2]
+                for c in range(r + 2):
+                    factor[r, c] = factor[r + 1, c]
+            for r in range(leaving, size - 1):  # rotate the superdiagonal away
+                h = math.hypot(factor[r, r], factor[r, r + 1])
+                cosine = factor[r, r] / h
+                sine = factor[r, r + 1] / h
+                factor[r, r] = h
+                for k in range(r + 1, size - 1):
+                    u = factor[k, r]
+                    v = factor[k, r + 1]
+                    factor[k, r] = cosine * u + sine * v
+                    factor[k, r + 1] = cosine * v - sine * u
+                for c in range(width):
+                    u = basis[r, c]
+                    v = basis[r + 1, c]
+                    basis[r, c] = cosine * u + sine * v
+                    basis[r + 1, c] = cosine * v - sine * u
+            size -= 1
+        leaving = _NOBODY
+        base = support[0]
+        while j < end and (j == base or not (beta[j] > 0.0 or j == entering)):
+            j += 1
+        takes = j < end
+        # The vector at work, what comes in or the base, is made orthogonal to the basis; ``coef``
+        # are its coordinates, and ``left`` is what is left of its norm.
+        for c in range(width):
+            basis[size, c] = points[j, c] - points[base, c] if takes else points[base, c]
+        for k in range(size):
+            coef[k] = 0.0
+        left = math.sqrt(_dot(basis, size, basis, size, width))
+        for _ in range(PASSES):
+            if left == 0.0:
                 break
+            for k in range(size):
+                s = _dot(basis, k, basis, size, width)
+                coef[k] += s
+                for c in range(width):
+                    basis[size, c] -= s * basis[k, c]
+            before = left
+            left = math.sqrt(_dot(basis, size, basis, size, width))
+            if left > 0.5 * before:
+                break
+        if takes:
+            for k in range(size):  # the factor's next row, and x if point j depends on the support
+                factor[size, k] = target[k] = coef[k]
+            if left > dependent * (lengths[j] + lengths[base]) and size < width:
+                for c in range(width):
+                    basis[size, c] /= left
+                factor[size, size] = left
+                size += 1
+                support[size] = j
+                j += 1
+                continue
+        else:  # the minimiser over the affine hull: v, and the weights to target
+            for r in range(size):
+                s = (offsets[support[r + 1]] - offsets[base]) / C
+                for c in range(r):
+                    s -= factor[r, c] * target[c]
+                s /= factor[r, r]
+                target[r] = s
+                for c in range(width):
+                    basis[size, c] += s * basis[r, c]
+            for r in range(size):
+                target[r] -= coef[r]
+        rest = 1.0
+        for r in range(size - 1, -1, -1):
+            target[r] /= factor[r, r]
+            rest -= target[r]
+            for c in range(r):
+                target[c] -= factor[r, c] * target[r]
+        if takes:
+            # e_j − x changes neither Σβ nor, to rounding, v: only bᵀβ, which shall not fall. Move
+            # weight along it until somebody, or j itself, has none.
+            gain = offsets[j] - offsets[base]
+            for r in range(size):
+                gain -= target[r] * (offsets[support[r + 1]] - offsets[base])
+            sign = 1.0 if gain >= 0.0 else -1.0
+            length = np.inf if gain >= 0.0 else beta[j]
+            for r in range(-1, size):
+                loss = sign * (rest if r < 0 else target[r])
+                if loss > 0.0 and beta[support[r + 1]] < length * loss:
+                    length = beta[support[r + 1]] / loss
+                    leaving = r
+            if 0.0 < length < np.inf:
+                for r in range(-1, size):
+                    i = support[r + 1]
+                    beta[i] = max(0.0, beta[i] - length * sign * (rest if r < 0 else target[r]))
+                beta[j] = max(0.0, beta[j] + sign * length)
+                beta[j if leaving == _NOBODY else support[leaving + 1]] = 0.0
             if leaving == _BASE:
-                anew = True
-            else:
-                _remove(basis, width, factor, support, size, leaving)
-                size -= 1
+                entering = _NOBODY
+            elif leaving == _NOBODY:
+                j += 1
+            continue
+        # Move to the target weights, or as far as all stay positive.
+        entering = _NOBODY
+        length = 1.0
+        for r in range(-1, size):
+            old = beta[support[r + 1]]
+            new = rest if r < 0 else target[r]
+            if new <= 0.0:
+                ratio = old / (old - new) if old > 0.0 else 0.0
+                if leaving == _NOBODY or ratio < length:
+                    length = ratio
+                    leaving = r
+        for r in range(-1, size):
+            i = support[r + 1]
+            new = rest if r < 0 else target[r]
+            beta[i] = new if length == 1.0 else max(0.0, beta[i] + length * (new - beta[i]))
+        if leaving != _NOBODY:
+            beta[support[leaving + 1]] = 0.0
+            continue
         value = -0.5 * C * _dot(basis, size, basis, size, width)
         mean = 0.0
         lowest = np.inf
-        entering = _NOBODY
-        for j in range(t):
-            gradient[j] = C * _dot(points, np.int64(j), basis, size, width) - offsets[j]
-            value += beta[j] * offsets[j]
-            mean += beta[j] * gradient[j]
-            if gradient[j] < lowest:
-                lowest = gradient[j]
-                entering = np.int64(j)
+        for i in range(t):
+            gradient[i] = C * _dot(points, i, basis, size, width) - offsets[i]
+            value += beta[i] * offsets[i]
+            mean += beta[i] * gradient[i]
+            if gradient[i] < lowest:
+                lowest = gradient[i]
+                entering = i
         gap = mean - lowest
         # A round that gains next to nothing against the gap is rounding, or a detour over
         # a dependent point: some are allowed.
@@ -386,20 +253,7 @@ def solve(
             return used, gap, size
         used += 1
         if lengths[entering] < 0.25 * lengths[support[0]]:
-            anew = True  # it has to be the base
+            leaving = _BASE  # it has to be the base
         else:
-            size, anew = _take(
-                points,
-                lengths,
-                offsets,
-                width,
-                dependent,
-                beta,
-                basis,
-                factor,
-                support,
-                size,
-                entering,
-                target,
-            )
-            entering = _NOBODY
+            j = entering
+            end = entering + 1

@@ -22,16 +22,6 @@ def add_dots(rows, vector, first, last, out):
 
 
 @jit
-def add_combination(rows, coef, first, last, out):
-    """out += Σ_j coef[j]·rows[j] over the columns first..last."""
-    for j in range(rows.shape[0]):
-        c = coef[j]
-        if c != 0.0:
-            for i in range(first, last):
-                out[i] += c * rows[j, i]
-
-
-@jit
 def add_tree(rows, begins, merges, top, first, last, stack):
     """Add rows one after the other to sums on a stack, over the columns first..last.
 

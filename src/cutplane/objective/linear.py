@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..data import BlockedMatrix, BlockSum
-from ..data.blocks import Block, CSRBlock, RowMajorBlock
+from ..data.blocks import Block, CSRBlock, RowMajorBlock, read_only
 from ..data.sums import SumPlan, room_for
 from ..exec import Executor
 from ..loops import bounded, vectors
@@ -226,13 +226,19 @@ def bounded_scores(block: Block, precise: bool) -> Callable[..., None]:
 
     The precise one has three outputs, the other two; see ``loops.bounded``.
     """
+    return partial(bounded.precise_scores if precise else bounded.scores, *flat_block(block))
+
+
+FlatRows = tuple[np.ndarray, np.ndarray | None, np.ndarray]
+
+
+def flat_block(block: Block) -> FlatRows:
+    """Values, columns and starts of the rows of a block; columns of data are copied."""
     if isinstance(block, CSRBlock):
-        kernel = bounded.precise_csr_scores if precise else bounded.csr_scores
-        return partial(kernel, block.values, block.indices, block.starts)
-    if isinstance(block, RowMajorBlock):
-        return partial(bounded.precise_dense_scores if precise else bounded.dense_scores, block.x)
-    kernel = bounded.precise_column_scores if precise else bounded.column_scores
-    return partial(kernel, block.xt, block.first)
+        return block.values, block.indices, block.starts
+    x = block.x if isinstance(block, RowMajorBlock) else block.xt[:, block.first :].T[: block.rows]
+    x = np.ascontiguousarray(x)
+    return read_only(x.reshape(-1)), None, np.arange(len(x) + 1) * x.shape[1]
 
 
 def w_shape(

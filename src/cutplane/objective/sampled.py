@@ -34,7 +34,7 @@ import numpy as np
 
 from ..exec import Executor
 from ..kernels import SUM_ROWS, KernelMatrix
-from ..loops.bounded import MANY, ROUNDING, precise_dense_scores
+from ..loops.bounded import MANY, ROUNDING, precise_scores
 from ..loops.cut_basis import ascend
 from .cut_basis import CutBasis, Expansion, ScoreTable, combined
 from .point import Cut, Point, Proof, squared_norm
@@ -269,8 +269,9 @@ class ScoreRiskOracle(CutBasisOracle):
             shape = (matrix.columns, *sizes.shape[1:])
             coef = expansion.coef.reshape(len(rows), -1)
             outs = np.zeros((3, matrix.columns, coef.shape[1]))
-            values = np.ascontiguousarray(matrix.values[rows].T)
-            precise_dense_scores(values, coef, np.zeros(coef.shape[1]), *outs)
+            values = np.ascontiguousarray(matrix.values[rows].T).reshape(-1)
+            starts = np.arange(matrix.columns + 1) * len(rows)
+            precise_scores(values, None, starts, coef, np.zeros(coef.shape[1]), *outs)
             high, low, errors = (out.reshape(shape) for out in outs)
             return high, errors + np.abs(low)
         scores, known = np.zeros((2, matrix.columns, *sizes.shape[1:]))

@@ -36,14 +36,16 @@ from typing import Any
 import numpy as np
 
 from ..data import BlockedMatrix
-from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, read_only
+from ..data.blocks import Block, read_only
 from ..exec import SerialExecutor
 from ..loops import dual_rows as loops
 from ..losses import direction
 from ..objective import Cut, Point, RowOracle
+from ..objective.linear import FlatRows, flat_block
 from ..result import Status
 from . import constants
 from .base import IterativeSolver, Observer, StopRule
+from .curvature import dot
 
 # Work of a certificate, in passes; between two of them there is at least as much.
 CERTIFICATE = 1.0
@@ -142,13 +144,13 @@ class CoordinateSolver(IterativeSolver):
             self._bound(cut)
         status = None
         since, dual = 0, 0.0  # passes since the last conjugate gradients; D, about
-        # The best bias for w = 0 is far from 0 where targets are large, or classes uneven. But that
-        # of the hinge is ±1 however little uneven they are.
-        if self._warm or self.loss.regression or self.loss.curvature is not None:
+        # The best bias for w = 0 is far from 0 where targets are large. That of the hinge is ±1
+        # however little uneven the classes are, and that of smooth losses showed no gain.
+        if self._warm or self.loss.regression:
             self._bias[2] = self.point.bias
         if self._warm:
             _, offset = self.oracle.score_risk.dual_plane(self._coef())
-            dual = self.C * offset / self.oracle.targets.total - 0.5 * _dot(self._w, self._w)
+            dual = self.C * offset / self.oracle.targets.total - 0.5 * dot(self._w, self._w)
         due, first = self.passes + CERTIFICATE, True
         while status is None:
             before = self._work
@@ -240,32 +242,32 @@ class CoordinateSolver(IterativeSolver):
 
         x, residual = np.zeros(len(free)), gradient
         direction = residual / diagonal
-        size = _dot(residual, direction)
+        size = dot(residual, direction)
         gains: list[float] = []
         patience = self._wait // 4 + 1
         while size > 0.0 and not self._out_of_time():
             way, tau = self._ways(free, direction)
             change = ridge * direction - self._changes(free, way, tau)  # K·direction
-            bend = _dot(direction, change)
+            bend = dot(direction, change)
             if not bend > 0.0:
                 break
             k = size / bend
             new = x + k * direction
-            if _dot(gradient, clipped(new)) < (1.0 - constants.LITTLE) * _dot(gradient, new):
+            if dot(gradient, clipped(new)) < (1.0 - constants.LITTLE) * dot(gradient, new):
                 break
             x, residual = new, residual - k * change
             gains.append(0.5 * k * size)
             worth = rate * 2.0 * self._row_work * len(free) * patience
             if len(gains) >= patience and sum(gains[-patience:]) < worth:
                 break
-            before, size = size, _dot(residual, residual / diagonal)
+            before, size = size, dot(residual, residual / diagonal)
             direction = residual / diagonal + (size / before) * direction
         step = clipped(x)
-        slope = _dot(gradient, step)
+        slope = dot(gradient, step)
         if not slope > 0.0:
             return False
         way, tau = self._ways(free, step)
-        bend = _dot(ridge * step, step) + _dot(way, way) + self._bias[0] * tau * tau
+        bend = dot(ridge * step, step) + dot(way, way) + self._bias[0] * tau * tau
         part = min(1.0, slope / bend) if bend > 0.0 else 1.0
         self._u[free] = np.clip(u + part * step / costs, low, high)
         self._w += part * way
@@ -322,8 +324,8 @@ class CoordinateSolver(IterativeSolver):
             oracle.evaluate(-self.C * cut.a, trial)
             self._judge(trial)
             scaled.copy(self._origin)
-            self.oracle.descend(self._line(scaled, trial, _dot(trial.w, trial.w)))
-            line = self._line(self.point, scaled, _dot(scaled.w, scaled.w))
+            self.oracle.descend(self._line(scaled, trial, dot(trial.w, trial.w)))
+            line = self._line(self.point, scaled, dot(scaled.w, scaled.w))
             step = self.oracle.descend(line)
             step = self._keep_if_better(self.point, step)
             self._work += CERTIFICATE * 2.0 * self._row_work * len(self._u)
@@ -351,21 +353,13 @@ class CoordinateSolver(IterativeSolver):
         self._active = np.flatnonzero(self._idle == 0)
 
 
-def _dot(a: np.ndarray, b: np.ndarray) -> float:
-    """<a, b>, the same bits for any number of threads."""
-    return float(np.einsum("i,i->", a, b))
-
-
-FlatRows = tuple[np.ndarray, np.ndarray | None, np.ndarray]
-
-
 def flat_rows(matrix: BlockedMatrix) -> FlatRows:
     """Values, columns and starts of all rows."""
     if matrix.whole is not None:
-        return _flat_block(matrix.whole)
+        return flat_block(matrix.whole)
 
     def copied(k: int, block: Block) -> FlatRows:
-        values, indices, starts = _flat_block(block)
+        values, indices, starts = flat_block(block)
         return values.copy(), None if indices is None else indices.copy(), starts.copy()
 
     parts = matrix.run(copied, SerialExecutor())
@@ -377,14 +371,6 @@ def flat_rows(matrix: BlockedMatrix) -> FlatRows:
         None if lists[0] is None else read_only(np.concatenate(lists)),
         np.concatenate([*joined, ends[-1:]]),
     )
-
-
-def _flat_block(block: Block) -> FlatRows:
-    """Values, columns and starts of the rows of a block; columns of data are copied."""
-    if isinstance(block, CSRBlock):
-        return block.values, block.indices, block.starts
-    x = np.ascontiguousarray(block.xt.T) if isinstance(block, ColumnMajorBlock) else block.x
-    return read_only(x.reshape(-1)), None, np.arange(len(x) + 1) * x.shape[1]
 
 
 def _squared_norms(matrix: BlockedMatrix, rows: Any) -> np.ndarray:

@@ -36,6 +36,11 @@ PIECE_NUMBERS, PIECE_WORK = 1 << 18, 1 << 26
 MOST_PARTS, PART_WORK = 8, 8
 
 
+def dot(a: np.ndarray, b: np.ndarray) -> float:
+    """<a, b>, the same bits for any number of threads."""
+    return float(np.einsum("i,i->", a, b))
+
+
 def row_length(oracle: RowOracle) -> float:
     """Numbers in a row, the mean over all numbers: long rows count by their length."""
     matrix = oracle.matrix
@@ -139,7 +144,7 @@ class ConjugateGradients:
         """The direction for a gradient."""
         x, residual = np.zeros_like(gradient), -gradient
         direction = residual / self._diagonal
-        size = _dot(residual, direction)
+        size = dot(residual, direction)
         enough = constants.LITTLE**2 * size
         for count in range(len(gradient)):
             if size <= enough or self._out_of_time():
@@ -148,12 +153,12 @@ class ConjugateGradients:
                 self._dear = True
                 break
             change = self._times(direction)
-            bend = _dot(direction, change)
+            bend = dot(direction, change)
             if not bend > 0.0:
                 break
             x += (size / bend) * direction
             residual = residual - (size / bend) * change
-            before, size = size, _dot(residual, residual / self._diagonal)
+            before, size = size, dot(residual, residual / self._diagonal)
             direction = residual / self._diagonal + (size / before) * direction
         return x
 
@@ -166,11 +171,6 @@ class ConjugateGradients:
         self._ways *= self._bends
         change = way + self._products.gradient(self._ways)
         return np.append(change, self._ways.sum()) if self._oracle.free_bias else change
-
-
-def _dot(a: np.ndarray, b: np.ndarray) -> float:
-    """<a, b>, the same bits for any number of threads."""
-    return float(np.einsum("i,i->", a, b))
 
 
 class Factor:

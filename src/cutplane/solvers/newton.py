@@ -38,7 +38,7 @@ from ..objective.search import newton
 from ..result import Status
 from . import constants
 from .base import IterativeSolver, Observer, StopRule
-from .curvature import Factor, make_directions
+from .curvature import Factor, dot, make_directions
 from .interior import InteriorPoint
 
 # Steps on the smoothed loss before interior point steps; these may then take twice as many.
@@ -256,7 +256,7 @@ class NewtonSolver(IterativeSolver):
         self._bound_of(self._aim)
 
     def _squared_gradient(self) -> float:
-        return _dot(self._gradient, self._gradient)
+        return dot(self._gradient, self._gradient)
 
     def _full_gradient(self) -> np.ndarray:
         """With that of a free bias."""
@@ -283,11 +283,11 @@ class NewtonSolver(IterativeSolver):
             self.trial.w = self.trial.w + step * way
             self.trial.scores += step * self._ways
             self._bias += step * bias_way
-        return step, -0.5 * _dot(self._gradient, way)
+        return step, -0.5 * dot(self._gradient, way)
 
     def _search(self, way: np.ndarray) -> float:
         """Where the derivative along the direction is small."""
-        mixed, squared = _dot(self.trial.w, way), _dot(way, way)
+        mixed, squared = dot(self.trial.w, way), dot(way, way)
         targets = self.oracle.targets
 
         def slope(step: float) -> float:
@@ -307,7 +307,7 @@ class NewtonSolver(IterativeSolver):
             risk = sum(self.oracle.score_risk.run(part)) / targets.total
             return self.C * risk + mixed + step * squared
 
-        first = _dot(self._gradient, way)
+        first = dot(self._gradient, way)
         if not first < 0.0:
             return 0.0
         low, high, step = 0.0, 1.0, 1.0
@@ -324,7 +324,3 @@ class NewtonSolver(IterativeSolver):
                 at_low *= 0.5 if turn else 1.0
             step = low + (high - low) * min(max(at_low / (at_low - at_high), 0.1), 0.9)
         return step
-
-
-def _dot(a: np.ndarray, b: np.ndarray) -> float:
-    return float(np.einsum("i,i->", a, b))
