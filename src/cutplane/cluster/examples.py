@@ -19,9 +19,8 @@ import numpy as np
 
 from ..data.sums import share_parts
 from ..exec import Executor, make_executor, pickled
-from ..structured.chunks import ChunksHere, plan_for
 from ..structured.examples import Chunk, Inference
-from ..structured.kept import KeptAnswers, Share, Stored
+from ..structured.linear import ChunksHere, Share, Stored, plan_for
 from ..structured.problem import take
 from .orders import Change, Each, Hold, Means, Order
 from .workers import Worker, Workers
@@ -93,7 +92,7 @@ class InferPass(Order):
     def run(self, chunks: ChunksOnWorker) -> Share:
         share = chunks.here.infer(self.w, self.most, self.keep, chunks.executor)[0]
         if self.keep and share.n_stored <= self.sent:
-            share = dataclasses.replace(share, answers=chunks.here.last())
+            share = dataclasses.replace(share, answers=chunks.here.state(self.most + 1)[-1])
         return share
 
 
@@ -156,7 +155,7 @@ class ChunksOnCluster:
         crew.start(workers[: len(runs)], Each(hold))
         self._base = len(crew.log)
         # The passes that are kept there, if they are small: cuts from them then take no round.
-        self._kept = KeptAnswers(plan_for(len(chunks)), chunks)
+        self._kept = ChunksHere(Inference(chunks, threads))
         self._complete = True
         self._sent = SENT_NUMBERS // len(runs)
 
@@ -166,9 +165,10 @@ class ChunksOnCluster:
         if keep:
             answers = [share.answers for share in shares]
             self._complete = self._complete and None not in answers
-            self._kept.trim(most if self._complete else 0)
             if self._complete:
-                self._kept.add([stored for some in answers for stored in some or ()])
+                self._kept.add([stored for some in answers for stored in some or ()], most)
+            else:
+                self._kept.restore([])
         return shares
 
     def _forget(self, most: int) -> None:
@@ -181,8 +181,7 @@ class ChunksOnCluster:
     def cut(self, w: np.ndarray, most: int) -> list[Share]:
         if not self._complete:
             return self.crew.ask(CutFromKept(w, most))
-        self._kept.trim(most)
-        return [self._kept.cut(w)]
+        return self._kept.cut(w, most)
 
     def state(self, most: int) -> list[list[Stored]]:
         parts = self.crew.ask(KeptPasses(most))

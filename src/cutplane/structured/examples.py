@@ -11,11 +11,10 @@ calling thread, threads, processes of our own or the workers of a cluster.
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -66,7 +65,7 @@ class RowAnswers:
 
     def values(self, w: np.ndarray) -> np.ndarray:
         """Loss of every example at w."""
-        return self.offsets + rows.products(self.rows, w)
+        return self.offsets + self.rows @ w
 
 
 @dataclass(frozen=True)
@@ -103,10 +102,11 @@ class PartAnswers:
     largest: np.ndarray
 
 
+@dataclass(eq=False)
 class Chunk:
     """Some examples, and the inference for them. Sent to other processes as it is.
 
-    Parameters
+    Attributes
     ----------
     problem : Problem
     X, Y : lists
@@ -121,24 +121,15 @@ class Chunk:
         K, and the number of plain features.
     """
 
-    def __init__(
-        self,
-        problem: Any,
-        X: Sequence[Any],
-        Y: Sequence[Any],
-        first: rows.First,
-        rescaling: str,
-        parts: rows.Rows | None,
-        counts: np.ndarray,
-        outputs: int,
-        plain: int,
-    ) -> None:
-        self.problem = problem
-        self.X, self.Y = X, Y
-        self.first = first
-        self.rescaling = rescaling
-        self.parts, self.counts = parts, counts
-        self.outputs, self.plain = outputs, plain
+    problem: Any
+    X: Sequence[Any]
+    Y: Sequence[Any]
+    first: rows.First
+    rescaling: str
+    parts: rows.Rows | None
+    counts: np.ndarray
+    outputs: int
+    plain: int
 
     def __len__(self) -> int:
         """Number of examples."""
@@ -146,11 +137,7 @@ class Chunk:
 
     def bare(self) -> Chunk:
         """The chunk as it travels, without the problem and what is computed from it."""
-        other = copy.copy(self)
-        other.problem = None
-        other.__dict__.pop("truth", None)
-        other.__dict__.pop("_truth_rows", None)
-        return other
+        return replace(self, problem=None)
 
     @cached_property
     def truth(self) -> tuple[np.ndarray, rows.Rows]:
@@ -197,7 +184,7 @@ class Chunk:
             difference = rows.scaled(difference, offsets)
         if not np.any(w):  # losses alone are exact
             return RowAnswers(difference, offsets)
-        sizes = sum(rows.products(abs(some), np.abs(w)) for some in (features, self._truth_rows))
+        sizes = sum(abs(some) @ np.abs(w) for some in (features, self._truth_rows))
         if self.rescaling == SLACK:
             sizes = np.maximum(offsets, 1.0) * sizes
         return RowAnswers(difference, offsets, UNIT * (len(w) + 8.0) * (offsets + sizes))
@@ -217,18 +204,18 @@ class Chunk:
             coef *= losses[example, None]
             plain = rows.scaled(plain, losses)
         terms = np.einsum("ij,ij->i", coef, scores.parts)
-        heights = np.bincount(example, terms, len(self)) + rows.products(plain, scores.w)
+        heights = np.bincount(example, terms, len(self)) + plain @ scores.w
         size = np.bincount(example, np.abs(terms), len(self)) + np.abs(heights)
         values = losses + heights
         roundings = ROUNDING * (1.0 + losses + size)
         worse = values < 0.0
         below = np.flatnonzero(values < -roundings)
         coef[worse[example]] = 0.0
-        lengths = rows.sizes(coef)
+        lengths = np.linalg.norm(coef, axis=1)
         largest = (losses, lengths, np.bincount(example, lengths, len(self)), rows.sizes(plain))
         return PartAnswers(
             coef,
-            rows.total(plain, ~worse),
+            plain.T @ ~worse,
             float(losses[~worse].sum()),
             np.maximum(values, 0.0),
             roundings,

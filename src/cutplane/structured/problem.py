@@ -15,6 +15,7 @@ are the second way without parts, and so the code below knows the second one onl
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -154,7 +155,7 @@ class Score:
         """The score of an output."""
         X, Z = [self._x], [z]
         plain = plain_of(self._problem, 0, X, Z, len(self.w))
-        score = float(rows.products(plain, self.w)[0])
+        score = float((plain @ self.w)[0])
         if self.parts.size:
             counts = np.array([len(self.parts)])
             coef = coefficients_of(self._problem, 0, X, Z, counts, self.parts.shape[1])
@@ -211,19 +212,13 @@ def check_problem(problem: Any, rescaling: str, kernel: bool) -> None:
         why = "; a kernel needs it"
         if has(problem, "joint_feature"):
             why += "; it has what is needed for kernel=None"
-    names = ", ".join(f"{name}{_SIGNATURES[name]}" for name in missing)
+    names = ", ".join(f"{name}({', '.join(_parameters(name))})" for name in missing)
     raise ValueError(f"{type(problem).__name__} lacks {names}{why}")
 
 
-_SIGNATURES = {
-    "joint_feature": "(x, y)",
-    "parts": "(x)",
-    "part_coefficients": "(x, y)",
-    "loss": "(y, z)",
-    "most_violated": "(x, y, score)",
-    "most_violated_slack": "(x, y, score)",
-    "predict": "(x, score)",
-}
+def _parameters(name: str) -> list[str]:
+    """What a method of a problem is given."""
+    return list(inspect.signature(getattr(Problem, name)).parameters)[1:]
 
 
 def _written(problem: Any, name: str) -> bool:
@@ -328,7 +323,7 @@ def plain_of(
     """
     name = "plain_feature" if has_parts(problem) else "joint_feature"
     if not has(problem, name):
-        return np.zeros((count_of(X), 0))
+        return scipy.sparse.csr_array((count_of(X), 0))
     return rows.stack(call(problem, name, first, (X, Y)), first, dimension, name)
 
 
