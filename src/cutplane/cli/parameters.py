@@ -364,7 +364,7 @@ PARAMETERS = (
         "solver", HOW,
         "bcfw goes through the sequences one by one, with far fewer calls of inference. ocas is "
         "the optimised cutting plane algorithm, cpa the plain one. auto is bcfw for chains of "
-        "first order without a kernel, then ocas where it does not end.",
+        "first order without a kernel, then ocas where that will be done before it.",
         choices=("auto", "bcfw", "ocas", "cpa"), of=("ChainTagger",),
     ),
     Parameter(

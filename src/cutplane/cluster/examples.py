@@ -229,5 +229,5 @@ def _culprit(chunk: Chunk) -> int | None:
         try:
             pickled((take(chunk.X, [i]), take(chunk.Y, [i])))
         except Exception:
-            return chunk.first + i
+            return chunk.numbers[i]
     return None

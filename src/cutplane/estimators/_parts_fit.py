@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,14 @@ from ..exec import Executor
 from ..kernels import Kernel, KernelMatrix, ProductMatrix
 from ..kernels.lowrank import Projection, projected
 from ..objective.constant import ConstantOracle
-from ..objective.linear import RowProducts
+from ..objective.linear import LinearOracle, RowProducts
 from ..objective.sampled import CutBasisOracle, ScoreRiskOracle
 from ..objective.stored import StoredMatrix
 from ..result import SolveResult, Status
-from ..structured.parts import FeatureModel, PartsModel, PartsPopulation, Reach, WithUnits
-from ._fit import Settings, solve
+from ..structured.parts import PartsModel, PartsPopulation, WithUnits
+from ._fit import Problem, Ready, Run, Settings, solve
 from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
-from ._problems import JointProblem
+from ._problems import bundle_solver, ready
 from ._sampled import ConstantProblem, CutBasisProblem, Sampling, kernel_matrix, kind_of
 
 # All values of a training set's parts are stored, if they take no more than this: every cut
@@ -142,19 +143,17 @@ class PartsFit:
         """
         model = self._model
         radius = float(np.sqrt(max(0.0, np.max(self._used.diagonal, initial=0.0))))
-        reach = (
-            model.reach(radius)
-            if self._constant
-            else Reach(1.0, model.parts * self._score_risk.largest * radius)
-        )
+        loss, reach = 1.0, model.parts * self._score_risk.largest * radius
+        if self._constant:
+            loss, reach = model.reach(radius)
         return Sampling(
             exact=self._oracle.exact,
             constant=self._constant,
             centred=self._settings.solver != "cpa",
             size=self._size,
-            radius=reach.radius,
+            radius=reach,
             C=self._settings.C * model.count,
-            loss=reach.loss,
+            loss=loss,
         )
 
     def improve(self, results: list[SolveResult]) -> list[SolveResult]:
@@ -200,24 +199,50 @@ class PartsFit:
     def _refit(
         self, projection: Projection, matrix: KernelMatrix, w: np.ndarray, seconds: float
     ) -> None:
-        """Change w to the best one in the span of its parts."""
-        factor, parts = projection.factor, self._model.parts
+        """Change w to the best one in the span of its parts; units are features of their own."""
+        factor, (parts, units) = projection.factor, (self._model.parts, self._model.units)
+        own, outputs = projection.coef.shape
         values = matrix.rows(projection.rows).astype(np.float64, copy=False)
-        features = scipy.linalg.solve_triangular(factor, values, lower=True).T
-        dtype = np.float32 if self._single else np.float64
-        blocks = as_blocks(np.ascontiguousarray(features, dtype=dtype))
-        shape = projection.coef.shape
+        features = np.zeros((parts + units, own + units), np.float32 if self._single else None)
+        features[:parts, :own] = scipy.linalg.solve_triangular(factor, values, lower=True).T
+        features[parts:, own:] = np.eye(units)
+        blocks = as_blocks(features)
+        shape = (own + units, outputs)
         products = RowProducts(blocks, shape, 0.0, self._executor, updates=False)
-        model = FeatureModel(products, len(factor), self._score_risk, self._model.count)
-        own = (factor.T @ projection.coef).reshape(-1)
-        start = np.concatenate([own, w[parts:].reshape(-1)])
+        oracle = LinearOracle(blocks, self._score_risk, products=products)
+        start = np.concatenate([factor.T @ projection.coef, w[parts:]])
         settings = dataclasses.replace(self._settings, time_limit=seconds)
-        problem = JointProblem("basis", model)
-        found = solve([problem], settings, self._executor, starts=[start]).results[0].w
+        problem = SpanProblem("basis", oracle, self._model.count)
+        fitted = solve([problem], settings, self._executor, starts=[start])
+        found = fitted.results[0].w.reshape(shape)
         w[projection.rows] = scipy.linalg.solve_triangular(
-            factor, found[: own.size].reshape(shape), lower=True, trans="T"
+            factor, found[:own], lower=True, trans="T"
         )
-        w[parts:].reshape(-1)[:] = found[own.size :]
+        w[parts:] = found[own:]
+
+
+@dataclass
+class SpanProblem(Problem):
+    """A model that is linear in features of the parts: C multiplies the sum over examples.
+
+    Attributes
+    ----------
+    label : str
+    oracle : LinearOracle
+    count : int
+        Number of examples.
+    """
+
+    label: str
+    oracle: LinearOracle
+    count: int
+
+    @property
+    def total(self) -> float:
+        return float(self.count)
+
+    def solver(self, run: Run) -> Ready:
+        return ready(bundle_solver(self.oracle, run.C * self.total, run), run)
 
 
 def _stored(matrix: KernelMatrix, executor: Executor) -> KernelMatrix:

@@ -134,7 +134,7 @@ class StructuredModel(Estimator):
             own = coef[: rows.shape[0]]
             support = np.flatnonzero(np.any(own != 0.0, axis=1))
             return {
-                **self._plain_attributes(model.plain_of(coef)),
+                **self._plain_attributes(coef[model.parts :].reshape(-1)[: model.plain]),
                 **basis_attributes(kernel, rows, support, np.ascontiguousarray(own[support].T)),
                 "n_basis_": len(support),
             }

@@ -66,9 +66,10 @@ class ChainTagger(StructuredModel):
         ``bcfw``: block-coordinate ascent in the dual, one sequence after the other (Lacoste-Julien
         et al. 2013), which needs a small part of the inference that cutting planes need. ``ocas``
         and ``cpa``: the optimised cutting plane algorithm and the plain one, which run inference
-        in threads or on a cluster. ``auto``: ``bcfw``, and ``ocas`` where that does not reach the
-        tolerance in a thousand passes; with a kernel, a checkpoint, a cluster or of second order
-        ``ocas`` at once. The constant-time method always takes the plain one.
+        in threads or on a cluster. ``auto``: ``bcfw``, and ``ocas`` as soon as its gap shows that
+        this will be done before it, as with few weights and large C; with a kernel, a checkpoint,
+        a cluster or of second order ``ocas`` at once. The constant-time method always takes the
+        plain one.
     tol : float, default=1e-2
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'

@@ -72,8 +72,8 @@ class StructuredSVM(StructuredModel):
         ``ocas``: the optimised one, with fewer iterations of several passes: better at large C.
         ``bcfw``: block-coordinate ascent in the dual, some examples at a time (Lacoste-Julien et
         al. 2013), which keeps the outputs that it has found; better where there are many weights.
-        ``auto``: ``bcfw``, and ``cpa`` where that does not reach the tolerance in a thousand
-        passes; with a kernel, a checkpoint or a cluster ``cpa`` at once. The constant-time method
+        ``auto``: ``bcfw``, and ``cpa`` as soon as its gap shows that this will be done before it;
+        with a kernel, a checkpoint or a cluster ``cpa`` at once. The constant-time method
         always takes ``cpa``.
     tol : float, default=1e-2
         Gap at which to stop, in the unit of ``stopping``.
@@ -401,7 +401,7 @@ class StructuredSVM(StructuredModel):
         inputs = _examples("X", X)
         rows, counts = self._parts(inputs, self.part_shape_[1])
         scores = Scores(self.problem_, inputs, self._plain_weights(), self._table(rows), counts)
-        return call(self.problem_, "predict", 0, (inputs, scores))
+        return call(self.problem_, "predict", range(len(counts)), (inputs, scores))
 
     def score(self, X: Any, y: Any) -> float:
         """Minus the mean loss of the predictions: the larger the better, 0 at best.
@@ -416,7 +416,9 @@ class StructuredSVM(StructuredModel):
         score : float
         """
         outputs = _examples("y", y)
-        return -float(np.mean(losses_of(self.problem_, 0, outputs, self.predict(X))))
+        return -float(
+            np.mean(losses_of(self.problem_, range(count_of(outputs)), outputs, self.predict(X)))
+        )
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
         return {"coef_": w.copy(), "problem_": self.problem_, "part_shape_": self.part_shape_}

@@ -110,8 +110,8 @@ class Chunk:
     ----------
     problem : Problem
     X, Y : lists
-    first : int or Numbers
-        Number of the first example, or those of all.
+    numbers : sequence of int
+        Of these examples among all.
     rescaling : {'margin', 'slack'}
     parts : matrix or None
         Of these examples, one below the other, where functions of them are linear.
@@ -124,7 +124,7 @@ class Chunk:
     problem: Any
     X: Sequence[Any]
     Y: Sequence[Any]
-    first: rows.First
+    numbers: Sequence[int]
     rescaling: str
     parts: rows.Rows | None
     counts: np.ndarray
@@ -149,7 +149,7 @@ class Chunk:
         return rows.joint_rows(self.parts, self.truth[0], self.counts, self.truth[1])
 
     def _features(self, outputs: Sequence[Any]) -> tuple[np.ndarray, rows.Rows]:
-        lists = (self.problem, self.first, self.X, outputs)
+        lists = (self.problem, self.numbers, self.X, outputs)
         return coefficients_of(*lists, self.counts, self.outputs), plain_of(*lists, self.plain)
 
     def linear_scores(self, w: np.ndarray) -> Scores:
@@ -164,11 +164,13 @@ class Chunk:
 
     def most_violated(self, scores: Scores) -> Any:
         """The most violated outputs."""
-        return call(self.problem, RESCALINGS[self.rescaling], self.first, (self.X, self.Y, scores))
+        return call(
+            self.problem, RESCALINGS[self.rescaling], self.numbers, (self.X, self.Y, scores)
+        )
 
     def predictions(self, scores: Scores) -> Any:
         """The outputs of highest score."""
-        return call(self.problem, "predict", self.first, (self.X, scores))
+        return call(self.problem, "predict", self.numbers, (self.X, scores))
 
     def row_answers(self, w: np.ndarray) -> RowAnswers:
         """The most violated outputs at w, where functions of parts are linear.
@@ -176,7 +178,7 @@ class Chunk:
         Inference compares scores of outputs, which are rounded as those of its answer are.
         """
         outputs = self.most_violated(self.linear_scores(w))
-        offsets = losses_of(self.problem, self.first, self.Y, outputs)
+        offsets = losses_of(self.problem, self.numbers, self.Y, outputs)
         coef, plain = self._features(outputs)
         features = rows.joint_rows(self.parts, coef, self.counts, plain)
         difference = features - self._truth_rows
@@ -196,7 +198,7 @@ class Chunk:
 
     def answers_of(self, outputs: Sequence[Any], scores: Scores) -> PartAnswers:
         """What these outputs add to a cut."""
-        losses = losses_of(self.problem, self.first, self.Y, outputs)
+        losses = losses_of(self.problem, self.numbers, self.Y, outputs)
         coef, plain = self._features(outputs)
         coef, plain = coef - self.truth[0], plain - self.truth[1]
         example = np.repeat(np.arange(len(self)), self.counts)
@@ -219,7 +221,7 @@ class Chunk:
             float(losses[~worse].sum()),
             np.maximum(values, 0.0),
             roundings,
-            self.first + int(below[0]) if len(below) else None,
+            self.numbers[below[0]] if len(below) else None,
             np.array([np.max(numbers, initial=0.0) for numbers in largest]),
         )
 
@@ -345,12 +347,12 @@ class Examples:
         first, last = int(which[0]), int(which[-1]) + 1
         run = last - first == len(which)  # consecutive examples are slices
         own = slice(*self.starts[[first, last]]) if run else parts_at(self.starts, which)
-        at = which.tolist()
+        numbers = which.tolist()
         return Chunk(
             self.problem,
-            self._X[first:last] if run else take(self._X, at),
-            self._Y[first:last] if run else take(self._Y, at),
-            first if run else rows.Numbers(which),
+            self._X[first:last] if run else take(self._X, numbers),
+            self._Y[first:last] if run else take(self._Y, numbers),
+            numbers,
             self.rescaling,
             None if self._parts is None else self._parts[own],
             self._counts[which],
@@ -372,11 +374,11 @@ class Examples:
         """
         outputs, plain = None, None
         for i in sorted({self.count * k // TRIED for k in range(TRIED)}):
-            lists = (self.problem, i, take(self._X, [i]), take(self._Y, [i]))
+            lists = (self.problem, [i], take(self._X, [i]), take(self._Y, [i]))
             outputs = coefficients_of(*lists, self._counts[[i]], outputs).shape[1]
             plain = plain_of(*lists, plain).shape[1]
             self.outputs, self.plain = outputs, plain
-            own = losses_of(self.problem, i, lists[3], lists[3])[0]
+            own = losses_of(self.problem, [i], lists[3], lists[3])[0]
             if own != 0.0:
                 raise ValueError(
                     f"loss(y, y) must be 0, got {own:g} for example {i} of "
@@ -395,7 +397,7 @@ class Examples:
         chunk = self._chunk(np.array([i]))
         scores = chunk.scores(table, w)
         worst = chunk.most_violated(scores)
-        loss = float(losses_of(self.problem, i, chunk.Y, worst)[0])
+        loss = float(losses_of(self.problem, [i], chunk.Y, worst)[0])
         guess = chunk.predictions(scores)
         if not getattr(self.problem, "exact", True):
             return

@@ -107,7 +107,7 @@ class ChunksHere:
             slack = ROUNDING * (1.0 + answer.offsets + rows.sizes(answer.rows) * np.linalg.norm(w))
             less = answer.values(w) < one[0] - slack
             if less.any():
-                below.append(chunks[k].first + int(np.argmax(less)))
+                below.append(chunks[k].numbers[int(np.argmax(less))])
             chosen.append(one)
             errors.append(0.0 if answer.errors is None else float(answer.errors.sum()))
         if keep:

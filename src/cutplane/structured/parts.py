@@ -30,7 +30,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -41,9 +41,7 @@ from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
 from ..objective import Line, Point
 from ..objective.constant import MatrixSample
-from ..objective.linear import Products
 from ..objective.score_risk import PlaneScoreRisk
-from ..objective.structured import JointModel
 from .chain import ChainShape, ChainWeights, LabelledChains, upper
 from .examples import Examples, Inference, parts_at
 
@@ -142,28 +140,7 @@ class PartsScoreRisk(PlaneScoreRisk):
 
     def plain_of(self, rows: np.ndarray) -> np.ndarray:
         """The plain numbers of scores or coefficients, as a view."""
-        return plain_numbers(rows, self.parts, self.plain)
-
-
-def plain_numbers(rows: np.ndarray, parts: int, plain: int) -> np.ndarray:
-    """The plain numbers below so many parts, as a view."""
-    return rows[parts:].reshape(-1)[:plain]
-
-
-@dataclass(frozen=True)
-class Reach:
-    """How much an example can matter.
-
-    Attributes
-    ----------
-    loss : float
-        The largest loss of an output.
-    radius : float
-        The largest |Ψ(x, z) − Ψ(x, y)|; with slack rescaling times the loss.
-    """
-
-    loss: float
-    radius: float
+        return rows[self.parts :].reshape(-1)[: self.plain]
 
 
 class PartsModel(ABC):
@@ -203,10 +180,6 @@ class PartsModel(ABC):
         """Of the coefficients of a vector."""
         return (self.parts + self.units, self.outputs)
 
-    def plain_of(self, rows: np.ndarray) -> np.ndarray:
-        """The plain numbers of coefficients, as a view."""
-        return plain_numbers(rows, self.parts, self.plain)
-
     @abstractmethod
     def score_risk(self, executor: Executor) -> PartsScoreRisk:
         """The mean risk of all examples."""
@@ -216,8 +189,11 @@ class PartsModel(ABC):
         """The mean risk of some examples, over the scores of their parts."""
 
     @abstractmethod
-    def reach(self, radius: float) -> Reach:
-        """How much an example can matter, if √k(u, u) is at most the radius for every part."""
+    def reach(self, radius: float) -> tuple[float, float]:
+        """The largest loss of an output, and the largest |Ψ(x, z) − Ψ(x, y)|.
+
+        The latter with slack rescaling times the loss; √k(u, u) is at most the radius.
+        """
 
 
 class PartsPopulation:
@@ -250,68 +226,6 @@ class PartsPopulation:
         units = model.parts + np.arange(model.units)
         rows = np.concatenate([parts_at(model.starts, which), units])
         return MatrixSample(self.values, rows, model.some(which, self._executor))
-
-
-class FeatureModel(JointModel):
-    """The same risk over explicit features of the parts.
-
-    w holds the weights of the features, (features, K), then the units.
-
-    Parameters
-    ----------
-    products : Products
-        With the features of all parts.
-    features : int
-    score_risk : PartsScoreRisk
-    count : int
-        Number of examples.
-    """
-
-    def __init__(
-        self, products: Products, features: int, score_risk: PartsScoreRisk, count: int
-    ) -> None:
-        self.count = count
-        self._products = products
-        self._score_risk = score_risk
-        rows, outputs = score_risk.shape[0], score_risk.shape[-1]
-        self._shape = (features, outputs)
-        self._own = features * outputs
-        self.dimension = self._own + (rows - score_risk.parts) * outputs
-
-    def digest(self) -> bytes:
-        """Nothing: no state of it is ever kept."""
-        return b""
-
-    def new_point(self, w: np.ndarray) -> Point:
-        return self._score_risk.new_point(w)
-
-    def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
-        """One product of all features with their weights."""
-        weights = np.ascontiguousarray(w[: self._own].reshape(self._shape))
-        self._products.scores(weights, scores[: self._score_risk.parts])
-        scores[self._score_risk.parts :].reshape(-1)[:] = w[self._own :]
-
-    def infer(self, point: Point, executor: Executor) -> None:
-        """From the scores alone."""
-        self._score_risk.evaluate(point)
-
-    def upper(self, point: Point, executor: Executor) -> float:
-        """One more product of all features with their weights, for the errors of the scores."""
-        weights = np.ascontiguousarray(point.w[: self._own].reshape(self._shape))
-        scores, errors = np.zeros((2, *self._score_risk.shape))
-        self._products.bounded(
-            weights, scores[: self._score_risk.parts], errors[: self._score_risk.parts]
-        )
-        return self._score_risk.upper(point, None, errors)
-
-    def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
-        return self._score_risk.slopes(line)
-
-    def plane(self, point: Point, executor: Executor) -> np.ndarray:
-        """One product of all features with the coefficients of the parts."""
-        coef, _ = self._score_risk.coefficients(point)
-        own = self._products.gradient(coef[: self._score_risk.parts])
-        return np.concatenate([own.reshape(-1), coef[self._score_risk.parts :].reshape(-1)])
 
 
 class KernelChainScoreRisk(PartsScoreRisk):
@@ -394,7 +308,7 @@ class KernelChains(PartsModel):
             LabelledChains(starts, truth, chains.shape, chains.loss), executor
         )
 
-    def reach(self, radius: float) -> Reach:
+    def reach(self, radius: float) -> tuple[float, float]:
         """Of a sequence as long as the longest one, with all labels wrong."""
         length = int(np.max(np.diff(self.starts)))
         shape = self.chains.shape
@@ -404,7 +318,7 @@ class KernelChains(PartsModel):
         sums += [max(0, length - 2)] if shape.order == 2 else []
         squared = 2.0 * float(np.sum(np.square(sums)))
         loss = float(length if self.chains.loss == "hamming" else 1)
-        return Reach(loss, float(np.sqrt(squared)))
+        return loss, float(np.sqrt(squared))
 
 
 class KernelProblem(PartsModel):
@@ -433,10 +347,10 @@ class KernelProblem(PartsModel):
     def some(self, which: np.ndarray, executor: Executor) -> ProblemScoreRisk:
         return ProblemScoreRisk(self, self.examples.inference_of(which), executor)
 
-    def reach(self, radius: float) -> Reach:
+    def reach(self, radius: float) -> tuple[float, float]:
         """From the largest numbers so far: more is not known of a user's problem."""
         loss, _, parts, plain = self.largest.tolist()
-        return Reach(loss, parts * radius + plain)
+        return loss, parts * radius + plain
 
 
 class ProblemScoreRisk(PartsScoreRisk):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,25 +13,6 @@ from ..data.sparse import check_sparse
 Rows = Any  # scipy.sparse.csr_array of float64
 
 
-class Numbers:
-    """Numbers of examples that need not follow one another, for messages about them.
-
-    In the place of the number of the first one: ``numbers + i`` is that of the i-th.
-    """
-
-    def __init__(self, which: np.ndarray) -> None:
-        self._which = which
-
-    def __add__(self, i: int) -> int:
-        return int(self._which[i])
-
-    def __str__(self) -> str:
-        return str(self + 0)
-
-
-First = int | Numbers
-
-
 def numbers_of(value: Any, demand: str, where: str) -> np.ndarray:
     """An array of numbers, or an error that begins with the demand and ends with where."""
     try:
@@ -39,14 +21,14 @@ def numbers_of(value: Any, demand: str, where: str) -> np.ndarray:
         raise ValueError(f"{demand}: {error}, for {where}") from error
 
 
-def stack(vectors: Any, first: First, dimension: int | None, name: str) -> Rows:
+def stack(vectors: Any, numbers: Sequence[int], dimension: int | None, name: str) -> Rows:
     """A sparse matrix from a matrix or from vectors, checked.
 
     Parameters
     ----------
     vectors : matrix, or list of arrays or sparse vectors
-    first : int or Numbers
-        Number of the first example, or those of all.
+    numbers : sequence of int
+        Of the examples, for messages.
     dimension : int or None
         Length that vectors must have; None for that of the first.
     name : str
@@ -59,15 +41,15 @@ def stack(vectors: Any, first: First, dimension: int | None, name: str) -> Rows:
     elif isinstance(vectors, np.ndarray) and vectors.ndim == 2:
         matrix = scipy.sparse.csr_array(np.asarray(vectors, dtype=np.float64))
     else:
-        found = [_row(v, first + i, name) for i, v in enumerate(vectors)]
+        found = [_row(v, numbers[i], name) for i, v in enumerate(vectors)]
         for i, row in enumerate(found):
-            _check_length(row.shape[1], first + i, found[0].shape[1], name)
+            _check_length(row.shape[1], numbers[i], found[0].shape[1], name)
         matrix = scipy.sparse.csr_array(scipy.sparse.vstack(found, "csr"))
     if dimension is not None:
-        _check_length(matrix.shape[1], first + 0, dimension, name)
+        _check_length(matrix.shape[1], numbers[0], dimension, name)
     if not np.all(np.isfinite(matrix.data)):
         bad = int(np.argmin(np.isfinite(matrix.sum(axis=1))))
-        raise ValueError(f"{name} has a value that is not finite, for example {first + bad}")
+        raise ValueError(f"{name} has a value that is not finite, for example {numbers[bad]}")
     return matrix
 
 
