@@ -99,8 +99,8 @@ class BlockSolver(IterativeSolver):
 
     Attributes
     ----------
-    passes : float
-        Work so far, in passes of inference.
+    passes : int
+        Passes with inference so far.
     """
 
     oracle: StructuredOracle
@@ -121,7 +121,7 @@ class BlockSolver(IterativeSolver):
         self._rng = rng
         self._warm = kept is not None
         self.point, self.trial = oracle.new_point(), oracle.new_point()
-        self.passes = 0.0
+        self.passes = 0
 
     def dual_point(self) -> Any:
         """The mixtures, good for any C."""
@@ -135,7 +135,7 @@ class BlockSolver(IterativeSolver):
         for cut in cuts:
             self._bound(cut)
         blocks = self._blocks
-        status, number, due, retry, dual = None, 0, 1.0, 1.0, 0.0  # D, about
+        status, due, retry, dual = None, 1.0, 1.0, 0.0  # D, about
         if self.stop.converged(self.best.primal, self.dual, self.C):  # the start is good enough
             status = self._end_iteration(self.best.primal, 0.0, 1)
         elif self._warm:
@@ -145,27 +145,25 @@ class BlockSolver(IterativeSolver):
         while status is None:
             with self.watch.phase("passes"):
                 grown = blocks.explore(self._rng)
-            number += 1
-            self.passes += 1.0
+            self.passes += 1
             self.oracle.passes += 1
             dual += grown
             seen = float(blocks.gaps.sum())
-            met = seen <= self.stop.enough(dual + seen, self.C) and number >= retry
+            met = seen <= self.stop.enough(dual + seen, self.C) and self.passes >= retry
             # Where rounding is all that is left every pass is an iteration, and a few are the end.
             least = ROUNDING * abs(dual)
-            if met or grown <= least or number >= due or self._out_of_time() or blocks.full:
+            if met or grown <= least or self.passes >= due or self._out_of_time() or blocks.full:
                 status = self._certify()
-                due, retry = GROWTH * number, RETRY * number
+                due, retry = GROWTH * self.passes, RETRY * self.passes
             more, cost, left = grown, 1.0, float(REVISITS)
             while status is None and more > least and more >= grown * cost:
                 if left <= 0.0 or self._out_of_time():
                     break
                 with self.watch.phase("revisits"):
                     more, cost = blocks.revisit(self._rng)
-                self.passes += cost
                 dual += more
                 left -= cost
-            if status is None and (number >= MOST_PASSES or blocks.full):
+            if status is None and (self.passes >= MOST_PASSES or blocks.full):
                 status = Status.MAX_ITER
         return status
 
@@ -190,7 +188,7 @@ class BlockSolver(IterativeSolver):
 class BlockAutoSolver(AutoSolver):
     """Block-coordinate ascent, then cutting planes where these will be done before it.
 
-    A gap that was the objective P and is G after W passes of ascent comes down to the tolerance
+    A gap that was the objective P and is G after W passes of inference comes down to the tolerance
     after about W·log(1/tol)/log(P/G) of them. Cutting planes begin anew but for the best point and
     the bound, and take about
 
