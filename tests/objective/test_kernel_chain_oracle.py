@@ -13,8 +13,7 @@ from cutplane.objective import Line
 from cutplane.objective.constant import ConstantOracle
 from cutplane.objective.sampled import ScoreRiskOracle
 from cutplane.structured.chain import ChainShape, LabelledChains
-from cutplane.structured.kernel_chain import KernelChains, KernelChainScoreRisk
-from cutplane.structured.parts import PartsPopulation, WithUnits
+from cutplane.structured.parts import KernelChains, KernelChainScoreRisk, PartsPopulation, WithUnits
 from structured_reference import chain_loss, chain_score, labellings, random_chains
 
 LENGTHS = (3, 1, 0, 2, 3, 3, 2)

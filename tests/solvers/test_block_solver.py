@@ -66,6 +66,22 @@ def test_chains_take_a_part_of_the_inference(oracles):
     assert oracles[0].passes < oracles[1].passes
 
 
+def test_few_weights_at_a_large_cost_are_for_cutting_planes(oracles):
+    """The bounds of all solvers agree; the default takes no more passes than its two parts."""
+    rng = np.random.default_rng(1)
+    X = [rng.normal(size=(n, 4)) for n in rng.integers(1, 9, 120)]
+    hidden = rng.normal(size=(4, 3))
+    y = [np.argmax(x @ hidden + 3.0 * rng.normal(size=(len(x), 3)), axis=1) for x in X]
+    found = [ChainTagger(10.0, solver=s, tol=1e-3).fit(X, y) for s in ("auto", "bcfw", "ocas")]
+    for one, other in itertools.permutations(found, 2):
+        assert one.certificate_.dual <= other.certificate_.primal * (1 + 1e-12)
+    auto, ascent, planes = (oracle.passes for oracle in oracles)
+    assert "qp" in found[0].results_[0].timings and "qp" not in found[1].results_[0].timings
+    assert planes < auto < ascent
+    again = ChainTagger(10.0, tol=1e-3, warm_start=True).fit(X, y).fit(X, y)
+    assert again.n_iter_ <= 2
+
+
 def test_warm_starts_keep_the_outputs(matchings):
     problem = Counting()
     model = StructuredSVM(problem, 1.0, solver="bcfw", tol=1e-3, warm_start=True).fit(*matchings)

@@ -229,8 +229,8 @@ PARAMETERS = (
               "memory.", choices=("auto", "ocas", "cpa", "dcd"), of=("LinearSVR",)),
     Parameter("solver", HOW, "bcfw goes through the sequences one by one, with far fewer calls of "
               "inference. ocas is the optimised cutting plane algorithm, cpa the plain one. auto "
-              "is bcfw for chains of first order without a kernel, then ocas where it does not "
-              "end.", choices=("auto", "bcfw", "ocas", "cpa"), of=("ChainTagger",)),
+              "is bcfw for chains of first order without a kernel, then ocas where that will be "
+              "done before it.", choices=("auto", "bcfw", "ocas", "cpa"), of=("ChainTagger",)),
     Parameter("solver", HOW, "ocas is the optimised cutting plane algorithm; cpa is the plain "
               "one, usually slower.", choices=("ocas", "cpa")),
     Parameter("method", HOW, "With a kernel: where cuts come from. "

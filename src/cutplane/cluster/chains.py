@@ -21,7 +21,8 @@ from ..data.partitions import MemoryShare, travelling
 from ..data.sums import SumPlan, share_parts
 from ..exec import Executor, make_executor
 from ..loops import vectors
-from ..objective import Cut, Line, Point
+from ..objective import Line, Point
+from ..objective.structured import JointModel
 from ..structured.chain import ChainExamples, ChainShape, Chunks, LabelledChains, upper
 from .orders import Each, Hold, Means, Order
 from .rows import Slot
@@ -170,8 +171,8 @@ class ChainsOnWorker:
         return self._examples.planes(self._path(slot), self._executor)
 
 
-class ChainsOnCluster:
-    """All training sequences of a chain, on the workers of a cluster; a ``JointModel``.
+class ChainsOnCluster(JointModel):
+    """All training sequences of a chain, on the workers of a cluster.
 
     A point's ``scores`` stand for what the workers have of it.
 
@@ -192,8 +193,8 @@ class ChainsOnCluster:
         self.crew = crew
         self.dimension = examples.dimension
         self.count = examples.count
-        self.numbers = examples.numbers
-        self.digest = examples.digest
+        self._numbers = examples.numbers
+        self._digest = examples.digest
         self._weight = examples.chains.weight
         edges = examples.plan.edges
         tokens = np.diff(examples.matrix.bounds[edges]).tolist()
@@ -203,6 +204,15 @@ class ChainsOnCluster:
         crew.vector_bytes = 8 * self.dimension
         crew.start(workers[: len(plans)], hold, plans)
         self._slots = 0
+
+    @property
+    def numbers(self) -> int:
+        """Work of a pass here, in one place."""
+        return self._numbers
+
+    def digest(self) -> bytes:
+        """Identifies the data, the labels and the loss."""
+        return self._digest()
 
     def new_point(self, w: np.ndarray) -> Point:
         self._slots += 1
@@ -215,7 +225,9 @@ class ChainsOnCluster:
         """The emissions: one product X·W, where the tokens are."""
         self._post(ChainsOnWorker.move, w, scores)
 
-    def blend_scores(self, start: Point, end: Point, k: float, into: Point) -> None:
+    def blend_scores(
+        self, start: Point, end: Point, k: float, into: Point, executor: Executor
+    ) -> None:
         """Move what the workers have of a point to start + k(end − start)."""
         self._post(ChainsOnWorker.blend, start.scores, end.scores, k, into.scores)
 
@@ -246,17 +258,6 @@ class ChainsOnCluster:
     def plane(self, point: Point, executor: Executor) -> np.ndarray:
         """Sums of features over the wrong tokens, one or a few vectors from each worker."""
         return np.array(self.crew.sum(Order(ChainsOnWorker.planes, point.scores, summed=True)))
-
-    def cheap_cut(self, w: np.ndarray) -> Cut | None:
-        """None, as where all sequences are in one place."""
-        return None
-
-    def state(self) -> dict[str, Any]:
-        """Nothing: the answers depend on w alone."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Nothing to do."""
 
 
 def _share(examples: ChainExamples, plan: SumPlan) -> ChainShare:

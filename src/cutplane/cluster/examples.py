@@ -18,9 +18,8 @@ import numpy as np
 
 from ..data.sums import share_parts
 from ..exec import Executor, make_executor, pickled
-from ..structured.chunks import ChunksHere, plan_for
 from ..structured.examples import Chunk, Inference
-from ..structured.kept import KeptAnswers, Share, Stored
+from ..structured.linear import ChunksHere, Share, Stored, plan_for
 from ..structured.problem import take
 from .orders import Each, Hold, Means, Order
 from .workers import Worker, Workers
@@ -71,7 +70,7 @@ class ChunksOnWorker:
         """A pass of inference; if outputs are kept, and not more than ``sent``, they come along."""
         share = self._here.infer(w, most, keep, self._executor)[0]
         if keep and share.n_stored <= sent:
-            share = dataclasses.replace(share, answers=self._here.last())
+            share = dataclasses.replace(share, answers=self._here.state(most + 1)[-1])
         return share
 
     def cut(self, w: np.ndarray, most: int) -> Share:
@@ -123,7 +122,7 @@ class ChunksOnCluster:
         crew.start(workers[: len(runs)], Each(hold))
         self._base = len(crew.log)
         # The passes that are kept there, if they are small: cuts from them then take no round.
-        self._kept = KeptAnswers(plan_for(len(chunks)), chunks)
+        self._kept = ChunksHere(Inference(chunks, threads))
         self._complete = True
         self._sent = SENT_NUMBERS // len(runs)
 
@@ -135,9 +134,10 @@ class ChunksOnCluster:
         if keep:
             answers = [share.answers for share in shares]
             self._complete = self._complete and None not in answers
-            self._kept.trim(most if self._complete else 0)
             if self._complete:
-                self._kept.add([stored for some in answers for stored in some or ()])
+                self._kept.add([stored for some in answers for stored in some or ()], most)
+            else:
+                self._kept.restore([])
         return shares
 
     def _forget(self, most: int) -> None:
@@ -150,8 +150,7 @@ class ChunksOnCluster:
     def cut(self, w: np.ndarray, most: int) -> list[Share]:
         if not self._complete:
             return self.crew.ask(Order(ChunksOnWorker.cut, w, most))
-        self._kept.trim(most)
-        return [self._kept.cut(w)]
+        return self._kept.cut(w, most)
 
     def state(self, most: int) -> list[list[Stored]]:
         parts = self.crew.ask(Order(ChunksOnWorker.kept, most))
@@ -200,5 +199,5 @@ def _culprit(chunk: Chunk) -> int | None:
         try:
             pickled((take(chunk.X, [i]), take(chunk.Y, [i])))
         except Exception:
-            return chunk.first + i
+            return chunk.numbers[i]
     return None

@@ -328,8 +328,7 @@ class JointProblem(Problem):
         return float(self.model.count)
 
     def data_digest(self) -> bytes:
-        digest: bytes = self.model.digest()  # type: ignore[attr-defined]
-        return digest
+        return self.model.digest()
 
     def solver(self, run: Run) -> Ready:
         from ..objective.structured import StructuredOracle

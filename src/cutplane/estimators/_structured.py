@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
+from .._blas import single_threaded_blas
 from .._checks import check_choice, check_integer
-from ..exec import Executor, make_executor
+from ..exec import SerialExecutor, make_executor
 from ..objective.structured import JointModel
 from ..result import SolveResult
 from ..structured.parts import PartsModel
 from ._base import Estimator
-from ._fit import Problem, Settings, seeds, warn
+from ._fit import Settings, seeds, warn
 from ._kernel import (
     KernelBasis,
     basis_attributes,
@@ -30,7 +30,7 @@ from ._kernel import (
     executor_for,
     kernel_of,
 )
-from ._parts_fit import CONSTANT, Improve, PartsSettings, fit_parts
+from ._parts_fit import CONSTANT, PartsFit
 from ._problems import JointProblem
 from ._sampled import NOT_SAMPLED, Sampling, sampling_bounds
 
@@ -49,15 +49,6 @@ OF_KERNELS = (
     "_gamma",
     "_samplings",
 )
-
-
-class JointData(JointModel, Protocol):
-    """All examples, and how much work a pass over them is."""
-
-    @property
-    def numbers(self) -> int:
-        """In the unit of a pass over a data matrix: its stored values."""
-        ...
 
 
 class StructuredModel(Estimator):
@@ -116,7 +107,7 @@ class StructuredModel(Estimator):
         self,
         data: tuple[Any, Any],
         label: str,
-        model: JointData,
+        model: JointModel,
         settings: Settings,
         start: np.ndarray | None,
     ) -> SolveResult:
@@ -143,34 +134,37 @@ class StructuredModel(Estimator):
             own = coef[: rows.shape[0]]
             support = np.flatnonzero(np.any(own != 0.0, axis=1))
             return {
-                **self._plain_attributes(model.plain_of(coef)),
+                **self._plain_attributes(coef[model.parts :].reshape(-1)[: model.plain]),
                 **basis_attributes(kernel, rows, support, np.ascontiguousarray(own[support].T)),
                 "n_basis_": len(support),
             }
 
+        common = dataclasses.replace(settings, warm_start=False)
         size = CONSTANT_SAMPLE_SIZE if self.method == CONSTANT else SAMPLE_SIZE
-        parts_settings = PartsSettings(
-            common=dataclasses.replace(settings, warm_start=False),
-            method=self.method,
-            sample_size=size if self.sample_size is None else int(self.sample_size),
-            passes=int(self.passes),
-            max_basis=None if self.max_basis is None else int(self.max_basis),
-            seed=seeds(self.random_state, 1)[0],
-            n_jobs=self.n_jobs,
-        )
-
-        def run(
-            problems: Sequence[Problem], executor: Executor, improve: Improve
-        ) -> list[SolveResult]:
-            common = parts_settings.common
-            return self._solve(data, problems, common, executor, attributes, improve=improve)
-
-        fitted = fit_parts(kernel, rows, model, parts_settings, label, run)
-        result = fitted.result
-        self._samplings = [fitted.sampling]
-        self.n_kernel_values_ = fitted.kernel_values
-        self.basis_error_ = fitted.basis_error
-        for caution in fitted.problem.cautions(settings, [result]):
+        work = rows.shape[0] * max(1, rows.shape[1]) * 64
+        with single_threaded_blas(), make_executor(self.n_jobs, work) as executor:
+            if kernel.function is not None:
+                executor = SerialExecutor()  # the user's function is called from one thread
+            fit = PartsFit(
+                kernel,
+                rows,
+                model,
+                common,
+                executor,
+                label,
+                method=self.method,
+                sample_size=size if self.sample_size is None else int(self.sample_size),
+                passes=int(self.passes),
+                max_basis=None if self.max_basis is None else int(self.max_basis),
+                seed=seeds(self.random_state, 1)[0],
+            )
+            result = self._solve(
+                data, [fit.problem], common, executor, attributes, improve=fit.improve
+            )[0]
+            self._samplings = [fit.sampling()]
+        self.n_kernel_values_ = fit.kernel_values
+        self.basis_error_ = fit.basis_error
+        for caution in fit.problem.cautions(settings, [result]):
             warn(caution)
         return result
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
@@ -18,19 +18,17 @@ from ..cluster.partitions import checked_workers
 from ..data import as_blocks
 from ..data.sparse import check_sparse
 from ..exec import make_executor
+from ..objective.structured import JointModel
 from ..result import Iteration
 from ..structured import chain
-from ..structured.kernel_chain import KernelChains
-from ..structured.named import NamedTokens, Template, has_names, named_tokens
+from ..structured.named import Template, has_names, named_tokens
+from ..structured.parts import KernelChains
 from ..structured.sequences import split, stack_labels, stack_rows, starts_of
 from ._attributes import check_basis, check_stored, stored_classes, stored_features
 from ._fit import Settings, warn_of, with_callbacks
 from ._rows import FLOATS
 from ._structured import OF_KERNELS, StructuredModel
 from .checkpoint import Checkpoint
-
-if TYPE_CHECKING:
-    from ..cluster.chains import ChainsOnCluster
 
 # Fitted attributes of the linear form, or of second order.
 OF_LINEAR = ("coef_", "second_transitions_")
@@ -68,9 +66,10 @@ class ChainTagger(StructuredModel):
         ``bcfw``: block-coordinate ascent in the dual, one sequence after the other (Lacoste-Julien
         et al. 2013), which needs a small part of the inference that cutting planes need. ``ocas``
         and ``cpa``: the optimised cutting plane algorithm and the plain one, which run inference
-        in threads or on a cluster. ``auto``: ``bcfw``, and ``ocas`` where that does not reach the
-        tolerance in a thousand passes; with a kernel, a checkpoint, a cluster or of second order
-        ``ocas`` at once. The constant-time method always takes the plain one.
+        in threads or on a cluster. ``auto``: ``bcfw``, and ``ocas`` as soon as its gap shows that
+        this will be done before it, as with few weights and large C; with a kernel, a checkpoint,
+        a cluster or of second order ``ocas`` at once. The constant-time method always takes the
+        plain one.
     tol : float, default=1e-2
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
@@ -259,7 +258,7 @@ class ChainTagger(StructuredModel):
         self
         """
         settings = self._check_common()
-        rows, starts, names = self._tokens_to_fit(X, lengths)
+        rows, starts, names = self._tokens(X, lengths, fitted=False)
         if rows.shape[0] == 0:
             raise ValueError("X has no tokens to train on: every sequence is empty")
         labels = stack_labels(y, starts)
@@ -282,7 +281,9 @@ class ChainTagger(StructuredModel):
             examples = chain.ChainExamples.in_parts(rows, starts, truth, shape, str(self.loss))
             known = self.warm_start and hasattr(self, "coef_")
             start = shape.pack(self._chain_weights()) if known else None
-            with _chains_for(self, examples) as model:
+            local = self.executor is None
+            with nullcontext() if local else workers_of(self.executor) as crew:
+                model = examples if crew is None else _on_cluster(examples, crew)
                 result = self._fit_linear((X, y), "chain", model, settings, start)
         else:
             chains = chain.LabelledChains(starts, truth, shape, str(self.loss))
@@ -334,7 +335,7 @@ class ChainTagger(StructuredModel):
         labels : list of ndarray, one per sequence; with ``lengths`` one array for all tokens
         """
         check_is_fitted(self)
-        rows, starts = self._tokens(X, lengths)
+        rows, starts, _ = self._tokens(X, lengths)
         labels = self.classes_[self._decoded(rows, starts)]
         return labels if lengths is not None else split(labels, starts)
 
@@ -351,7 +352,7 @@ class ChainTagger(StructuredModel):
         scores : list of ndarray, shape (length, n_classes); with ``lengths`` one array
         """
         check_is_fitted(self)
-        rows, starts = self._tokens(X, lengths)
+        rows, starts, _ = self._tokens(X, lengths)
         scores = self._emissions(rows)
         return scores if lengths is not None else split(scores, starts)
 
@@ -369,7 +370,7 @@ class ChainTagger(StructuredModel):
         score : float
         """
         check_is_fitted(self)
-        rows, starts = self._tokens(X, lengths)
+        rows, starts, _ = self._tokens(X, lengths)
         truth = stack_labels(y, starts)
         if len(truth) == 0:
             raise ValueError("X has no tokens to score: every sequence is empty")
@@ -377,64 +378,58 @@ class ChainTagger(StructuredModel):
 
     # -- parts ----------------------------------------------------------------
 
-    def _tokens_to_fit(self, X: Any, lengths: Any) -> tuple[Any, np.ndarray, list[str] | None]:
-        """All tokens in one checked matrix, where sequences begin, and names of the features."""
-        if not has_names(X, lengths is not None):
-            return *self._numbers(X, lengths, None), None
-        tokens, starts = self._named(X, lengths)
-        names = tokens.vocabulary(int(self.min_count))
-        if starts[-1] and not names:
-            raise ValueError(
-                f"X has no feature that occurs min_count={self.min_count} times"
-                if tokens.names
-                else "X has no features: every token is empty"
+    def _tokens(
+        self, X: Any, lengths: Any, fitted: bool = True
+    ) -> tuple[Any, np.ndarray, list[str] | None]:
+        """All tokens in one checked matrix, where sequences begin, and names of the features.
+
+        With the features of the model, or of X if there is none yet.
+        """
+        width = self.n_features_in_ if fitted else None
+        if has_names(X, lengths is not None):
+            return self._named_tokens(X, lengths, fitted)
+        rows, starts = (X, None) if lengths is not None else stack_rows(X, width)
+        if lengths is not None or rows.shape[0]:
+            check_sparse(rows)
+            rows = check_array(
+                rows,
+                accept_sparse="csr",
+                dtype=FLOATS,
+                ensure_min_samples=0,
+                estimator=self,
+                input_name="X",
             )
-        return tokens.rows(names), starts, names
-
-    def _tokens(self, X: Any, lengths: Any) -> tuple[Any, np.ndarray]:
-        """All tokens in one checked matrix with the model's features, and where sequences begin."""
-        if not has_names(X, lengths is not None):
-            return self._numbers(X, lengths, self.n_features_in_)
-        tokens, starts = self._named(X, lengths)
-        if not hasattr(self, "feature_names_in_"):
-            raise ValueError(
-                f"X has features with names, but {type(self).__name__} was fitted with matrices "
-                f"of {self.n_features_in_} features; give it such matrices"
-            )
-        return tokens.rows(self.feature_names_in_), starts
-
-    def _named(self, X: Any, lengths: Any) -> tuple[NamedTokens, np.ndarray]:
-        """Names and values of the features of all tokens, and where sequences begin."""
-        if lengths is not None:
-            X = split(X, starts_of(lengths, len(X)))
-        template = None if self.template is None else Template(self.template)
-        tokens = named_tokens(X, template)
-        counts = np.array([len(sequence) for sequence in X], dtype=np.int64)
-        return tokens, starts_of(counts, len(tokens.starts) - 1)
-
-    def _numbers(self, X: Any, lengths: Any, width: int | None) -> tuple[Any, np.ndarray]:
-        """The same from rows of numbers."""
-        if lengths is not None:
-            rows = self._checked(X, width)
-            return rows, starts_of(lengths, rows.shape[0])
-        rows, starts = stack_rows(X, width)
-        return (self._checked(rows, width) if rows.shape[0] else rows), starts
-
-    def _checked(self, X: Any, width: int | None) -> Any:
-        check_sparse(X)
-        rows = check_array(
-            X,
-            accept_sparse="csr",
-            dtype=FLOATS,
-            ensure_min_samples=0,
-            estimator=self,
-            input_name="X",
-        )
         if width is not None and rows.shape[1] != width:
             raise ValueError(
                 f"X has {rows.shape[1]} features, but {type(self).__name__} was fitted with {width}"
             )
-        return rows
+        return rows, starts_of(lengths, rows.shape[0]) if starts is None else starts, None
+
+    def _named_tokens(
+        self, X: Any, lengths: Any, fitted: bool
+    ) -> tuple[Any, np.ndarray, list[str]]:
+        """The same from tokens whose features have names."""
+        if lengths is not None:
+            X = split(X, starts_of(lengths, len(X)))
+        tokens = named_tokens(X, None if self.template is None else Template(self.template))
+        counts = np.array([len(sequence) for sequence in X], dtype=np.int64)
+        starts = starts_of(counts, len(tokens.starts) - 1)
+        if not fitted:
+            names = tokens.vocabulary(int(self.min_count))
+            if starts[-1] and not names:
+                raise ValueError(
+                    f"X has no feature that occurs min_count={self.min_count} times"
+                    if tokens.names
+                    else "X has no features: every token is empty"
+                )
+        elif hasattr(self, "feature_names_in_"):
+            names = self.feature_names_in_.tolist()
+        else:
+            raise ValueError(
+                f"X has features with names, but {type(self).__name__} was fitted with matrices "
+                f"of {self.n_features_in_} features; give it such matrices"
+            )
+        return tokens.rows(names), starts, names
 
     def _decoded(self, rows: Any, starts: np.ndarray) -> np.ndarray:
         """Numbers of the labels of all tokens."""
@@ -444,7 +439,7 @@ class ChainTagger(StructuredModel):
         chunks = chain.Chunks(starts, self._shape)
         work = 4 * rows.shape[0] * len(self.classes_) ** (self._shape.order + 1)
         with make_executor(self.n_jobs, work) as executor:
-            return chain.decode(scores, chunks, self._shape, self._chain_weights(), executor)
+            return chain.decode(scores, chunks, self._chain_weights(), executor)
 
     def _emissions(self, rows: Any) -> np.ndarray:
         """Scores of all tokens and labels."""
@@ -494,18 +489,11 @@ class ChainTagger(StructuredModel):
         return attributes
 
 
-@contextmanager
-def _chains_for(
-    model: Any, examples: chain.ChainExamples
-) -> Iterator[chain.ChainExamples | ChainsOnCluster]:
-    """The sequences here, or on the workers of the model's executor."""
-    if model.executor is None:
-        yield examples
-        return
+def _on_cluster(examples: chain.ChainExamples, crew: Any) -> JointModel:
+    """The sequences on workers."""
     from ..cluster.chains import ChainsOnCluster
 
-    with workers_of(model.executor) as crew:
-        yield ChainsOnCluster(examples, crew, checked_workers(crew))
+    return ChainsOnCluster(examples, crew, checked_workers(crew))
 
 
 def _encoded(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import closing, nullcontext
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -21,8 +21,8 @@ from ..data.sparse import check_sparse
 from ..exec import available_threads
 from ..result import Certificate, Iteration, SolveResult, Status
 from ..structured.examples import Examples
-from ..structured.kernel_problem import KernelProblem
 from ..structured.linear import LinearExamples
+from ..structured.parts import KernelProblem
 from ..structured.problem import (
     RESCALINGS,
     Scores,
@@ -72,8 +72,8 @@ class StructuredSVM(StructuredModel):
         ``ocas``: the optimised one, with fewer iterations of several passes: better at large C.
         ``bcfw``: block-coordinate ascent in the dual, some examples at a time (Lacoste-Julien et
         al. 2013), which keeps the outputs that it has found; better where there are many weights.
-        ``auto``: ``bcfw``, and ``cpa`` where that does not reach the tolerance in a thousand
-        passes; with a kernel, a checkpoint or a cluster ``cpa`` at once. The constant-time method
+        ``auto``: ``bcfw``, and ``cpa`` as soon as its gap shows that this will be done before it;
+        with a kernel, a checkpoint or a cluster ``cpa`` at once. The constant-time method
         always takes ``cpa``.
     tol : float, default=1e-2
         Gap at which to stop, in the unit of ``stopping``.
@@ -282,16 +282,26 @@ class StructuredSVM(StructuredModel):
         self, data: tuple[Any, Any], examples: Examples, parts: Any, settings: Settings
     ) -> SolveResult:
         """Fit w, or functions of parts in the kernel's feature space."""
-        if self.kernel is None:
-            start = self.coef_ if self.warm_start and hasattr(self, "coef_") else None
-            linear = LinearExamples(examples, int(self.cache_size))
-            with _inference_for(self, linear, self._processes()):
+        linear = LinearExamples(examples, int(self.cache_size)) if self.kernel is None else None
+        start = self.coef_ if self.warm_start and hasattr(self, "coef_") else None
+        local = self.executor is None
+        with (
+            nullcontext() if local else workers_of(self.executor) as crew,
+            closing(examples.inference) as inference,
+        ):
+            if crew is not None:
+                from ..cluster.examples import ChunksOnCluster
+
+                assert linear is not None  # with a kernel all is on one machine
+                workers = checked_workers(crew)
+                chunks = ChunksOnCluster(crew, workers, inference.chunks, examples.threads)
+                linear.send(crew, chunks)
+            elif self.method != CONSTANT:  # there samples are made here, and are small
+                inference.start(self._processes())
+            if linear is not None:
                 result = self._fit_linear(data, "structured", linear, settings, start)
-        else:
-            model = KernelProblem(examples)
-            # Samples are made here, and are small.
-            here = self.method == CONSTANT
-            with nullcontext() if here else _inference_for(self, model, self._processes()):
+            else:
+                model = KernelProblem(examples)
                 result = self._fit_kernel(data, "structured", parts, model, settings)
         if result.status is not Status.INTERRUPTED:  # who pressed Ctrl-C wants no more inference
             examples.audit(lambda which: self._table(parts[which]), self._plain_weights())
@@ -391,7 +401,7 @@ class StructuredSVM(StructuredModel):
         inputs = _examples("X", X)
         rows, counts = self._parts(inputs, self.part_shape_[1])
         scores = Scores(self.problem_, inputs, self._plain_weights(), self._table(rows), counts)
-        return call(self.problem_, "predict", 0, (inputs, scores))
+        return call(self.problem_, "predict", range(len(counts)), (inputs, scores))
 
     def score(self, X: Any, y: Any) -> float:
         """Minus the mean loss of the predictions: the larger the better, 0 at best.
@@ -406,39 +416,16 @@ class StructuredSVM(StructuredModel):
         score : float
         """
         outputs = _examples("y", y)
-        return -float(np.mean(losses_of(self.problem_, 0, outputs, self.predict(X))))
+        return -float(
+            np.mean(losses_of(self.problem_, range(count_of(outputs)), outputs, self.predict(X)))
+        )
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
         return {"coef_": w.copy(), "problem_": self.problem_, "part_shape_": self.part_shape_}
 
     def _plain_attributes(self, plain: np.ndarray) -> dict[str, Any]:
-        return {
-            "plain_coef_": plain.copy(),
-            "problem_": self.problem_,
-            "part_shape_": self.part_shape_,
-        }
-
-
-@contextmanager
-def _inference_for(
-    model: Any, problem: LinearExamples | KernelProblem, processes: int
-) -> Iterator[None]:
-    """Processes here, or workers, that run the inference for structured outputs."""
-    if model.executor is not None:
-        from ..cluster.examples import ChunksOnCluster
-
-        assert isinstance(problem, LinearExamples)  # with a kernel all is on one machine
-        with workers_of(model.executor) as crew:
-            workers = checked_workers(crew)
-            chunks = problem.examples.inference.chunks
-            problem.send(crew, ChunksOnCluster(crew, workers, chunks, problem.examples.threads))
-            yield
-        return
-    try:
-        problem.examples.inference.start(processes)
-        yield
-    finally:
-        problem.examples.inference.close()
+        attributes = self._attributes(plain)
+        return {"plain_coef_": attributes.pop("coef_"), **attributes}
 
 
 def _examples(name: str, values: Any) -> Any:

@@ -12,9 +12,10 @@ from the labelling b of least u among those that have one to the labelling a of 
 
 again and again, for which it needs the products <Ψ(a), Ψ(b)> alone; then it brings w up to date at
 the features of this sequence. These are pairwise steps of block-coordinate Frank–Wolfe
-(Lacoste-Julien et al. 2013; Osokin et al. 2016). ``explore`` first finds the most violated
-labelling there is by inference; ``revisit`` takes those that are known, whose scores cost a part of
-all.
+(Lacoste-Julien et al. 2013; Osokin et al. 2016). A visit with inference first finds the most
+violated labelling there is. One without takes the labellings that are known: tokens on which they
+agree add the same to every u, so that it reads the others alone. ``weights`` is w in its parts, a
+``ChainWeights``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._jit import jit
-from .viterbi import best_other_path, best_path, path_score
+from .viterbi import worst_path
 
 # Shares of a sequence are moved until u differs by this part of what it did at first. With 0.01
 # the same number of passes, each a little dearer; with 0.5 a fifth more passes.
@@ -59,33 +60,37 @@ class Sequences(NamedTuple):
     alpha: np.ndarray
 
 
-class Weights(NamedTuple):
-    """w: W (features, K), T (K, K), begin and finish (K,)."""
-
-    emissions: np.ndarray
-    transitions: np.ndarray
-    begin: np.ndarray
-    finish: np.ndarray
-
-
 class Mixtures(NamedTuple):
-    """The labellings that are known of every sequence, in slots, and their shares.
+    """The labellings that are known of every sequence.
 
-    Sequence s has ``counts[s]`` labellings, the truth first, and room for ``slots[s]``. Slot m of
-    it is at ``first[s] + m`` in ``shares`` and ``losses``; its labelling begins at
-    ``paths_at[s] + m·length`` in ``paths``, and its products at ``products_at[s] + m·slots[s]``
-    in ``products``.
+    Sequence s has ``counts[s]`` labellings, the truth first, and room for ``slots[s]``, which
+    begins at ``at[s]`` in ``store``; ``region`` says what is there.
     """
 
     counts: np.ndarray
     slots: np.ndarray
-    first: np.ndarray
-    paths_at: np.ndarray
-    products_at: np.ndarray
-    shares: np.ndarray
-    losses: np.ndarray
-    paths: np.ndarray
-    products: np.ndarray
+    at: np.ndarray
+    store: np.ndarray
+
+
+def region_size(slots, length):
+    """Numbers that the labellings of a sequence take."""
+    return slots * (2 + slots + length)
+
+
+@jit
+def region(mixtures, s, length):
+    """Shares, losses, products of features (slots, slots), and labels (slots, length)."""
+    slots = mixtures.slots[s]
+    losses = mixtures.at[s] + slots
+    products = losses + slots
+    labels = products + slots * slots
+    return (
+        mixtures.store[losses - slots : losses],
+        mixtures.store[losses:products],
+        mixtures.store[products:labels].reshape((slots, slots)),
+        mixtures.store[labels : labels + slots * length].reshape((slots, length)),
+    )
 
 
 @jit
@@ -99,8 +104,7 @@ def token_products(tokens, starts, gram_starts, features, gram):
             begin = tokens.starts[a + t]
             end = tokens.starts[a + t + 1]
             for p in range(begin, end):
-                feature = p - begin if tokens.dense else tokens.indices[p]
-                row[feature] = tokens.values[p]
+                row[p - begin if tokens.dense else tokens.indices[p]] = tokens.values[p]
             for other in range(length):
                 total = 0.0
                 first = tokens.starts[a + other]
@@ -128,48 +132,18 @@ def path_product(gram, length, boundaries, one, other):
 
 
 @jit
-def path_of(mixtures, s, m, length):
-    """The labelling in slot m of a sequence."""
-    begin = mixtures.paths_at[s] + m * length
-    return mixtures.paths[begin : begin + length]
-
-
-@jit
-def begin_with_truth(sequences, mixtures):
-    """Let the truth be the only labelling of every sequence."""
-    for s in range(mixtures.counts.shape[0]):
-        a = sequences.starts[s]
-        length = sequences.starts[s + 1] - a
-        path = path_of(mixtures, s, 0, length)
-        for t in range(length):
-            path[t] = sequences.truth[a + t]
-        mixtures.counts[s] = 1
-        mixtures.shares[mixtures.first[s]] = 1.0
-        mixtures.losses[mixtures.first[s]] = 0.0
-        if length > 0:
-            gram = sequences.gram[sequences.gram_starts[s] : sequences.gram_starts[s + 1]]
-            mixtures.products[mixtures.products_at[s]] = path_product(
-                gram, length, sequences.boundaries, path, path
-            )
-
-
-@jit
 def drop_unused(mixtures, s, length):
     """Free the slots of labellings that have no share, but not the truth's."""
-    first = mixtures.first[s]
-    slots = mixtures.slots[s]
-    at = mixtures.products_at[s]
-    products = mixtures.products[at : at + slots * slots].reshape((slots, slots))
+    shares, losses, products, paths = region(mixtures, s, length)
     count = mixtures.counts[s]
     n = 1
     for m in range(1, count):
-        if mixtures.shares[first + m] > 0.0:
-            if n < m:
-                path_of(mixtures, s, n, length)[:] = path_of(mixtures, s, m, length)
-                mixtures.shares[first + n] = mixtures.shares[first + m]
-                mixtures.losses[first + n] = mixtures.losses[first + m]
-                products[n, :count] = products[m, :count]
-                products[:count, n] = products[:count, m]
+        if shares[m] > 0.0:
+            paths[n] = paths[m]
+            shares[n] = shares[m]
+            losses[n] = losses[m]
+            products[n, :count] = products[m, :count]
+            products[:count, n] = products[:count, m]
             n += 1
     mixtures.counts[s] = n
 
@@ -178,20 +152,26 @@ def drop_unused(mixtures, s, length):
 def add_path(sequences, mixtures, s, path, loss):
     """Give a labelling a slot, without a share. There must be a free one."""
     length = sequences.starts[s + 1] - sequences.starts[s]
-    slots = mixtures.slots[s]
+    shares, losses, products, paths = region(mixtures, s, length)
     m = mixtures.counts[s]
-    path_of(mixtures, s, m, length)[:] = path[:length]
-    mixtures.shares[mixtures.first[s] + m] = 0.0
-    mixtures.losses[mixtures.first[s] + m] = loss
+    paths[m] = path[:length]
+    shares[m] = 0.0
+    losses[m] = loss
     gram = sequences.gram[sequences.gram_starts[s] : sequences.gram_starts[s + 1]]
-    at = mixtures.products_at[s]
     for n in range(m + 1):
-        product = path_product(
-            gram, length, sequences.boundaries, path, path_of(mixtures, s, n, length)
-        )
-        mixtures.products[at + m * slots + n] = product
-        mixtures.products[at + n * slots + m] = product
+        products[m, n] = path_product(gram, length, sequences.boundaries, path, paths[n])
+        products[n, m] = products[m, n]
     mixtures.counts[s] = m + 1
+
+
+@jit
+def begin_with_truth(sequences, mixtures):
+    """Let the truth be the only labelling of every sequence that has a token."""
+    for s in range(mixtures.counts.shape[0]):
+        begin, end = sequences.starts[s], sequences.starts[s + 1]
+        if begin < end:
+            add_path(sequences, mixtures, s, sequences.truth[begin:end], 0.0)
+            mixtures.store[mixtures.at[s]] = 1.0  # its share
 
 
 @jit
@@ -231,173 +211,150 @@ def move_shares(u, shares, products, cost):
 
 
 @jit
-def raise_dual(tokens, sequences, mixtures, weights, s, u, changes, amounts):
-    """Move shares of a sequence, and w with them; returns by how much the dual has grown.
-
-    ``u`` holds u_a of its labellings; ``changes`` and ``amounts`` are room.
-    """
-    count = mixtures.counts[s]
-    slots = mixtures.slots[s]
-    shares = mixtures.shares[mixtures.first[s] : mixtures.first[s] + count]
-    at = mixtures.products_at[s]
-    products = mixtures.products[at : at + slots * slots].reshape((slots, slots))
-    changes[:count] = shares
-    grown = move_shares(u[:count], shares, products, sequences.cost)
-    for m in range(count):
-        changes[m] = sequences.cost * (changes[m] - shares[m])
-    if grown > 0.0:
-        move_weights(tokens, sequences, mixtures, weights, s, changes, amounts)
-    return grown
-
-
-@jit
-def move_weights(tokens, sequences, mixtures, weights, s, changes, amounts):
-    """w += Σ_a changes_a·Ψ(a), for changes of the labellings of a sequence that sum to 0."""
-    a = sequences.starts[s]
-    length = sequences.starts[s + 1] - a
-    count = mixtures.counts[s]
-    paths = mixtures.paths[mixtures.paths_at[s] : mixtures.paths_at[s] + count * length]
-    paths = paths.reshape((count, length))
-    labels = amounts.shape[0]
+def move_weights(tokens, boundaries, weights, a, paths, changes, amounts):
+    """w += Σ_m changes_m·Ψ(paths_m), for changes that sum to 0, of the sequence at token a."""
+    count, length = paths.shape
     for t in range(length):
         amounts[:] = 0.0
         differs = False
         for m in range(count):
-            amounts[paths[m, t]] += changes[m]
+            amounts[int(paths[m, t])] += changes[m]
             differs |= changes[m] != 0.0 and paths[m, t] != paths[0, t]
         if differs:
             begin = tokens.starts[a + t]
             for p in range(begin, tokens.starts[a + t + 1]):
-                feature = p - begin if tokens.dense else tokens.indices[p]
+                here = weights.emissions[p - begin if tokens.dense else tokens.indices[p]]
                 x = tokens.values[p]
-                for k in range(labels):
-                    weights.emissions[feature, k] += x * amounts[k]
+                for k in range(amounts.shape[0]):
+                    here[k] += x * amounts[k]
     for m in range(count):
         if changes[m] != 0.0:
             for t in range(1, length):
-                weights.transitions[paths[m, t - 1], paths[m, t]] += changes[m]
-            if sequences.boundaries:
-                weights.begin[paths[m, 0]] += changes[m]
-                weights.finish[paths[m, length - 1]] += changes[m]
+                weights.transitions[int(paths[m, t - 1]), int(paths[m, t])] += changes[m]
+            if boundaries:
+                weights.begin[int(paths[m, 0])] += changes[m]
+                weights.finish[int(paths[m, length - 1])] += changes[m]
 
 
 @jit
-def explore(tokens, sequences, mixtures, weights, order, gaps):
-    """Visit the sequences in ``order``, with inference.
+def score_tokens(tokens, emissions, a, length, scores):
+    """Scores of all labels of the tokens from a on."""
+    for t in range(length):
+        here = scores[t]
+        here[:] = 0.0
+        begin = tokens.starts[a + t]
+        for p in range(begin, tokens.starts[a + t + 1]):
+            feature = p - begin if tokens.dense else tokens.indices[p]
+            x = tokens.values[p]
+            for k in range(here.shape[0]):
+                here[k] += x * emissions[feature, k]
 
-    ``gaps`` (sequences,) gets c·(largest u − Σ_a α_a·u_a), the sequence's part of the duality gap
-    before its step. Returns by how much the dual has grown, and how many sequences were visited:
-    the next one of ``order``, if there is one, needs a slot and has none.
+
+@jit
+def score_labellings(tokens, emissions, a, paths, scores):
+    """Scores of the labels of some labellings of the tokens from a on; 0 where all are the same.
+
+    Returns how many numbers were read one by one for it.
+    """
+    count, length = paths.shape
+    read = count * length
+    for t in range(length):
+        here = scores[t]
+        for m in range(count):
+            here[int(paths[m, t])] = 0.0
+        differs = False
+        for m in range(1, count):
+            differs |= paths[m, t] != paths[0, t]
+        if differs:
+            begin = tokens.starts[a + t]
+            end = tokens.starts[a + t + 1]
+            for m in range(count):
+                k = int(paths[m, t])
+                if here[k] == 0.0:  # not computed yet, or nothing was read for it
+                    for p in range(begin, end):
+                        feature = p - begin if tokens.dense else tokens.indices[p]
+                        here[k] += tokens.values[p] * emissions[feature, k]
+                    read += end - begin
+    return read
+
+
+@jit
+def is_known(paths, path):
+    """Whether a labelling is one of these."""
+    for m in range(paths.shape[0]):
+        alike = True
+        for t in range(paths.shape[1]):
+            alike &= path[t] == paths[m, t]
+        if alike:
+            return True
+    return False
+
+
+@jit
+def visit(tokens, sequences, mixtures, weights, order, gaps, inference):
+    """Visit the sequences in ``order``, with inference or with the labellings that are known.
+
+    With inference ``gaps`` (sequences,) gets c·(largest u − Σ_a α_a·u_a), the part of the duality
+    gap that the sequence had before its step. Returns by how much the dual has grown, how many
+    sequences were visited (the next one of ``order``, if there is one, needs a slot and has none),
+    and how many numbers were read one by one where there was no inference.
     """
     labels = weights.emissions.shape[1]
     longest = sequences.alpha.shape[0]
     scores = np.empty((longest, labels))
     path = np.empty(longest, np.int64)
     work = np.empty(labels)
-    same = np.empty(max(2, longest))
     amounts = np.empty(labels)
     room = np.max(mixtures.slots)
-    u = np.empty(room)
-    changes = np.empty(room)
-    second = np.empty((0, 0, 0))
+    values = np.empty(room)
+    before = np.empty(room)
     grown = 0.0
+    read = 0
+    plain = (weights.second, weights.transitions, weights.begin, weights.finish)
     for number in range(order.shape[0]):
         s = order[number]
         a = sequences.starts[s]
         length = sequences.starts[s + 1] - a
-        gaps[s] = 0.0
         if length == 0:
             continue
-        own = sequences.truth[a : a + length]
-        for t in range(length):
-            here = scores[t]
-            here[:] = 0.0
-            begin = tokens.starts[a + t]
-            for p in range(begin, tokens.starts[a + t + 1]):
-                feature = p - begin if tokens.dense else tokens.indices[p]
-                x = tokens.values[p]
-                for k in range(labels):
-                    here[k] += x * weights.emissions[feature, k]
-        chain = (scores, 0, length, second, weights.transitions, weights.begin, weights.finish)
-        loss = 1.0
-        if sequences.per_token:
-            best_path(*chain, own, 1.0, work, sequences.alpha, path)
-            loss = 0.0
-            for t in range(length):
-                loss += path[t] != own[t]
-        else:
-            best_other_path(*chain, own, work, same, sequences.alpha, path)
-        known = False
-        for m in range(mixtures.counts[s]):
-            other = path_of(mixtures, s, m, length)
-            alike = True
-            for t in range(length):
-                alike &= path[t] == other[t]
-            known |= alike
-        if not known:
-            if mixtures.counts[s] == mixtures.slots[s]:
-                drop_unused(mixtures, s, length)
-            if mixtures.counts[s] == mixtures.slots[s]:
-                return grown, number
-            add_path(sequences, mixtures, s, path, loss)
-        first = mixtures.first[s]
-        mean = 0.0
-        highest = -np.inf
-        for m in range(mixtures.counts[s]):
-            u[m] = mixtures.losses[first + m] + path_score(*chain, path_of(mixtures, s, m, length))
-            mean += mixtures.shares[first + m] * u[m]
-            highest = max(highest, u[m])
-        gaps[s] = max(0.0, sequences.cost * (highest - mean))
-        grown += raise_dual(tokens, sequences, mixtures, weights, s, u, changes, amounts)
-    return grown, order.shape[0]
-
-
-@jit
-def revisit(tokens, sequences, mixtures, weights, order):
-    """Visit the sequences in ``order``, with the labellings that are known.
-
-    Returns by how much the dual has grown, and how many numbers were read one by one for it: for
-    each token those of its row for every label that it has, and one for every labelling.
-    """
-    labels = weights.emissions.shape[1]
-    amounts = np.empty(labels)
-    score = np.empty(labels)
-    scored_at = np.full(labels, -1, np.int64)
-    room = np.max(mixtures.slots)
-    u = np.empty(room)
-    changes = np.empty(room)
-    grown = 0.0
-    read = 0
-    for s in order:
-        a = sequences.starts[s]
-        length = sequences.starts[s + 1] - a
+        shares, losses, products, paths = region(mixtures, s, length)
         count = mixtures.counts[s]
-        if count < 2:
-            continue
-        paths = mixtures.paths[mixtures.paths_at[s] : mixtures.paths_at[s] + count * length]
-        paths = paths.reshape((count, length))
+        if inference:
+            score_tokens(tokens, weights.emissions, a, length, scores)
+            own = sequences.truth[a : a + length]
+            chain = (scores, 0, length, *plain, own, sequences.per_token)
+            loss = worst_path(*chain, work, sequences.alpha, path)
+            if not is_known(paths[:count], path):
+                if count == mixtures.slots[s]:
+                    drop_unused(mixtures, s, length)
+                if mixtures.counts[s] == mixtures.slots[s]:
+                    return grown, number, read
+                add_path(sequences, mixtures, s, path, loss)
+                count = mixtures.counts[s]
+        else:
+            read += score_labellings(tokens, weights.emissions, a, paths[:count], scores)
+        u = values[:count]
+        mean = 0.0
         for m in range(count):
-            u[m] = mixtures.losses[mixtures.first[s] + m]
-            u[m] += weights.begin[paths[m, 0]] + weights.finish[paths[m, length - 1]]
-        for t in range(length):
-            begin = tokens.starts[a + t]
-            end = tokens.starts[a + t + 1]
-            read += count
+            k = int(paths[m, 0])
+            u[m] = losses[m] + weights.begin[k] + scores[0, k]
+            for t in range(1, length):
+                j = k
+                k = int(paths[m, t])
+                u[m] += weights.transitions[j, k] + scores[t, k]
+            u[m] += weights.finish[k]
+            mean += shares[m] * u[m]
+        if inference:
+            gaps[s] = max(0.0, sequences.cost * (np.max(u) - mean))
+        changes = before[:count]
+        changes[:] = shares[:count]
+        more = move_shares(u, shares[:count], products, sequences.cost)
+        if more > 0.0:
             for m in range(count):
-                k = paths[m, t]
-                if scored_at[k] != a + t:
-                    scored_at[k] = a + t
-                    total = 0.0
-                    for p in range(begin, end):
-                        feature = p - begin if tokens.dense else tokens.indices[p]
-                        total += tokens.values[p] * weights.emissions[feature, k]
-                    score[k] = total
-                    read += end - begin
-                u[m] += score[k]
-                if t > 0:
-                    u[m] += weights.transitions[paths[m, t - 1], k]
-        grown += raise_dual(tokens, sequences, mixtures, weights, s, u, changes, amounts)
-    return grown, read
+                changes[m] = sequences.cost * (changes[m] - shares[m])
+            move_weights(tokens, sequences.boundaries, weights, a, paths[:count], changes, amounts)
+            grown += more
+    return grown, order.shape[0], read
 
 
 @jit
@@ -414,30 +371,22 @@ def differences(sequences, mixtures, shares, transitions, begin, finish):
     for s in range(mixtures.counts.shape[0]):
         a = sequences.starts[s]
         length = sequences.starts[s + 1] - a
-        if length == 0:
+        own, losses, _, paths = region(mixtures, s, length)
+        count = mixtures.counts[s]
+        others = np.sum(own[1:count])
+        if count < 2 or others == 0.0:
             continue
-        first = mixtures.first[s]
-        others = 0.0
-        for m in range(1, mixtures.counts[s]):
-            others += mixtures.shares[first + m]
-        scale = 1.0 / others if others > 1.0 else 1.0
-        truth = path_of(mixtures, s, 0, length)
-        mixtures.shares[first] = max(0.0, 1.0 - others)
-        for m in range(1, mixtures.counts[s]):
-            mixtures.shares[first + m] *= scale
-            share = mixtures.shares[first + m]
-            if share == 0.0:
-                continue
-            total += share * mixtures.losses[first + m]
-            path = path_of(mixtures, s, m, length)
-            for t in range(length):
-                shares[a + t, path[t]] += share
-                shares[a + t, truth[t]] -= share
-                if t > 0:
-                    transitions[path[t - 1], path[t]] += share
-                    transitions[truth[t - 1], truth[t]] -= share
-            begin[path[0]] += share
-            begin[truth[0]] -= share
-            finish[path[length - 1]] += share
-            finish[truth[length - 1]] -= share
+        own[1:count] *= 1.0 / max(1.0, others)
+        own[0] = max(0.0, 1.0 - others)
+        for m in range(1, count):
+            total += own[m] * losses[m]
+            # The truth loses what the others have.
+            for share, path in ((own[m], paths[m]), (-own[m], paths[0])):
+                for t in range(length):
+                    k = int(path[t])
+                    shares[a + t, k] += share
+                    if t > 0:
+                        transitions[int(path[t - 1]), k] += share
+                begin[int(path[0])] += share
+                finish[int(path[length - 1])] += share
     return total

@@ -40,22 +40,25 @@ class Kept(NamedTuple):
 
         ``work`` are zeros, as many as w has.
         """
-        if is_known(self.starts, self.indices, self.values, self.losses, indices, values, loss):
+        new = np.empty(len(self.losses) + 1)  # products with all rows, and with itself
+        work[indices] = values
+        row_products(self.starts, self.indices, self.values, work, new[:-1])
+        row_products(np.array([0, len(values)]), indices, values, work, new[-1:])
+        work[indices] = 0.0
+        # <r, r'> = |r|² = |r'|² for the same row alone, and these are summed in the same order.
+        same = (new[:-1] == new[-1]) & (np.diagonal(self.products) == new[-1])
+        if np.any(same & (self.losses == loss)):
             return self
         keep = self.shares > 0.0
         keep[0] = True
         lengths = np.diff(self.starts)
         numbers = np.repeat(keep, lengths)
-        own, own_values = self.indices[numbers], self.values[numbers]
-        starts = np.concatenate([[0], np.cumsum(lengths[keep]), [len(own) + len(values)]])
-        count = int(np.count_nonzero(keep)) + 1
-        products = np.zeros((count, count))
+        own = np.append(self.indices[numbers], indices)
+        own_values = np.append(self.values[numbers], values)
+        starts = np.concatenate([[0], np.cumsum(lengths[keep]), [len(own)]])
+        products = np.zeros((len(starts) - 1, len(starts) - 1))
         products[:-1, :-1] = self.products[np.ix_(keep, keep)]
-        own, own_values = np.concatenate([own, indices]), np.concatenate([own_values, values])
-        work[indices] = values
-        row_products(starts, own, own_values, work, products[-1])
-        work[indices] = 0.0
-        products[:, -1] = products[-1]
+        products[-1] = products[:, -1] = new[np.append(keep, True)]
         losses, shares = np.append(self.losses[keep], loss), np.append(self.shares[keep], 0.0)
         return Kept(starts, own, own_values, losses, shares, products)
 
@@ -70,20 +73,6 @@ class Kept(NamedTuple):
         self.shares[0] = max(0.0, 1.0 - others)
         add_rows(self.starts, self.indices, self.values, weight * self.shares, a)
         return float(np.einsum("i,i->", self.shares, self.losses))
-
-
-@jit
-def is_known(starts, indices, values, losses, row, row_values, loss):
-    """Whether there is this output already."""
-    for m in range(losses.shape[0]):
-        begin = starts[m]
-        same = losses[m] == loss and starts[m + 1] - begin == row.shape[0]
-        if same:
-            for p in range(row.shape[0]):
-                same &= indices[begin + p] == row[p] and values[begin + p] == row_values[p]
-        if same:
-            return True
-    return False
 
 
 @jit

@@ -31,13 +31,6 @@ def path_score(scores, first, last, second, transitions, begin, finish, path):
     for t in range(first + 1, last):
         total += transitions[path[t - 1], path[t]] + scores[t, path[t]]
     total += finish[path[last - 1]]
-    return total + seconds(first, last, second, path)
-
-
-@jit
-def seconds(first, last, second, path):
-    """Σ_t S[z_{t−2}, z_{t−1}, z_t] of the labelling ``path`` of the tokens first..last."""
-    total = 0.0
     if second.shape[0] > 0:
         for t in range(first + 2, last):
             total += second[path[t - 1], path[t - 2], path[t]]
@@ -90,9 +83,9 @@ def best_before(transitions, before, k):
 
 @jit
 def best_last(alpha, finish):
-    """The last label of the best prefix, and the one before, as k·(width of alpha) + j.
+    """The state in which the best labelling ends, as a number of ``alpha`` read row by row.
 
-    ``alpha`` is (K, K), or (1, K) for chains of first order, where it is the last label itself.
+    ``alpha`` is (1, K): a state is the last label; or (K, K): the last label, then the one before.
     """
     rows, columns = alpha.shape
     best = 0
@@ -107,156 +100,91 @@ def best_last(alpha, finish):
 
 
 @jit
-def best_label(scores, a, begin, finish, cost, free, without):
-    """The best label of a sequence of one token, with a cost for all but one, and without one."""
-    best = -1
-    highest = -np.inf
-    for k in range(scores.shape[1]):
-        here = begin[k] + scores[a, k] + finish[k] + (cost if k != free else 0.0)
-        if k != without and here > highest:
-            best = k
-            highest = here
-    return best
-
-
-@jit
-def forward(scores, a, b, transitions, begin, truth, cost, alpha):
+def forward(scores, a, b, second, transitions, begin, truth, cost, work, alpha):
     """The best prefixes of the tokens a..b; ``cost`` is added for every label but the true one."""
+    pairs = second.shape[0] > 0
     labels = scores.shape[1]
-    for k in range(labels):
-        alpha[0, 0, k] = begin[k] + scores[a, k] + cost
-    alpha[0, 0, truth[a]] -= cost
-    for t in range(a + 1, b):
-        here = alpha[t - a, 0]
-        advance(transitions, alpha[t - 1 - a, 0], here)
-        for k in range(labels):
-            here[k] += scores[t, k] + cost
-        here[truth[t]] -= cost
+    alpha[0] = -np.inf  # of second order: the first token has no label before
+    for t in range(a, b):
+        before = alpha[t - 1 - a]
+        for j in range(labels if pairs and t > a else 1):  # the label before, of second order
+            if t == a:
+                work[:] = begin
+            elif not pairs:
+                advance(transitions, before[0], work)
+            elif t == a + 1:
+                work[:] = before[j, 0] + transitions[j]
+            else:
+                advance(second[j], before[j], work)
+                work += transitions[j]
+            for k in range(labels):
+                best = work[k] + scores[t, k] + (cost if k != truth[t] else 0.0)
+                if pairs:
+                    alpha[t - a, k, j] = best
+                else:
+                    alpha[t - a, 0, k] = best
 
 
 @jit
-def forward2(scores, a, b, second, transitions, begin, truth, cost, work, alpha):
-    """The same of second order, for two tokens at least."""
-    labels = scores.shape[1]
-    for j in range(labels):
-        before = begin[j] + scores[a, j] + (cost if j != truth[a] else 0.0)
-        for k in range(labels):
-            own = scores[a + 1, k] + (cost if k != truth[a + 1] else 0.0)
-            alpha[1, k, j] = before + transitions[j, k] + own
-    for t in range(a + 2, b):
-        for j in range(labels):
-            advance(second[j], alpha[t - 1 - a, j], work)
-            for k in range(labels):
-                own = scores[t, k] + (cost if k != truth[t] else 0.0)
-                alpha[t - a, k, j] = work[k] + transitions[j, k] + own
+def trace_back(second, transitions, alpha, a, last, state, path):
+    """path[a..last] = the best prefix that ends in a state at the token ``last``."""
+    if second.shape[0] == 0:
+        path[last] = state
+        for t in range(last, a, -1):
+            path[t - 1] = best_before(transitions, alpha[t - 1 - a, 0], path[t])
+        return
+    labels = second.shape[0]
+    path[last] = state // labels
+    if last > a:
+        path[last - 1] = state % labels
+    for t in range(last, a + 1, -1):
+        j = path[t - 1]
+        path[t - 2] = best_before(second[j], alpha[t - 1 - a, j], path[t])
 
 
 @jit
 def best_path(scores, a, b, second, transitions, begin, finish, truth, cost, work, alpha, path):
     """path = the best labelling of the tokens a..b, with a cost for every wrong token."""
-    labels = scores.shape[1]
-    if second.shape[0] == 0:
-        forward(scores, a, b, transitions, begin, truth, cost, alpha)
-        path[b - 1] = best_last(alpha[b - 1 - a], finish)
-        for t in range(b - 1, a, -1):
-            path[t - 1] = best_before(transitions, alpha[t - 1 - a, 0], path[t])
-    elif b == a + 1:
-        path[a] = best_label(scores, a, begin, finish, cost, truth[a], -1)
-    else:
-        forward2(scores, a, b, second, transitions, begin, truth, cost, work, alpha)
-        best = best_last(alpha[b - 1 - a], finish)
-        path[b - 1] = best // labels
-        path[b - 2] = best % labels
-        for t in range(b - 1, a + 1, -1):
-            j = path[t - 1]
-            path[t - 2] = best_before(second[j], alpha[t - 1 - a, j], path[t])
+    forward(scores, a, b, second, transitions, begin, truth, cost, work, alpha)
+    trace_back(second, transitions, alpha, a, b - 1, best_last(alpha[b - 1 - a], finish), path)
 
 
 @jit
-def forward_off(scores, a, b, transitions, begin, truth, same, alpha):
-    """The best prefixes that differ from the truth; ``same`` gets the score of the truth's.
+def best_other_path(scores, a, b, second, transitions, begin, finish, truth, work, alpha, path):
+    """path = the best labelling of the tokens a..b but the truth.
 
-    They extend one that differs, or leave the truth here.
+    If t is the last token that it has wrong, then it is the best prefix that ends in a wrong label
+    there, and after it the truth.
     """
+    forward(scores, a, b, second, transitions, begin, truth, 0.0, work, alpha)
+    pairs = second.shape[0] > 0
     labels = scores.shape[1]
-    for k in range(labels):
-        alpha[0, 0, k] = begin[k] + scores[a, k]
-    same[0] = alpha[0, 0, truth[a]]
-    alpha[0, 0, truth[a]] = -np.inf
-    for t in range(a + 1, b):
-        here = alpha[t - a, 0]
-        advance(transitions, alpha[t - 1 - a, 0], here)
-        for k in range(labels):
-            leave = same[t - 1 - a] + transitions[truth[t - 1], k]
-            if k != truth[t] and leave > here[k]:
-                here[k] = leave
-            here[k] += scores[t, k]
-        step = transitions[truth[t - 1], truth[t]] + scores[t, truth[t]]
-        same[t - a] = same[t - 1 - a] + step
-
-
-@jit
-def forward2_off(scores, a, b, second, transitions, begin, truth, work, same, alpha):
-    """The same of second order, for two tokens at least."""
-    labels = scores.shape[1]
-    same[0] = begin[truth[a]] + scores[a, truth[a]]
-    for j in range(labels):
-        for k in range(labels):
-            before = begin[j] + scores[a, j]
-            alpha[1, k, j] = before + transitions[j, k] + scores[a + 1, k]
-    same[1] = alpha[1, truth[a + 1], truth[a]]
-    alpha[1, truth[a + 1], truth[a]] = -np.inf
-    for t in range(a + 2, b):
-        y = truth[t - 1]
-        for j in range(labels):
-            advance(second[j], alpha[t - 1 - a, j], work)
-            for k in range(labels):
-                if j == y and k != truth[t]:
-                    leave = same[t - 1 - a] + second[j, truth[t - 2], k]
-                    work[k] = leave if leave > work[k] else work[k]
-                alpha[t - a, k, j] = work[k] + transitions[j, k] + scores[t, k]
-        step = second[y, truth[t - 2], truth[t]] + transitions[y, truth[t]] + scores[t, truth[t]]
-        same[t - a] = same[t - 1 - a] + step
-
-
-@jit
-def best_other_path(
-    scores, a, b, second, transitions, begin, finish, truth, work, same, alpha, path
-):
-    """path = the best labelling of the tokens a..b but the truth."""
-    labels = scores.shape[1]
-    left = False  # whether the way back has met the truth
-    if second.shape[0] == 0:
-        forward_off(scores, a, b, transitions, begin, truth, same, alpha)
-        path[b - 1] = best_last(alpha[b - 1 - a], finish)
-        for t in range(b - 1, a, -1):
-            if not left:
-                k = path[t]
-                before = best_before(transitions, alpha[t - 1 - a, 0], k)
-                path[t - 1] = before
-                if k != truth[t]:
-                    leave = same[t - 1 - a] + transitions[truth[t - 1], k]
-                    left = leave > alpha[t - 1 - a, 0, before] + transitions[before, k]
-            if left:
-                path[t - 1] = truth[t - 1]
-    elif b == a + 1:
-        path[a] = best_label(scores, a, begin, finish, 0.0, 0, truth[a])
-    else:
-        forward2_off(scores, a, b, second, transitions, begin, truth, work, same, alpha)
-        best = best_last(alpha[b - 1 - a], finish)
-        path[b - 1] = best // labels
-        path[b - 2] = best % labels
-        for t in range(b - 1, a + 1, -1):
-            j = path[t - 1]
-            k = path[t]
-            if not left:
-                before = best_before(second[j], alpha[t - 1 - a, j], k)
-                path[t - 2] = before
-                if j == truth[t - 1] and k != truth[t]:
-                    leave = same[t - 1 - a] + second[j, truth[t - 2], k]
-                    left = leave > alpha[t - 1 - a, j, before] + second[j, before, k]
-            if left:
-                path[t - 2] = truth[t - 2]
+    highest = -np.inf
+    last = state = 0
+    rest = 0.0  # what the truth scores behind t, but for what depends on the label there
+    for t in range(b - 1, a - 1, -1):
+        here = alpha[t - a]
+        for i in range(here.size):
+            k = i // labels if pairs else i
+            total = here[i // labels, i % labels] + rest
+            if t == b - 1:
+                total += finish[k]
+            else:
+                total += transitions[k, truth[t + 1]]
+                if pairs and t > a:
+                    total += second[k, i % labels, truth[t + 1]]
+                if pairs and t + 2 < b:
+                    total += second[truth[t + 1], k, truth[t + 2]]
+            if k != truth[t] and total > highest:
+                highest = total
+                last = t
+                state = i
+        y = truth[t]
+        rest += scores[t, y] + (finish[y] if t == b - 1 else transitions[y, truth[t + 1]])
+        if pairs and t + 2 < b:
+            rest += second[truth[t + 1], y, truth[t + 2]]
+    path[last + 1 : b] = truth[last + 1 : b]
+    trace_back(second, transitions, alpha, a, last, state, path)
 
 
 @jit
@@ -274,6 +202,24 @@ def decode(scores, starts, first, last, second, transitions, begin, finish, alph
 
 
 @jit
+def worst_path(
+    scores, a, b, second, transitions, begin, finish, truth, per_token, work, alpha, path
+):
+    """path = argmax_z loss(z) + score(z) for the tokens a..b; returns its loss.
+
+    The loss is the number of wrong tokens if ``per_token``, else 1: then z is not the truth.
+    """
+    if not per_token:
+        best_other_path(scores, a, b, second, transitions, begin, finish, truth, work, alpha, path)
+        return 1.0
+    best_path(scores, a, b, second, transitions, begin, finish, truth, 1.0, work, alpha, path)
+    loss = 0.0
+    for t in range(a, b):
+        loss += path[t] != truth[t]
+    return loss
+
+
+@jit
 def most_violated(
     scores,
     starts,
@@ -284,7 +230,6 @@ def most_violated(
     begin,
     finish,
     truth,
-    weights,
     per_token,
     alpha,
     path,
@@ -292,10 +237,9 @@ def most_violated(
     """path = argmax_z loss(z) + score(z) − score(truth), for the sequences first..last.
 
     The loss is the number of wrong tokens if ``per_token``, else 1 for every labelling but the
-    truth. Returns the sum of the maxima and of the losses, both times the sequences' weights.
+    truth. Returns the sums of the maxima and of the losses.
     """
     work = np.empty(scores.shape[1])
-    same = np.empty(max(2, alpha.shape[0]))
     total = 0.0
     losses = 0.0
     for s in range(first, last):
@@ -303,87 +247,54 @@ def most_violated(
         b = starts[s + 1]
         if a == b:
             continue
-        loss = 1.0
-        if per_token:
-            best_path(
-                scores, a, b, second, transitions, begin, finish, truth, 1.0, work, alpha, path
-            )
-            loss = 0.0
-            for t in range(a, b):
-                loss += path[t] != truth[t]
-        else:
-            best_other_path(
-                scores, a, b, second, transitions, begin, finish, truth, work, same, alpha, path
-            )
-        value = loss + (
-            path_score(scores, a, b, second, transitions, begin, finish, path)
-            - path_score(scores, a, b, second, transitions, begin, finish, truth)
-        )
+        chain = (scores, a, b, second, transitions, begin, finish)
+        loss = worst_path(*chain, truth, per_token, work, alpha, path)
+        value = loss + (path_score(*chain, path) - path_score(*chain, truth))
         if value <= 0.0:  # a tie with the truth, but for rounding
-            for t in range(a, b):
-                path[t] = truth[t]
+            path[a:b] = truth[a:b]
         else:
-            total += weights[s] * value
-            losses += weights[s] * loss
+            total += value
+            losses += loss
     return total, losses
 
 
 @jit
-def slope(
-    start, end, starts, first, last, second, transitions, begin, finish, truth, weights, path
-):
-    """Σ weight·(score(path) − score(truth)) of the sequences first..last.
+def slope(start, end, truth, path):
+    """Σ_t of the emission of the labelling less that of the truth, where emissions are end − start.
 
-    The emissions are end − start, and the other scores differences already.
+    Tokens whose label is true add nothing.
     """
     total = 0.0
-    for s in range(first, last):
-        a = starts[s]
-        b = starts[s + 1]
-        difference = 0.0
-        for t in range(a, b):
-            z = path[t]
-            y = truth[t]
-            if z != y:
-                difference += (end[t, z] - start[t, z]) - (end[t, y] - start[t, y])
-            if t > a:
-                difference += transitions[path[t - 1], z] - transitions[truth[t - 1], y]
-        if a < b:
-            difference += begin[path[a]] - begin[truth[a]]
-            difference += finish[path[b - 1]] - finish[truth[b - 1]]
-        difference += seconds(a, b, second, path) - seconds(a, b, second, truth)
-        total += weights[s] * difference
+    for t in range(path.shape[0]):
+        z = path[t]
+        y = truth[t]
+        if z != y:
+            total += (end[t, z] - start[t, z]) - (end[t, y] - start[t, y])
     return total
 
 
 @jit
-def add_counts(starts, first, last, truth, weights, path, second, transitions, begin, finish):
-    """Add weight·(counts of path − counts of truth) to second, transitions, begin and finish."""
+def add_counts(starts, first, last, path, second, transitions, begin, finish):
+    """Add the counts of the sequences first..last to second, transitions, begin and finish."""
     for s in range(first, last):
         a = starts[s]
         b = starts[s + 1]
-        weight = weights[s]
         for t in range(a + 1, b):
-            if path[t - 1] != truth[t - 1] or path[t] != truth[t]:
-                transitions[path[t - 1], path[t]] += weight
-                transitions[truth[t - 1], truth[t]] -= weight
+            transitions[path[t - 1], path[t]] += 1.0
         if second.shape[0] > 0:
             for t in range(a + 2, b):
-                second[path[t - 1], path[t - 2], path[t]] += weight
-                second[truth[t - 1], truth[t - 2], truth[t]] -= weight
+                second[path[t - 1], path[t - 2], path[t]] += 1.0
         if a < b:
-            begin[path[a]] += weight
-            begin[truth[a]] -= weight
-            finish[path[b - 1]] += weight
-            finish[truth[b - 1]] -= weight
+            begin[path[a]] += 1.0
+            finish[path[b - 1]] += 1.0
 
 
 @jit
-def emission_coefficients(truth, weights, path, coef):
-    """coef[t] = weight_t·(e_path − e_truth), with a weight per token."""
+def emission_coefficients(truth, weight, path, coef):
+    """coef[t] = weight·(e_path − e_truth)."""
     for t in range(coef.shape[0]):
         for k in range(coef.shape[1]):
             coef[t, k] = 0.0
         if path[t] != truth[t]:
-            coef[t, path[t]] = weights[t]
-            coef[t, truth[t]] = -weights[t]
+            coef[t, path[t]] = weight
+            coef[t, truth[t]] = -weight

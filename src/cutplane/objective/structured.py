@@ -18,8 +18,9 @@ points it costs no product with the data.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +33,11 @@ from .score_risk import Planes
 MOVED_SCORES = 1 << 16
 
 
-class JointModel(Protocol):
+class JointModel(ABC):
     """All examples of a structured problem, and the inference for them.
+
+    Scores that are arrays here can be blended and copied here; a model whose scores are on other
+    machines does that in its own way.
 
     Attributes
     ----------
@@ -41,70 +45,83 @@ class JointModel(Protocol):
         Length of w.
     count : int
         Number of examples.
+    has_scores : bool
+        Whether points have scores, to which blending adds rounding.
     """
 
     dimension: int
     count: int
+    has_scores = True
 
+    @property
+    def numbers(self) -> int:
+        """Work of a pass, in stored values of a data matrix that is read once."""
+        return 0
+
+    @abstractmethod
+    def digest(self) -> bytes:
+        """Identifies the data, the outputs and the loss."""
+
+    @abstractmethod
     def new_point(self, w: np.ndarray) -> Point:
         """A point with buffers of its own, not evaluated."""
-        ...
 
+    @abstractmethod
     def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
         """scores = what the inference needs of w and the data together, linear in w."""
-        ...
 
+    @abstractmethod
     def infer(self, point: Point, executor: Executor) -> None:
         """Find the most violated outputs at a point, from w and its scores.
 
         Sets the risk, the offset of the plane, and ``coef``, from which ``slopes`` and ``plane``
         know the outputs.
         """
-        ...
 
+    @abstractmethod
     def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
         """What gives the derivative along a line of the plane at a point."""
-        ...
 
+    @abstractmethod
     def plane(self, point: Point, executor: Executor) -> np.ndarray:
         """The vector a of the plane at a point."""
-        ...
 
+    @abstractmethod
     def upper(self, point: Point, executor: Executor) -> float:
         """At least the risk at a point, whose scores have just been computed from its w.
 
         Scores, and sums of them, are taken to be off by as much as rounding can make them.
         """
-        ...
 
-    def cheap_cut(self, w: np.ndarray) -> Cut | None:
-        """The highest cut at w from outputs of earlier passes; None if there are none."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """What is to be known after an interruption."""
-        ...
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to a state."""
-        ...
-
-
-@runtime_checkable
-class Elsewhere(Protocol):
-    """A model whose scores and outputs are on other machines, by number of the point."""
-
-    def blend_scores(self, start: Point, end: Point, k: float, into: Point) -> None:
+    def blend_scores(
+        self, start: Point, end: Point, k: float, into: Point, executor: Executor
+    ) -> None:
         """Scores at start + k(end − start)."""
-        ...
+        a, b, out = (point.scores.reshape(-1) for point in (start, end, into))
+
+        def move(number: int) -> None:
+            some = slice(number * MOVED_SCORES, (number + 1) * MOVED_SCORES)
+            vectors.blend(a[some], b[some], k, out[some])
+
+        executor.run(move, -(-len(a) // MOVED_SCORES))
 
     def copy_scores(self, point: Point, into: Point) -> None:
         """Scores and outputs of another point."""
-        ...
+        into.scores[...], into.coef[...] = point.scores, point.coef
 
-    def begin_anew(self) -> None:
+    def begin_anew(self) -> None:  # noqa: B027 (nothing to forget where scores are arrays)
         """No point before matters any more."""
-        ...
+
+    def cheap_cut(self, w: np.ndarray) -> Cut | None:
+        """The highest cut at w from outputs of earlier passes; None if there are none."""
+        return None
+
+    def state(self) -> dict[str, Any]:
+        """What is to be known after an interruption, besides points."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:  # noqa: B027 (few have a state)
+        """Return to a state."""
 
 
 class StructuredOracle(Planes):
@@ -149,7 +166,8 @@ class StructuredOracle(Planes):
 
     def evaluate(self, w: np.ndarray, into: Point) -> None:
         """Move ``into`` to w: one pass of inference, unless it is there already."""
-        known = not _has_scores(into) and np.isfinite(into.risk) and np.array_equal(into.w, w)
+        known = not self.model.has_scores and np.isfinite(into.risk)
+        known = known and np.array_equal(into.w, w)
         into.w = w
         if not known:
             self.model.score(w, into.scores, self.executor)
@@ -162,13 +180,12 @@ class StructuredOracle(Planes):
 
     def refresh(self, point: Point) -> None:
         """Compute the scores of a point anew from its w, and depend on nothing before."""
-        if _has_scores(point):
+        if self.model.has_scores:
             self.refresh_scores(point)
 
     def refresh_scores(self, point: Point) -> None:
         """Compute a point anew from its w."""
-        if isinstance(self.model, Elsewhere):
-            self.model.begin_anew()
+        self.model.begin_anew()
         self.model.score(point.w, point.scores, self.executor)
         self._infer(point)
 
@@ -186,27 +203,14 @@ class StructuredOracle(Planes):
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
         """Move ``into`` to start + k(end − start): one pass of inference, none at the end."""
-        elsewhere = isinstance(self.model, Elsewhere)
         if k == 1.0:  # everything is known
             into.w, into.risk, into.offset, into.error = end.w, end.risk, end.offset, end.error
-            if elsewhere:
-                self.model.copy_scores(end, into)  # type: ignore[attr-defined]
-            else:
-                into.scores[...], into.coef[...] = end.scores, end.coef
+            self.model.copy_scores(end, into)
             return
         w = np.empty(self.dimension)
         vectors.blend(start.w, end.w, k, w)
         into.w = w
-        if elsewhere:
-            self.model.blend_scores(start, end, k, into)  # type: ignore[attr-defined]
-        else:
-            a, b, out = (point.scores.reshape(-1) for point in (start, end, into))
-
-            def move(number: int) -> None:
-                some = slice(number * MOVED_SCORES, (number + 1) * MOVED_SCORES)
-                vectors.blend(a[some], b[some], k, out[some])
-
-            self.executor.run(move, -(-len(a) // MOVED_SCORES))
+        self.model.blend_scores(start, end, k, into, self.executor)
         self._infer(into)
 
     def slopes(self, line: Line) -> Callable[[Point], float]:
@@ -228,8 +232,3 @@ class StructuredOracle(Planes):
     def cheap_cut(self, w: np.ndarray) -> Cut | None:
         """The highest cut at w from outputs of earlier passes; None if there are none."""
         return self.model.cheap_cut(w)
-
-
-def _has_scores(point: Point) -> bool:
-    """Whether there are scores, to which blending adds rounding, here or elsewhere."""
-    return not isinstance(point.scores, np.ndarray) or point.scores.size > 0

@@ -135,14 +135,13 @@ class VectorSpace:
 
     def combine(self, coef: np.ndarray) -> np.ndarray:
         """Σ_j coef[j]·vector_j."""
-        by_slot = np.zeros(len(self._slabs) * SLAB_ROWS)
-        by_slot[self._slots] = coef
+        by_slot = np.argsort(self._slots).tolist()
         out = np.zeros(self.dimension)
 
         def chunk(first: int, last: int) -> None:
-            for s, slab in enumerate(self._slabs):
-                part = by_slot[s * SLAB_ROWS : (s + 1) * SLAB_ROWS]
-                vectors.add_combination(slab, part, first, last, out)
+            for j in by_slot:
+                if coef[j] != 0.0:
+                    out[first:last] += coef[j] * self.vector(j)[first:last]
 
         self._run(chunk)
         return out

@@ -18,12 +18,11 @@ Chunks and parts depend on the data alone.
 from __future__ import annotations
 
 import copy
-import dataclasses
 import hashlib
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,8 +32,9 @@ from ..data.sums import PARTS, ChunkSums, SumPlan
 from ..exec import Executor
 from ..loops import viterbi
 from ..loops.bounded import MANY, ROUNDING
-from ..objective import Cut, Line, Point
+from ..objective import Line, Point
 from ..objective.linear import bounded_scores
+from ..objective.structured import JointModel
 
 # Additions and comparisons of a chunk: a few hundred microseconds.
 CHUNK_WORK = 1 << 20
@@ -90,8 +90,7 @@ class ChainShape:
         return np.concatenate([part.reshape(-1) for part in parts])
 
 
-@dataclass(frozen=True)
-class ChainWeights:
+class ChainWeights(NamedTuple):
     """Parameters of a chain: W (n, K), T (K, K), begin and finish (K,), S (K, K, K).
 
     S has the middle label first: second[j, i, k] is for k after j after i. It is (0, 0, 0) in
@@ -185,11 +184,7 @@ def work(shape: ChainShape, matrix: BlockedMatrix) -> int:
 
 
 def decode(
-    scores: np.ndarray,
-    chunks: Chunks,
-    shape: ChainShape,
-    weights: ChainWeights,
-    executor: Executor,
+    scores: np.ndarray, chunks: Chunks, weights: ChainWeights, executor: Executor
 ) -> np.ndarray:
     """The labelling of highest score of every sequence, as numbers of labels per token."""
     path = np.zeros(len(scores), dtype=np.int64)
@@ -215,8 +210,6 @@ class LabelledChains:
     ----------
     weight : float
         Of a sequence: 1/N.
-    token_weights : ndarray, shape (tokens,)
-        The same for every token.
 
     Parameters
     ----------
@@ -244,12 +237,10 @@ class LabelledChains:
         self.shape = shape
         self.loss = loss
         self.truth = truth
-        sequences = len(starts) - 1
-        self.weight = 1.0 / sequences if weight is None else weight
-        self._weights = np.full(sequences, self.weight)
-        self.token_weights = np.repeat(self._weights, np.diff(starts))
+        self.weight = 1.0 / (len(starts) - 1) if weight is None else weight
         self.chunks = chunks or Chunks(starts, shape)
         self.starts = self.chunks.starts
+        self._plain = ChainShape(0, shape.labels, True, shape.order)
 
     def infer(self, point: Point, weights: ChainWeights, executor: Executor) -> None:
         """Viterbi's algorithm with the loss added; the most violated labelling becomes ``coef``."""
@@ -264,20 +255,18 @@ class LabelledChains:
 
         def task(k: int) -> np.ndarray:
             first, last = chunks.bounds[k]
-            return np.array(
-                viterbi.most_violated(
-                    scores,
-                    chunks.starts,
-                    first,
-                    last,
-                    *weights.scores(),
-                    self.truth,
-                    self._weights,
-                    self.loss == "hamming",
-                    chunks.buffer(first, last),
-                    path,
-                )
+            found = viterbi.most_violated(
+                scores,
+                chunks.starts,
+                first,
+                last,
+                *weights.scores(),
+                self.truth,
+                self.loss == "hamming",
+                chunks.buffer(first, last),
+                path,
             )
+            return self.weight * np.array(found)
 
         return executor.run(task, len(chunks.bounds))
 
@@ -316,21 +305,24 @@ class LabelledChains:
         executor: Executor,
     ) -> list[float]:
         """The derivative of the plane of a labelling by chunk, from start to end."""
-        chunks = self.chunks
+        plain = self._plain.pack(way._replace(emissions=np.empty(0)))
 
         def task(k: int) -> float:
-            return viterbi.slope(
-                start,
-                end,
-                chunks.starts,
-                *chunks.bounds[k],
-                *way.scores(),
-                self.truth,
-                self._weights,
-                path,
-            )
+            first, last = self.chunks.bounds[k]
+            here = slice(self.starts[first], self.starts[last])
+            emissions = viterbi.slope(start[here], end[here], self.truth[here], path[here])
+            counts = self._counts(k, path)
+            return self.weight * emissions + float(np.einsum("i,i->", counts, plain))
 
-        return executor.run(task, len(chunks.bounds))
+        return executor.run(task, len(self.chunks.bounds))
+
+    def _counts(self, k: int, path: np.ndarray) -> np.ndarray:
+        """What a chunk adds to the mean counts of a labelling minus those of the truth."""
+        counts = np.zeros((2, self._plain.dimension))
+        for labels, into in zip((path, self.truth), counts, strict=True):
+            parts = self._plain.unpack(into).scores()
+            viterbi.add_counts(self.starts, *self.chunks.bounds[k], labels, *parts)
+        return self.weight * (counts[0] - counts[1])
 
     def count_sums(self, path: np.ndarray, executor: Executor) -> list[ChainWeights]:
         """Mean counts of a labelling minus those of the truth, of all but the emissions.
@@ -338,26 +330,12 @@ class LabelledChains:
         By node of the tree of parts; all sequences in one place are one node.
         """
         chunks = self.chunks
-        counted = ChainShape(0, self.shape.labels, True, self.shape.order)
-
-        def count(k: int) -> np.ndarray:
-            partial = np.zeros(counted.dimension)
-            viterbi.add_counts(
-                chunks.starts,
-                *chunks.bounds[k],
-                self.truth,
-                self._weights,
-                path,
-                *counted.unpack(partial).scores(),
-            )
-            return partial
-
-        partials = executor.run(count, len(chunks.bounds))
-        return [counted.unpack(total) for total in chunks.sums.add(partials)]
+        partials = executor.run(lambda k: self._counts(k, path), len(chunks.bounds))
+        return [self._plain.unpack(total) for total in chunks.sums.add(partials)]
 
 
-class ChainExamples:
-    """All training sequences of a chain; a ``JointModel``.
+class ChainExamples(JointModel):
+    """All training sequences of a chain.
 
     A point's ``scores`` are the emissions, its ``coef`` the most violated labelling.
 
@@ -470,16 +448,14 @@ class ChainExamples:
         def gradient(k: int, block: Block, partial: np.ndarray) -> None:
             rows = self.matrix.slice(k)
             coef = np.empty((rows.stop - rows.start, shape.labels))
-            viterbi.emission_coefficients(
-                chains.truth[rows], chains.token_weights[rows], path[rows], coef
-            )
+            viterbi.emission_coefficients(chains.truth[rows], chains.weight, path[rows], coef)
             partial[...] = 0.0
             block.add_gradient(coef, partial)
 
         emissions = self._sum.run(gradient, executor)
         counts = chains.count_sums(path, executor)
         return [
-            shape.pack(dataclasses.replace(some, emissions=product))
+            shape.pack(some._replace(emissions=product))
             for product, some in zip(emissions, counts, strict=True)
         ]
 
@@ -488,14 +464,3 @@ class ChainExamples:
     ) -> np.ndarray:
         """The sum over all blocks of what a task writes for each, in the shape of W."""
         return self._sum.run(task, executor)[0]
-
-    def cheap_cut(self, w: np.ndarray) -> Cut | None:
-        """None: the product X·W costs more than the inference that a cache would spare."""
-        return None
-
-    def state(self) -> dict[str, Any]:
-        """Nothing: the answers depend on w alone."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Nothing to do."""

@@ -11,11 +11,10 @@ calling thread, threads, processes of our own or the workers of a cluster.
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -66,7 +65,7 @@ class RowAnswers:
 
     def values(self, w: np.ndarray) -> np.ndarray:
         """Loss of every example at w."""
-        return self.offsets + rows.products(self.rows, w)
+        return self.offsets + self.rows @ w
 
 
 @dataclass(frozen=True)
@@ -103,15 +102,16 @@ class PartAnswers:
     largest: np.ndarray
 
 
+@dataclass(eq=False)
 class Chunk:
     """Some examples, and the inference for them. Sent to other processes as it is.
 
-    Parameters
+    Attributes
     ----------
     problem : Problem
     X, Y : lists
-    first : int or Numbers
-        Number of the first example, or those of all.
+    numbers : sequence of int
+        Of these examples among all.
     rescaling : {'margin', 'slack'}
     parts : matrix or None
         Of these examples, one below the other, where functions of them are linear.
@@ -121,24 +121,15 @@ class Chunk:
         K, and the number of plain features.
     """
 
-    def __init__(
-        self,
-        problem: Any,
-        X: Sequence[Any],
-        Y: Sequence[Any],
-        first: rows.First,
-        rescaling: str,
-        parts: rows.Rows | None,
-        counts: np.ndarray,
-        outputs: int,
-        plain: int,
-    ) -> None:
-        self.problem = problem
-        self.X, self.Y = X, Y
-        self.first = first
-        self.rescaling = rescaling
-        self.parts, self.counts = parts, counts
-        self.outputs, self.plain = outputs, plain
+    problem: Any
+    X: Sequence[Any]
+    Y: Sequence[Any]
+    numbers: Sequence[int]
+    rescaling: str
+    parts: rows.Rows | None
+    counts: np.ndarray
+    outputs: int
+    plain: int
 
     def __len__(self) -> int:
         """Number of examples."""
@@ -146,11 +137,7 @@ class Chunk:
 
     def bare(self) -> Chunk:
         """The chunk as it travels, without the problem and what is computed from it."""
-        other = copy.copy(self)
-        other.problem = None
-        other.__dict__.pop("truth", None)
-        other.__dict__.pop("_truth_rows", None)
-        return other
+        return replace(self, problem=None)
 
     @cached_property
     def truth(self) -> tuple[np.ndarray, rows.Rows]:
@@ -162,7 +149,7 @@ class Chunk:
         return rows.joint_rows(self.parts, self.truth[0], self.counts, self.truth[1])
 
     def _features(self, outputs: Sequence[Any]) -> tuple[np.ndarray, rows.Rows]:
-        lists = (self.problem, self.first, self.X, outputs)
+        lists = (self.problem, self.numbers, self.X, outputs)
         return coefficients_of(*lists, self.counts, self.outputs), plain_of(*lists, self.plain)
 
     def linear_scores(self, w: np.ndarray) -> Scores:
@@ -177,11 +164,13 @@ class Chunk:
 
     def most_violated(self, scores: Scores) -> Any:
         """The most violated outputs."""
-        return call(self.problem, RESCALINGS[self.rescaling], self.first, (self.X, self.Y, scores))
+        return call(
+            self.problem, RESCALINGS[self.rescaling], self.numbers, (self.X, self.Y, scores)
+        )
 
     def predictions(self, scores: Scores) -> Any:
         """The outputs of highest score."""
-        return call(self.problem, "predict", self.first, (self.X, scores))
+        return call(self.problem, "predict", self.numbers, (self.X, scores))
 
     def row_answers(self, w: np.ndarray) -> RowAnswers:
         """The most violated outputs at w, where functions of parts are linear.
@@ -189,7 +178,7 @@ class Chunk:
         Inference compares scores of outputs, which are rounded as those of its answer are.
         """
         outputs = self.most_violated(self.linear_scores(w))
-        offsets = losses_of(self.problem, self.first, self.Y, outputs)
+        offsets = losses_of(self.problem, self.numbers, self.Y, outputs)
         coef, plain = self._features(outputs)
         features = rows.joint_rows(self.parts, coef, self.counts, plain)
         difference = features - self._truth_rows
@@ -197,7 +186,7 @@ class Chunk:
             difference = rows.scaled(difference, offsets)
         if not np.any(w):  # losses alone are exact
             return RowAnswers(difference, offsets)
-        sizes = sum(rows.products(abs(some), np.abs(w)) for some in (features, self._truth_rows))
+        sizes = sum(abs(some) @ np.abs(w) for some in (features, self._truth_rows))
         if self.rescaling == SLACK:
             sizes = np.maximum(offsets, 1.0) * sizes
         return RowAnswers(difference, offsets, UNIT * (len(w) + 8.0) * (offsets + sizes))
@@ -209,7 +198,7 @@ class Chunk:
 
     def answers_of(self, outputs: Sequence[Any], scores: Scores) -> PartAnswers:
         """What these outputs add to a cut."""
-        losses = losses_of(self.problem, self.first, self.Y, outputs)
+        losses = losses_of(self.problem, self.numbers, self.Y, outputs)
         coef, plain = self._features(outputs)
         coef, plain = coef - self.truth[0], plain - self.truth[1]
         example = np.repeat(np.arange(len(self)), self.counts)
@@ -217,22 +206,22 @@ class Chunk:
             coef *= losses[example, None]
             plain = rows.scaled(plain, losses)
         terms = np.einsum("ij,ij->i", coef, scores.parts)
-        heights = np.bincount(example, terms, len(self)) + rows.products(plain, scores.w)
+        heights = np.bincount(example, terms, len(self)) + plain @ scores.w
         size = np.bincount(example, np.abs(terms), len(self)) + np.abs(heights)
         values = losses + heights
         roundings = ROUNDING * (1.0 + losses + size)
         worse = values < 0.0
         below = np.flatnonzero(values < -roundings)
         coef[worse[example]] = 0.0
-        lengths = rows.sizes(coef)
+        lengths = np.linalg.norm(coef, axis=1)
         largest = (losses, lengths, np.bincount(example, lengths, len(self)), rows.sizes(plain))
         return PartAnswers(
             coef,
-            rows.total(plain, ~worse),
+            plain.T @ ~worse,
             float(losses[~worse].sum()),
             np.maximum(values, 0.0),
             roundings,
-            self.first + int(below[0]) if len(below) else None,
+            self.numbers[below[0]] if len(below) else None,
             np.array([np.max(numbers, initial=0.0) for numbers in largest]),
         )
 
@@ -358,12 +347,12 @@ class Examples:
         first, last = int(which[0]), int(which[-1]) + 1
         run = last - first == len(which)  # consecutive examples are slices
         own = slice(*self.starts[[first, last]]) if run else parts_at(self.starts, which)
-        at = which.tolist()
+        numbers = which.tolist()
         return Chunk(
             self.problem,
-            self._X[first:last] if run else take(self._X, at),
-            self._Y[first:last] if run else take(self._Y, at),
-            first if run else rows.Numbers(which),
+            self._X[first:last] if run else take(self._X, numbers),
+            self._Y[first:last] if run else take(self._Y, numbers),
+            numbers,
             self.rescaling,
             None if self._parts is None else self._parts[own],
             self._counts[which],
@@ -385,11 +374,11 @@ class Examples:
         """
         outputs, plain = None, None
         for i in sorted({self.count * k // TRIED for k in range(TRIED)}):
-            lists = (self.problem, i, take(self._X, [i]), take(self._Y, [i]))
+            lists = (self.problem, [i], take(self._X, [i]), take(self._Y, [i]))
             outputs = coefficients_of(*lists, self._counts[[i]], outputs).shape[1]
             plain = plain_of(*lists, plain).shape[1]
             self.outputs, self.plain = outputs, plain
-            own = losses_of(self.problem, i, lists[3], lists[3])[0]
+            own = losses_of(self.problem, [i], lists[3], lists[3])[0]
             if own != 0.0:
                 raise ValueError(
                     f"loss(y, y) must be 0, got {own:g} for example {i} of "
@@ -408,7 +397,7 @@ class Examples:
         chunk = self._chunk(np.array([i]))
         scores = chunk.scores(table, w)
         worst = chunk.most_violated(scores)
-        loss = float(losses_of(self.problem, i, chunk.Y, worst)[0])
+        loss = float(losses_of(self.problem, [i], chunk.Y, worst)[0])
         guess = chunk.predictions(scores)
         if not getattr(self.problem, "exact", True):
             return

@@ -41,10 +41,9 @@ class _Vectors(Problem):
 class _Classes(_Vectors):
     """Outputs that are classes."""
 
-    classes: np.ndarray | None
+    classes: Any  # ndarray once ``prepare`` has been called
 
     def _codes(self, Y: Sequence[Any]) -> np.ndarray:
-        assert self.classes is not None
         labels = np.asarray(Y)
         codes = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
         unknown = self.classes[codes] != labels
@@ -82,7 +81,6 @@ class BinaryProblem(_Classes):
 
     def most_violated_batch(self, X: Any, Y: Any, scores: Scores) -> Any:
         """The other class where the margin is below 1."""
-        assert self.classes is not None
         codes = self._codes(Y)
         flip = (2 * codes - 1) * scores.parts[:, 0] < 1.0
         return self.classes[np.where(flip, 1 - codes, codes)]
@@ -91,7 +89,6 @@ class BinaryProblem(_Classes):
 
     def predict_batch(self, X: Any, scores: Scores) -> Any:
         """The sign of f(x)."""
-        assert self.classes is not None
         return self.classes[(scores.parts[:, 0] > 0.0).astype(np.int64)]
 
 
@@ -108,7 +105,7 @@ class MulticlassProblem(_Classes):
     """
 
     def __init__(self, cost: Any = None, classes: Any = None) -> None:
-        self.cost = None if cost is None else np.asarray(cost, dtype=np.float64)
+        self.cost: Any = None if cost is None else np.asarray(cost, dtype=np.float64)
         self.classes = None if classes is None else np.asarray(classes)
 
     def prepare(self, X: Any, Y: Any) -> MulticlassProblem:
@@ -128,16 +125,13 @@ class MulticlassProblem(_Classes):
 
     def part_coefficients_batch(self, X: Any, Y: Any) -> np.ndarray:
         """1 for the class."""
-        assert self.classes is not None
         return np.eye(len(self.classes))[self._codes(Y)]
 
     def loss_batch(self, Y: Any, Z: Any) -> np.ndarray:
         """The cost of the confusion."""
-        assert self.cost is not None
         return self.cost[self._codes(Y), self._codes(Z)]
 
     def _violations(self, Y: Any, scores: Scores, slack: bool) -> Any:
-        assert self.cost is not None and self.classes is not None
         codes = self._codes(Y)
         margin = scores.parts - scores.parts[np.arange(len(codes)), codes][:, None]
         cost = self.cost[codes]
@@ -153,7 +147,6 @@ class MulticlassProblem(_Classes):
 
     def predict_batch(self, X: Any, scores: Scores) -> Any:
         """The class of highest score."""
-        assert self.classes is not None
         return self.classes[np.argmax(scores.parts, axis=1)]
 
 

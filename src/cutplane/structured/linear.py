@@ -1,37 +1,185 @@
-"""A user's problem with linear scores: a ``JointModel``.
+"""A user's problem with linear scores.
 
-The outputs of a pass of inference have rows and offsets, and the loss of example i is
+The output z_i that a pass of inference gives for example i has the row Ψ(x_i, z_i) − Ψ(x_i, y_i)
+and the offset Δ(y_i, z_i); its loss is
 
     offset_i + <row_i, w>,
 
-and 0 for the truth. Answers of the last passes are kept: they give cuts without
-inference, and show inference that is not exact, where an answer is below one known already.
+and 0 for the truth. A cut is a sum over examples of rows and offsets, whichever output each example
+takes; the highest one at w takes the most violated ones. The outputs of the last passes are kept:
+they give cuts without inference, and show inference that is not exact, where an answer is less
+violated than an output that was known.
+
+Rows are summed by chunk of examples, and sums of chunks along the tree of ``data.sums``: whoever
+holds some of the chunks, this process or a worker of a cluster, answers with a ``Share`` of a cut,
+and the sum has the same bits. Chunks depend on the number of examples alone.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from ..data.sums import Node, add_nodes
+from ..data.sums import Node, SumPlan, add_nodes
 from ..exec import Executor
 from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
 from ..objective import Cut, Line, Point
-from .chunks import ChunksHere, Holders, plan_for
-from .examples import Examples
-from .kept import Share
+from ..objective.structured import JointModel
+from . import rows
+from .examples import ROUNDING, Examples, Inference, RowAnswers
 
 # Numbers that the cache may hold.
 CACHE_NUMBERS = 1 << 26
+# A chunk's outputs in a checkpoint: rows and offsets.
+Stored = tuple[rows.Rows, np.ndarray]
 
 
-class LinearExamples:
+def plan_for(chunks: int, first: int = 0, last: int | None = None) -> SumPlan:
+    """How the sums over some of so many chunks are formed."""
+    return SumPlan(np.arange(chunks + 1), first, chunks if last is None else last)
+
+
+@dataclass(frozen=True)
+class Share:
+    """What some consecutive chunks add to a cut.
+
+    Attributes
+    ----------
+    planes : list of ndarray
+        Sums of rows, one for each node of the plan.
+    offsets, risks : list of float
+        By chunk.
+    errors : list of float
+        By chunk, what rounding may have taken off the risk.
+    below : int or None
+        The first example whose new output is less violated than one known before.
+    n_stored : int
+        Values stored in the new outputs.
+    answers : list or None
+        The new outputs themselves, by chunk, if they are to be known elsewhere, too.
+    """
+
+    planes: list[np.ndarray]
+    offsets: list[float]
+    risks: list[float]
+    errors: list[float] = field(default_factory=list)
+    below: int | None = None
+    n_stored: int = 0
+    answers: list[Stored] | None = None
+
+
+class ChunksHere:
+    """Chunks in this process, and their outputs of the last passes.
+
+    Parameters
+    ----------
+    inference : Inference
+        Of these chunks.
+    plan : SumPlan, optional
+        If these are some of all chunks.
+    """
+
+    def __init__(self, inference: Inference, plan: SumPlan | None = None) -> None:
+        self._inference = inference
+        self._plan = plan or plan_for(len(inference.chunks))
+        self._passes: deque[list[RowAnswers]] = deque()
+
+    def infer(self, w: np.ndarray, most: int, keep: bool, executor: Executor) -> list[Share]:
+        """A pass of inference, when all but the last ``most`` passes are forgotten.
+
+        The cut is the highest one from the new outputs and those that are kept.
+        """
+        self._trim(most)
+        chunks = self._inference.chunks
+        answers = self._inference.call_each("row_answers", [(w,)] * len(chunks), executor)
+        below: list[int] = []
+        chosen, errors = [], []
+        for k, answer in enumerate(answers):
+            one = _highest([answer, *(kept[k] for kept in self._passes)], w)
+            slack = ROUNDING * (1.0 + answer.offsets + rows.sizes(answer.rows) * np.linalg.norm(w))
+            less = answer.values(w) < one[0] - slack
+            if less.any():
+                below.append(chunks[k].numbers[int(np.argmax(less))])
+            chosen.append(one)
+            errors.append(0.0 if answer.errors is None else float(answer.errors.sum()))
+        if keep:
+            self._passes.append(answers)
+        share = self._share(
+            chosen,
+            errors=errors,
+            below=below[0] if below else None,
+            n_stored=sum(answer.rows.nnz for answer in answers),
+        )
+        return [share]
+
+    def cut(self, w: np.ndarray, most: int) -> list[Share]:
+        """The highest cut at w from the last ``most`` passes."""
+        self._trim(most)
+        chunks = range(len(self._inference.chunks))
+        return [self._share(_highest([kept[k] for kept in self._passes], w) for k in chunks)]
+
+    def _share(self, chosen: Iterable[_Highest], **facts: Any) -> Share:
+        planes: list[np.ndarray] = []
+        offsets, risks = [], []
+        for (values, plane, offset), merges in zip(chosen, self._plan.merges, strict=True):
+            planes.append(plane)
+            offsets.append(offset)
+            risks.append(float(values.sum()))
+            for _ in range(merges):
+                planes[-2] += planes[-1]
+                planes.pop()
+        return Share(planes, offsets, risks, **facts)
+
+    def _trim(self, most: int) -> None:
+        while len(self._passes) > most:
+            self._passes.popleft()
+
+    def add(self, answers: Sequence[Stored], most: int) -> None:
+        """Keep the outputs of a pass that ran elsewhere, and of ``most`` passes before."""
+        self._trim(most)
+        self._passes.append([RowAnswers(*kept) for kept in answers])
+
+    def state(self, most: int) -> list[list[Stored]]:
+        """The last ``most`` passes, by chunk."""
+        self._trim(most)
+        return [[(kept.rows, kept.offsets) for kept in answers] for answers in self._passes]
+
+    def restore(self, state: Sequence[Sequence[Stored]]) -> None:
+        """Return to a state."""
+        self._passes.clear()
+        for number, answers in enumerate(state):
+            self.add(answers, number)
+
+
+# The largest losses of the examples of a chunk, and the sums of their rows and offsets.
+_Highest = tuple[np.ndarray, np.ndarray, float]
+
+
+def _highest(known: Sequence[RowAnswers], w: np.ndarray) -> _Highest:
+    """The most violated of several outputs per example of a chunk, the truth among them."""
+    values = np.stack([np.zeros(len(known[0].offsets)), *(a.values(w) for a in known)])
+    # The first of equal ones, but rather any of them than the truth: its cut is steeper.
+    best = values[1:].argmax(axis=0)
+    best[values.max(axis=0) > values[1:].max(axis=0)] = -1
+    plane = np.zeros(len(w))
+    offset = 0.0
+    for number, answers in enumerate(known):
+        mine = best == number
+        if mine.any():
+            plane += answers.rows.T @ mine
+            offset += float(answers.offsets[mine].sum())
+    return values.max(axis=0), plane, offset
+
+
+class LinearExamples(JointModel):
     """All examples of a problem, where w is a vector.
 
     Attributes
@@ -48,6 +196,8 @@ class LinearExamples:
         Passes whose answers are kept.
     """
 
+    has_scores = False
+
     def __init__(self, examples: Examples, cache_size: int) -> None:
         self.examples = examples
         self.dimension = examples.dimension
@@ -56,14 +206,14 @@ class LinearExamples:
         self._chunks = examples.inference.chunks
         self._cache_size = cache_size
         self._kept = 0
-        self._holders: Holders = ChunksHere(examples.inference)
+        self._holders: Any = ChunksHere(examples.inference)  # or what a cluster has in its place
 
     @property
     def numbers(self) -> int:
         """So many that threads are used wherever they can be."""
         return 1 << 40 if self.examples.threads else self.dimension
 
-    def send(self, crew: Any, holders: Holders) -> None:
+    def send(self, crew: Any, holders: Any) -> None:
         """Have the workers of a cluster, who hold the chunks, run the inference."""
         self._holders = holders
         self.crew = crew
@@ -138,12 +288,12 @@ class LinearExamples:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Return to a state."""
-        cache = [[(matrix, offsets) for matrix, offsets in kept] for kept in state["cache"]]
+        cache = [[(scipy.sparse.csr_array(m), offsets) for m, offsets in k] for k in state["cache"]]
         expected = [(len(chunk), self.dimension) for chunk in self._chunks]
         if any([matrix.shape for matrix, _ in kept] != expected for kept in cache):
             raise ValueError("kept outputs are of other examples")
         for matrix, offsets in itertools.chain(*cache):
-            for numbers in (matrix.data if scipy.sparse.issparse(matrix) else matrix, offsets):
+            for numbers in (matrix.data, offsets):
                 if numbers.dtype != np.float64 or not np.isfinite(numbers).all():
                     raise ValueError("kept outputs are not finite numbers")
             if offsets.shape != matrix.shape[:1]:

@@ -20,24 +20,30 @@ For that the kernel matrix gets units, too:
 A sampled cut (Yu & Joachims 2008, Algorithm 3) has r of the parts with a coefficient. Units cost
 no kernel value, so they are those of all examples in every cut. In the constant-time method
 (Algorithm 2) a cut has all parts and units of r examples, and nothing of the others.
+
+There are two forms: chains, whose parts are the tokens and whose plain numbers are the transitions
+and their like, in the order in which a chain of no features has them; and users' problems.
 """
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from ..exec import Executor
 from ..kernels import KernelMatrix
-from ..objective import Cut, Line, Point
+from ..loops import viterbi
+from ..loops.bounded import MANY
+from ..loops.bounded import ROUNDING as UNIT
+from ..objective import Line, Point
 from ..objective.constant import MatrixSample
-from ..objective.linear import Products
 from ..objective.score_risk import PlaneScoreRisk
-from .examples import parts_at
+from .chain import ChainShape, ChainWeights, LabelledChains, upper
+from .examples import Examples, Inference, parts_at
 
 
 class WithUnits(KernelMatrix):
@@ -134,28 +140,7 @@ class PartsScoreRisk(PlaneScoreRisk):
 
     def plain_of(self, rows: np.ndarray) -> np.ndarray:
         """The plain numbers of scores or coefficients, as a view."""
-        return plain_numbers(rows, self.parts, self.plain)
-
-
-def plain_numbers(rows: np.ndarray, parts: int, plain: int) -> np.ndarray:
-    """The plain numbers below so many parts, as a view."""
-    return rows[parts:].reshape(-1)[:plain]
-
-
-@dataclass(frozen=True)
-class Reach:
-    """How much an example can matter.
-
-    Attributes
-    ----------
-    loss : float
-        The largest loss of an output.
-    radius : float
-        The largest |Ψ(x, z) − Ψ(x, y)|; with slack rescaling times the loss.
-    """
-
-    loss: float
-    radius: float
+        return rows[self.parts :].reshape(-1)[: self.plain]
 
 
 class PartsModel(ABC):
@@ -195,10 +180,6 @@ class PartsModel(ABC):
         """Of the coefficients of a vector."""
         return (self.parts + self.units, self.outputs)
 
-    def plain_of(self, rows: np.ndarray) -> np.ndarray:
-        """The plain numbers of coefficients, as a view."""
-        return plain_numbers(rows, self.parts, self.plain)
-
     @abstractmethod
     def score_risk(self, executor: Executor) -> PartsScoreRisk:
         """The mean risk of all examples."""
@@ -208,8 +189,11 @@ class PartsModel(ABC):
         """The mean risk of some examples, over the scores of their parts."""
 
     @abstractmethod
-    def reach(self, radius: float) -> Reach:
-        """How much an example can matter, if √k(u, u) is at most the radius for every part."""
+    def reach(self, radius: float) -> tuple[float, float]:
+        """The largest loss of an output, and the largest |Ψ(x, z) − Ψ(x, y)|.
+
+        The latter with slack rescaling times the loss; √k(u, u) is at most the radius.
+        """
 
 
 class PartsPopulation:
@@ -244,74 +228,206 @@ class PartsPopulation:
         return MatrixSample(self.values, rows, model.some(which, self._executor))
 
 
-class FeatureModel:
-    """The same risk over explicit features of the parts; a ``JointModel``.
+class KernelChainScoreRisk(PartsScoreRisk):
+    """The risk of labelled chains over emissions and plain numbers.
 
-    w holds the weights of the features, (features, K), then the units.
+    A point's ``coef`` is the most violated labelling.
 
     Parameters
     ----------
-    products : Products
-        With the features of all parts.
-    features : int
-    score_risk : PartsScoreRisk
-    count : int
-        Number of examples.
+    chains : LabelledChains
+    executor : Executor
     """
 
-    def __init__(
-        self, products: Products, features: int, score_risk: PartsScoreRisk, count: int
-    ) -> None:
-        self.count = count
-        self._products = products
-        self._score_risk = score_risk
-        rows, outputs = score_risk.shape[0], score_risk.shape[-1]
-        self._shape = (features, outputs)
-        self._own = features * outputs
-        self.dimension = self._own + (rows - score_risk.parts) * outputs
+    def __init__(self, chains: LabelledChains, executor: Executor) -> None:
+        shape = chains.shape
+        self.chains = chains
+        self.explicit = ChainShape(0, shape.labels, shape.boundaries, shape.order)
+        plain = self.explicit.dimension
+        super().__init__(len(chains.truth), shape.labels, plain, executor, shape.labels)
 
-    def digest(self) -> bytes:
-        """Nothing: no state of it is ever kept."""
-        return b""
+    @property
+    def largest(self) -> float:
+        """A wrong token counts (weight of its sequence)·(e_z − e_y)."""
+        return self.chains.weight * float(np.sqrt(2.0))
 
     def new_point(self, w: np.ndarray) -> Point:
-        return self._score_risk.new_point(w)
+        return Point(w, np.zeros(self.shape), coef=np.zeros(self.parts, dtype=np.int64))
 
-    def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
-        """One product of all features with their weights."""
-        weights = np.ascontiguousarray(w[: self._own].reshape(self._shape))
-        self._products.scores(weights, scores[: self._score_risk.parts])
-        scores[self._score_risk.parts :].reshape(-1)[:] = w[self._own :]
+    def weights(self, rows: np.ndarray) -> ChainWeights:
+        """The plain numbers of scores or coefficients."""
+        return self.explicit.unpack(self.plain_of(rows))
 
-    def infer(self, point: Point, executor: Executor) -> None:
-        """From the scores alone."""
-        self._score_risk.evaluate(point)
+    def evaluate(self, point: Point) -> None:
+        self.chains.infer(point, self.weights(point.scores), self.executor)
 
-    def upper(self, point: Point, executor: Executor) -> float:
-        """One more product of all features with their weights, for the errors of the scores."""
-        weights = np.ascontiguousarray(point.w[: self._own].reshape(self._shape))
-        scores, errors = np.zeros((2, *self._score_risk.shape))
-        self._products.bounded(
-            weights, scores[: self._score_risk.parts], errors[: self._score_risk.parts]
+    def upper(self, point: Point, low: None, errors: np.ndarray) -> float:
+        weights = self.weights(point.scores)
+        roundings = self.chains.roundings(point.scores, errors, weights)
+        return upper(point.risk, roundings, self.chains.weight)
+
+    def slopes(self, line: Line) -> Callable[[Point], float]:
+        way = self.explicit.unpack(
+            self.plain_of(line.end.scores) - self.plain_of(line.start.scores)
         )
-        return self._score_risk.upper(point, None, errors)
+        return self.chains.slopes(line, way, self.executor)
 
-    def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
-        return self._score_risk.slopes(line)
+    def coefficients(self, point: Point) -> tuple[np.ndarray, float]:
+        chains = self.chains
+        coef = np.empty(self.shape)
+        viterbi.emission_coefficients(chains.truth, chains.weight, point.coef, coef[: self.parts])
+        (counts,) = chains.count_sums(point.coef, self.executor)
+        coef[self.parts :].reshape(-1)[:] = self.explicit.pack(counts)
+        return coef, point.offset
 
-    def plane(self, point: Point, executor: Executor) -> np.ndarray:
-        """One product of all features with the coefficients of the parts."""
-        coef, _ = self._score_risk.coefficients(point)
-        own = self._products.gradient(coef[: self._score_risk.parts])
-        return np.concatenate([own.reshape(-1), coef[self._score_risk.parts :].reshape(-1)])
 
-    def cheap_cut(self, w: np.ndarray) -> Cut | None:
-        """None: answers are not kept."""
-        return None
+class KernelChains(PartsModel):
+    """All labelled chains: their tokens are the parts.
 
-    def state(self) -> dict[str, Any]:
-        """Nothing: the answers depend on w alone."""
-        return {}
+    Parameters
+    ----------
+    chains : LabelledChains
+    """
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Nothing to do."""
+    def __init__(self, chains: LabelledChains) -> None:
+        shape = chains.shape
+        self.chains = chains
+        self.starts = chains.starts
+        self.outputs = shape.labels
+        self.plain = replace(shape, features=0).dimension
+
+    def score_risk(self, executor: Executor) -> KernelChainScoreRisk:
+        return KernelChainScoreRisk(self.chains, executor)
+
+    def some(self, which: np.ndarray, executor: Executor) -> KernelChainScoreRisk:
+        chains = self.chains
+        lengths = self.starts[which + 1] - self.starts[which]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        truth = chains.truth[parts_at(self.starts, which)]
+        return KernelChainScoreRisk(
+            LabelledChains(starts, truth, chains.shape, chains.loss), executor
+        )
+
+    def reach(self, radius: float) -> tuple[float, float]:
+        """Of a sequence as long as the longest one, with all labels wrong."""
+        length = int(np.max(np.diff(self.starts)))
+        shape = self.chains.shape
+        # Counts of both labellings are no longer than their sums, and their product is ≥ 0.
+        sums = [length * radius, max(0, length - 1)]
+        sums += [1.0, 1.0] if shape.boundaries else []
+        sums += [max(0, length - 2)] if shape.order == 2 else []
+        squared = 2.0 * float(np.sum(np.square(sums)))
+        loss = float(length if self.chains.loss == "hamming" else 1)
+        return loss, float(np.sqrt(squared))
+
+
+class KernelProblem(PartsModel):
+    """All examples of a user's problem in its kernel form.
+
+    Attributes
+    ----------
+    largest : ndarray, shape (4,)
+        What ``PartAnswers.largest`` was at most so far.
+
+    Parameters
+    ----------
+    examples : Examples
+    """
+
+    def __init__(self, examples: Examples) -> None:
+        self.examples = examples
+        self.plain = examples.plain
+        self.outputs = examples.outputs
+        self.starts = examples.starts
+        self.largest = np.zeros(4)
+
+    def score_risk(self, executor: Executor) -> ProblemScoreRisk:
+        return ProblemScoreRisk(self, self.examples.inference, executor)
+
+    def some(self, which: np.ndarray, executor: Executor) -> ProblemScoreRisk:
+        return ProblemScoreRisk(self, self.examples.inference_of(which), executor)
+
+    def reach(self, radius: float) -> tuple[float, float]:
+        """From the largest numbers so far: more is not known of a user's problem."""
+        loss, _, parts, plain = self.largest.tolist()
+        return loss, parts * radius + plain
+
+
+class ProblemScoreRisk(PartsScoreRisk):
+    """The risk of some examples, or all, over the scores of their parts and the plain weights.
+
+    A point's ``coef`` is the plane that touches the risk there: the coefficients of parts of the
+    most violated outputs minus those of the truth, divided by the number of examples; the truth is
+    taken where inference gives less.
+
+    Parameters
+    ----------
+    model : KernelProblem
+        All examples.
+    inference : Inference
+        Of those that count.
+    executor : Executor
+    """
+
+    def __init__(self, model: KernelProblem, inference: Inference, executor: Executor) -> None:
+        edges = np.cumsum([0, *(int(c.counts.sum()) for c in inference.chunks)]).tolist()
+        super().__init__(edges[-1], model.outputs, model.plain, executor, model.outputs)
+        self.model = model
+        self.inference = inference
+        self.count = sum(map(len, inference.chunks))
+        self._parts = [slice(a, b) for a, b in itertools.pairwise(edges)]
+        lengths = [np.linalg.norm(c.truth[0], axis=1) for c in inference.chunks]
+        size = float(np.max(np.concatenate(lengths), initial=0.0))
+        # Until there are cuts: a part that is wrong counts as that of the truth and of another.
+        self._largest = float(np.sqrt(2.0)) * size / self.count
+
+    @property
+    def largest(self) -> float:
+        return self._largest
+
+    def new_point(self, w: np.ndarray) -> Point:
+        return Point(w, np.zeros(self.shape), coef=np.zeros(self.shape))
+
+    def evaluate(self, point: Point) -> None:
+        w = self.plain_of(point.scores).copy()
+        model = self.model
+        arguments = [(point.scores[part], w) for part in self._parts]
+        answers = self.inference.call_each("part_answers", arguments, self.executor)
+        plain, offset, risk = np.zeros(self.plain), 0.0, 0.0
+        for part, answer in zip(self._parts, answers, strict=True):
+            point.coef[part] = answer.coef
+            plain += answer.plain
+            offset += answer.offset
+            risk += float(answer.values.sum())
+            model.examples.note(answer.below)
+            model.largest = np.maximum(model.largest, answer.largest)
+        self.plain_of(point.coef)[:] = plain
+        point.coef /= self.count
+        point.offset, point.risk = offset / self.count, risk / self.count
+        self._largest = max(self._largest, float(model.largest[1]) / self.count)
+
+    def upper(self, point: Point, low: None, errors: np.ndarray) -> float:
+        """As if coefficients of any output were as large as those of the truth and the found one.
+
+        More is not known of a user's problem.
+        """
+        if not np.any(point.scores):  # losses alone are exact
+            return super().upper(point, low, errors)
+        model, chunks = self.model, self.inference.chunks
+        largest = max(1.0, float(model.largest[0]))
+        w, plain = np.abs(self.plain_of(point.scores)), np.abs(self.plain_of(point.coef))
+        terms = max(int(np.max(c.counts, initial=0)) for c in chunks) * model.outputs
+        unit = UNIT * (terms + self.plain + 16.0)
+        total = unit * self.count * (largest + float(plain @ w))
+        for part, chunk in zip(self._parts, chunks, strict=True):
+            reach = 2.0 * np.abs(chunk.truth[0]).sum(axis=1)
+            reach += self.count * np.abs(point.coef[part]).sum(axis=1)
+            off = errors[part] + unit * np.abs(point.scores[part])
+            total += largest * float(reach @ off.max(axis=1, initial=0.0))
+            total += 2.0 * largest * unit * float(np.sum(abs(chunk.truth[1]) @ w))
+        above = 1.0 + (MANY + self.count) * UNIT
+        return (point.risk + total / self.count) * above
+
+    def slopes(self, line: Line) -> Callable[[Point], float]:
+        way = line.end.scores - line.start.scores
+        return lambda point: float(np.einsum("ij,ij->", point.coef, way))

@@ -15,6 +15,7 @@ are the second way without parts, and so the code below knows the second one onl
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -153,11 +154,11 @@ class Score:
     def __call__(self, z: Any) -> float:
         """The score of an output."""
         X, Z = [self._x], [z]
-        plain = plain_of(self._problem, 0, X, Z, len(self.w))
-        score = float(rows.products(plain, self.w)[0])
+        plain = plain_of(self._problem, [0], X, Z, len(self.w))
+        score = float((plain @ self.w)[0])
         if self.parts.size:
             counts = np.array([len(self.parts)])
-            coef = coefficients_of(self._problem, 0, X, Z, counts, self.parts.shape[1])
+            coef = coefficients_of(self._problem, [0], X, Z, counts, self.parts.shape[1])
             score += float(np.einsum("ij,ij->", coef, self.parts))
         return score
 
@@ -211,19 +212,13 @@ def check_problem(problem: Any, rescaling: str, kernel: bool) -> None:
         why = "; a kernel needs it"
         if has(problem, "joint_feature"):
             why += "; it has what is needed for kernel=None"
-    names = ", ".join(f"{name}{_SIGNATURES[name]}" for name in missing)
+    names = ", ".join(f"{name}({', '.join(_parameters(name))})" for name in missing)
     raise ValueError(f"{type(problem).__name__} lacks {names}{why}")
 
 
-_SIGNATURES = {
-    "joint_feature": "(x, y)",
-    "parts": "(x)",
-    "part_coefficients": "(x, y)",
-    "loss": "(y, z)",
-    "most_violated": "(x, y, score)",
-    "most_violated_slack": "(x, y, score)",
-    "predict": "(x, score)",
-}
+def _parameters(name: str) -> list[str]:
+    """What a method of a problem is given."""
+    return list(inspect.signature(getattr(Problem, name)).parameters)[1:]
 
 
 def _written(problem: Any, name: str) -> bool:
@@ -272,21 +267,21 @@ def _at(where: str) -> Iterator[None]:
         raise
 
 
-def call(problem: Any, name: str, first: rows.First, lists: Sequence[Any]) -> Any:
+def call(problem: Any, name: str, numbers: Sequence[int], lists: Sequence[Any]) -> Any:
     """A method for many examples, by its batch form if there is one.
 
     Parameters
     ----------
     problem : Problem
     name : str
-    first : int or Numbers
-        Number of the first example, or those of all.
+    numbers : sequence of int
+        Of the examples, for messages.
     lists : sequence of lists
         Arguments per example.
     """
     count = count_of(lists[0])
     if has_batch(problem, name):
-        with _at(f"raised by {name}_batch for examples {first} to {first + (count - 1)}"):
+        with _at(f"raised by {name}_batch for examples {_range(numbers)}"):
             answer = getattr(problem, f"{name}_batch")(*lists)
         size = count_of(answer)
         if size != count:
@@ -296,14 +291,20 @@ def call(problem: Any, name: str, first: rows.First, lists: Sequence[Any]) -> An
     answers = []
     for i in range(count):
         arguments = [values[i] for values in lists]
-        with _at(f"raised by {name} for example {first + i}"):
+        with _at(f"raised by {name} for example {numbers[i]}"):
             answers.append(method(*arguments))
     return answers
 
 
-def losses_of(problem: Any, first: rows.First, Y: Sequence[Any], Z: Sequence[Any]) -> np.ndarray:
+def _range(numbers: Sequence[int]) -> str:
+    return f"{numbers[0]} to {numbers[-1]}" if len(numbers) else "of an empty list"
+
+
+def losses_of(
+    problem: Any, numbers: Sequence[int], Y: Sequence[Any], Z: Sequence[Any]
+) -> np.ndarray:
     """Losses, each a finite number ≥ 0."""
-    answer = call(problem, "loss", first, (Y, Z))
+    answer = call(problem, "loss", numbers, (Y, Z))
     try:
         losses = np.asarray(answer, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -314,13 +315,13 @@ def losses_of(problem: Any, first: rows.First, Y: Sequence[Any], Z: Sequence[Any
     if bad.any():
         i = int(np.argmax(bad))
         raise ValueError(
-            f"loss must be a finite number ≥ 0, got {losses[i]} for example {first + i}"
+            f"loss must be a finite number ≥ 0, got {losses[i]} for example {numbers[i]}"
         )
     return losses
 
 
 def plain_of(
-    problem: Any, first: rows.First, X: Sequence[Any], Y: Sequence[Any], dimension: int | None
+    problem: Any, numbers: Sequence[int], X: Sequence[Any], Y: Sequence[Any], dimension: int | None
 ) -> rows.Rows:
     """Joint features, or with parts the plain features, of some examples; a row per example.
 
@@ -328,8 +329,8 @@ def plain_of(
     """
     name = "plain_feature" if has_parts(problem) else "joint_feature"
     if not has(problem, name):
-        return np.zeros((count_of(X), 0))
-    return rows.stack(call(problem, name, first, (X, Y)), first, dimension, name)
+        return scipy.sparse.csr_array((count_of(X), 0))
+    return rows.stack(call(problem, name, numbers, (X, Y)), numbers, dimension, name)
 
 
 def parts_of(problem: Any, X: Sequence[Any]) -> tuple[Any, np.ndarray]:
@@ -339,7 +340,7 @@ def parts_of(problem: Any, X: Sequence[Any]) -> tuple[Any, np.ndarray]:
         return np.zeros((0, 0)), np.zeros(count, dtype=np.int64)
     if has_batch(problem, "parts"):
         return _parts_batch(problem, X, count)
-    found = [_part_matrix(p, i) for i, p in enumerate(call(problem, "parts", 0, (X,)))]
+    found = [_part_matrix(p, i) for i, p in enumerate(call(problem, "parts", range(count), (X,)))]
     width = found[0].shape[1] if found else 0
     for i, matrix in enumerate(found):
         if matrix.shape[1] != width:
@@ -386,7 +387,7 @@ def _part_matrix(value: Any, example: int) -> Any:
 
 def coefficients_of(
     problem: Any,
-    first: rows.First,
+    numbers: Sequence[int],
     X: Sequence[Any],
     Y: Sequence[Any],
     counts: np.ndarray,
@@ -396,8 +397,8 @@ def coefficients_of(
 
     Parameters
     ----------
-    first : int or Numbers
-        Number of the first example, or those of all.
+    numbers : sequence of int
+        Of the examples, for messages.
     counts : ndarray
         Parts of each example.
     outputs : int or None
@@ -406,12 +407,12 @@ def coefficients_of(
     if not has_parts(problem):
         return np.zeros((0, 0))
     if has_batch(problem, "part_coefficients"):
-        where = f"examples from {first} on"
+        where = f"examples {_range(numbers)}"
         answer = problem.part_coefficients_batch(X, Y)
         return _coefficients(answer, "part_coefficients_batch", where, counts.sum(), outputs)
     found = []
-    for i, value in enumerate(call(problem, "part_coefficients", first, (X, Y))):
-        where = f"example {first + i}"
+    for i, value in enumerate(call(problem, "part_coefficients", numbers, (X, Y))):
+        where = f"example {numbers[i]}"
         found.append(_coefficients(value, "part_coefficients", where, counts[i], outputs))
         outputs = found[0].shape[1]
     return np.concatenate(found) if found else np.zeros((0, outputs or 1))

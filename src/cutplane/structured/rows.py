@@ -1,7 +1,8 @@
-"""Features of several examples: a dense matrix or a sparse one, a row per example."""
+"""Features of several examples: a sparse matrix with a row per example."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,26 +10,7 @@ import scipy.sparse
 
 from ..data.sparse import check_sparse
 
-Rows = Any  # ndarray of float64, or scipy.sparse.csr_array
-
-
-class Numbers:
-    """Numbers of examples that need not follow one another, for messages about them.
-
-    In the place of the number of the first one: ``numbers + i`` is that of the i-th.
-    """
-
-    def __init__(self, which: np.ndarray) -> None:
-        self._which = which
-
-    def __add__(self, i: int) -> int:
-        return int(self._which[i])
-
-    def __str__(self) -> str:
-        return str(self + 0)
-
-
-First = int | Numbers
+Rows = Any  # scipy.sparse.csr_array of float64
 
 
 def numbers_of(value: Any, demand: str, where: str) -> np.ndarray:
@@ -39,14 +21,14 @@ def numbers_of(value: Any, demand: str, where: str) -> np.ndarray:
         raise ValueError(f"{demand}: {error}, for {where}") from error
 
 
-def stack(vectors: Any, first: First, dimension: int | None, name: str) -> Rows:
-    """A matrix from a matrix or from vectors, checked.
+def stack(vectors: Any, numbers: Sequence[int], dimension: int | None, name: str) -> Rows:
+    """A sparse matrix from a matrix or from vectors, checked.
 
     Parameters
     ----------
     vectors : matrix, or list of arrays or sparse vectors
-    first : int or Numbers
-        Number of the first example, or those of all.
+    numbers : sequence of int
+        Of the examples, for messages.
     dimension : int or None
         Length that vectors must have; None for that of the first.
     name : str
@@ -55,49 +37,42 @@ def stack(vectors: Any, first: First, dimension: int | None, name: str) -> Rows:
     if scipy.sparse.issparse(vectors):
         check_sparse(vectors, name)
         matrix = scipy.sparse.csr_array(vectors, dtype=np.float64)
+        matrix.sum_duplicates()
     elif isinstance(vectors, np.ndarray) and vectors.ndim == 2:
-        matrix = np.asarray(vectors, dtype=np.float64)
+        matrix = scipy.sparse.csr_array(np.asarray(vectors, dtype=np.float64))
     else:
-        matrix = _stacked([_vector(v, first + i, name) for i, v in enumerate(vectors)], first, name)
-    if dimension is not None and matrix.shape[1] != dimension:
-        raise ValueError(_wrong_length(matrix.shape[1], first + 0, dimension, name))
-    if not np.all(np.isfinite(matrix.data if scipy.sparse.issparse(matrix) else matrix)):
-        bad = int(np.argmin(np.isfinite(products(matrix, np.ones(matrix.shape[1])))))
-        raise ValueError(f"{name} has a value that is not finite, for example {first + bad}")
+        found = [_row(v, numbers[i], name) for i, v in enumerate(vectors)]
+        for i, row in enumerate(found):
+            _check_length(row.shape[1], numbers[i], found[0].shape[1], name)
+        matrix = scipy.sparse.csr_array(scipy.sparse.vstack(found, "csr"))
+    if dimension is not None:
+        _check_length(matrix.shape[1], numbers[0], dimension, name)
+    if not np.all(np.isfinite(matrix.data)):
+        bad = int(np.argmin(np.isfinite(matrix.sum(axis=1))))
+        raise ValueError(f"{name} has a value that is not finite, for example {numbers[bad]}")
     return matrix
 
 
-def _wrong_length(length: int, example: int, dimension: int, name: str) -> str:
-    return (
-        f"{name} must always have the same length: it has {length} for example {example}, "
-        f"{dimension} for others"
-    )
-
-
-def _vector(value: Any, example: int, name: str) -> Any:
-    """Features as a 1-D array, or as a sparse row."""
-    if scipy.sparse.issparse(value):
-        row = scipy.sparse.csr_array(value.reshape(1, -1), dtype=np.float64)
-        row.sum_duplicates()
-        return row
-    demand = f"{name} must give an array or a sparse vector of numbers"
-    vector = numbers_of(value, demand, f"example {example}")
-    if vector.ndim != 1:
+def _check_length(length: int, example: int, dimension: int, name: str) -> None:
+    if length != dimension:
         raise ValueError(
-            f"{name} must give a vector, got {vector.ndim} dimensions for example {example}"
+            f"{name} must always have the same length: it has {length} for example {example}, "
+            f"{dimension} for others"
         )
-    return vector
 
 
-def _stacked(vectors: list[Any], first: First, name: str) -> Rows:
-    expected = vectors[0].shape[-1]
-    for i, vector in enumerate(vectors):
-        if vector.shape[-1] != expected:
-            raise ValueError(_wrong_length(vector.shape[-1], first + i, expected, name))
-    if any(scipy.sparse.issparse(vector) for vector in vectors):
-        found = [scipy.sparse.csr_array(v.reshape(1, -1)) for v in vectors]
-        return scipy.sparse.csr_array(scipy.sparse.vstack(found, "csr"))
-    return np.stack(vectors)
+def _row(value: Any, example: int, name: str) -> Rows:
+    """Features as a sparse row."""
+    if not scipy.sparse.issparse(value):
+        demand = f"{name} must give an array or a sparse vector of numbers"
+        value = numbers_of(value, demand, f"example {example}")
+        if value.ndim != 1:
+            raise ValueError(
+                f"{name} must give a vector, got {value.ndim} dimensions for example {example}"
+            )
+    row = scipy.sparse.csr_array(value.reshape(1, -1), dtype=np.float64)
+    row.sum_duplicates()
+    return row
 
 
 def part_scores(parts: Rows, weights: np.ndarray) -> np.ndarray:
@@ -136,40 +111,14 @@ def joint_rows(parts: Rows, coef: np.ndarray, counts: np.ndarray, plain: Rows) -
     own.sum_duplicates()
     if plain.shape[1] == 0:
         return own
-    return scipy.sparse.csr_array(scipy.sparse.hstack([own, scipy.sparse.csr_array(plain)], "csr"))
-
-
-def products(matrix: Rows, w: np.ndarray) -> np.ndarray:
-    """<row, w> of every row."""
-    if scipy.sparse.issparse(matrix):
-        return matrix @ w
-    return np.einsum("ij,j->i", matrix, w)
+    return scipy.sparse.csr_array(scipy.sparse.hstack([own, plain], "csr"))
 
 
 def sizes(matrix: Rows) -> np.ndarray:
     """|row| of every row."""
-    if scipy.sparse.issparse(matrix):
-        squares = scipy.sparse.csr_array(
-            (matrix.data**2, matrix.indices, matrix.indptr), shape=matrix.shape
-        )
-        return np.sqrt(np.asarray(squares.sum(axis=1)).reshape(-1))
-    return np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
+    return np.sqrt(np.asarray(matrix.power(2).sum(axis=1)).reshape(-1))
 
 
 def scaled(matrix: Rows, factors: np.ndarray) -> Rows:
     """Every row times its factor."""
-    if scipy.sparse.issparse(matrix):
-        return scipy.sparse.csr_array(scipy.sparse.diags_array(factors) @ matrix)
-    return factors[:, None] * matrix
-
-
-def total(matrix: Rows, chosen: np.ndarray) -> np.ndarray:
-    """Sum of the chosen rows."""
-    if scipy.sparse.issparse(matrix):
-        return matrix.T @ chosen.astype(np.float64)
-    return np.einsum("ij,i->j", matrix, chosen.astype(np.float64))
-
-
-def n_stored(matrix: Rows) -> int:
-    """Values stored."""
-    return int(matrix.nnz if scipy.sparse.issparse(matrix) else matrix.size)
+    return scipy.sparse.csr_array(scipy.sparse.diags_array(factors) @ matrix)
