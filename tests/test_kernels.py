@@ -52,8 +52,9 @@ def random_rows(rows: int, features: int = 7, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kernel", CASES, ids=str)
 def test_values(kernel, dtype, sparse, monkeypatch):
-    """Several chunks, the last one short; several panels of sparse rows, the last one short."""
-    monkeypatch.setattr(kernels, "CHUNK", 30)
+    """Several chunks, the last one short; several blocks of sparse rows, too."""
+    monkeypatch.setattr(kernels.points, "CHUNK", 30)
+    monkeypatch.setattr(kernels.points, "SPARSE_ROWS", 7)
     X = random_rows(100)
     points = points_of(scipy.sparse.csr_matrix(X) if sparse else X, dtype, dense=not sparse)
     assert isinstance(points, SparsePoints if sparse else DensePoints)
@@ -92,7 +93,8 @@ def test_exponential_over_its_whole_range(dtype):
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 def test_threads_do_not_change_a_bit(sparse, monkeypatch):
-    monkeypatch.setattr(kernels, "CHUNK", 64)
+    monkeypatch.setattr(kernels.points, "CHUNK", 64)
+    monkeypatch.setattr(kernels.points, "SPARSE_ROWS", 7)
     X = random_rows(500, 20)
     points = points_of(scipy.sparse.csr_matrix(X) if sparse else X, np.float32, dense=not sparse)
     which = np.arange(0, 500, 3)
@@ -199,9 +201,6 @@ def test_precomputed_matrix():
     np.testing.assert_array_equal(
         matrix.restricted(some).restricted(np.array([0, 2])).rows(np.array([4])),
         values[[4]][:, [2, 11]],
-    )
-    np.testing.assert_array_equal(
-        matrix.square(some, np.empty(20)).rows(np.arange(3)), values[np.ix_(some, some)]
     )
 
 

@@ -16,7 +16,6 @@ from cutplane.loops import decomposition as loops
 from cutplane.result import Status
 from cutplane.solvers.decomposition.problem import DualProblem, DualSettings
 from cutplane.solvers.decomposition.solver import DualSolver
-from cutplane.solvers.decomposition.verify import best_bias
 
 
 @dataclass(frozen=True)
@@ -249,7 +248,7 @@ def test_values_of_a_larger_matrix(case):
 
 def test_small_problem_stops_when_told(monkeypatch):
     case = classification(Kernel("linear"), 1e3, rows=300)
-    monkeypatch.setattr("cutplane.solvers.decomposition.solver.STEPS_PER_VARIABLE", 1)
+    monkeypatch.setattr("cutplane.loops.decomposition.STEPS_PER_VARIABLE", 1)
     few = case.solver(tol=1e-9, max_iter=2).run()
     assert few.status is Status.MAX_ITER and few.n_iter == 2
     assert case.solver(tol=1e-9, time_limit=1e-9).run().status is Status.TIME_LIMIT
@@ -330,7 +329,7 @@ def test_best_bias_against_all_breakpoints(seed):
         return b * total + (upper * np.maximum(0, -r) - lower * np.maximum(0, r)).sum()
 
     best = min(primal(b) for b in -g)
-    assert primal(best_bias(g, problem.lower, problem.upper, problem.total)) == pytest.approx(
+    assert primal(loops.best_bias(g, problem.lower, problem.upper, problem.total)) == pytest.approx(
         best, abs=1e-9
     )
 
@@ -361,7 +360,7 @@ def test_threads_do_not_change_a_bit(some, monkeypatch):
     from cutplane import kernels
     from cutplane.solvers.decomposition import solver
 
-    monkeypatch.setattr(kernels, "CHUNK", 37)
+    monkeypatch.setattr(kernels.points, "CHUNK", 37)
     monkeypatch.setattr(solver, "CHUNK", 50)
     settings = {"working_set_size": 20, "history": 5, "cache_bytes": 60 * ROW, "tol": 1e-5}
     one = some.solver(**settings).run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -22,10 +23,17 @@ from ..kernels import (
     training_points,
 )
 from ..kernels.points import Points
+from ..loops import decomposition as loops
 from ..reporting.line import DualLine
 from ..result import Iteration, SolveResult, Status
-from ..solvers.decomposition.problem import DualProblem, DualSettings
-from ..solvers.decomposition.solver import DualSolver
+from ..solvers.decomposition.problem import (
+    DualCertificate,
+    DualIteration,
+    DualProblem,
+    DualSettings,
+)
+from ..solvers.decomposition.solver import PARTS, DualSolver
+from ..solvers.decomposition.verify import Verified
 from ._fit import Attributes, Memory, Problem, Ready, Run, Settings, warn_of
 from ._kernel import KernelModel, kernel_of
 
@@ -41,6 +49,9 @@ LARGE_GAP = 0.01
 FEW_ROWS = 500
 # All problems of a fit take their values from one matrix if it is this small.
 ONE_MATRIX = 2500
+# Variables of a problem that is solved by one compiled call, and the seconds that a call may take.
+SMALL = 1000
+SMALL_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -132,9 +143,7 @@ class KernelRows:
             if which is None:
                 return self._stored
             rows = np.concatenate([self._places[k] for k in which])
-            if self._room is None or len(self._room) < len(rows) ** 2:
-                self._room = np.empty(len(rows) ** 2, dtype=self._stored.dtype)
-            return self._stored.square(rows, self._room)
+            return PrecomputedMatrix(self._stored.whole()[np.ix_(rows, rows)], source=self._stored)
         if self._points is not None:
             return self._product(self._points, which)
         assert self.kernel.function is not None
@@ -162,6 +171,70 @@ class KernelRows:
             exact = self._product(self._exact, which)  # of a linear kernel the rows say more
         return DualSolver(matrix, problem, settings, self._executor, observe, definite, exact)
 
+    def solve_small(
+        self,
+        problem: DualProblem,
+        which: tuple[int, ...] | None,
+        settings: DualSettings,
+        start: np.ndarray | None,
+    ) -> SolveResult | None:
+        """Solve and verify a problem of few variables in one compiled call.
+
+        None if it is not small, if it is not solved by that, or if the settings ask for more than
+        a solution. Python takes a fifth of a millisecond for the steps of a ``DualSolver``, which
+        is more than a pair of small classes takes.
+        """
+        count, began = len(problem), time.perf_counter()
+        asked = settings.max_iter is not None or settings.working_set_size is not None
+        room_bytes = 8 * count * count
+        if (
+            asked
+            or self.kernel.definite is not True
+            or count > SMALL
+            or room_bytes > settings.cache_bytes
+            or settings.time_limit < SMALL_SECONDS
+        ):
+            return None
+        stored, rows = self._stored, problem.rows
+        if stored is None:
+            assert self._exact is not None
+            matrix: KernelMatrix = self._product(self._exact, which)
+            values = matrix.whole()
+        else:
+            matrix, values = stored, stored.whole()
+            rows = rows if which is None else np.concatenate([self._places[k] for k in which])
+        all_rows = problem.row_of is None and (stored is None or which is None)
+        shift, shift_error, reach = matrix.moved
+        if len(shift):
+            shift, shift_error = shift[rows], shift_error[rows]
+        if not all_rows and (self._room is None or len(self._room) < count * count):
+            self._room = np.empty(count * count)
+        room = np.empty(0) if self._room is None else self._room
+        beta = problem.start() if start is None else problem.repaired(start)
+        linear, lower, upper, total, linear_error = problem.numbers
+        rounds, found = loops.solve_small(
+            values, rows, all_rows, linear, lower, upper, total, *settings.limits(problem.mass),
+            matrix.amplification, matrix.relative, linear_error, 0.0, shift, shift_error, reach,
+            room, beta,
+        )  # fmt: skip
+        verified = Verified(*found)
+        if not verified.good(settings, problem.mass):
+            return None
+        seconds = time.perf_counter() - began
+        primal, dual = verified.primal, verified.dual
+        last = DualIteration(
+            max(1, rounds), primal, dual, primal, 0.0, count, seconds, "", verified.violation, count
+        )
+        return SolveResult(
+            w=beta,
+            bias=verified.bias,
+            status=Status.CONVERGED,
+            certificate=DualCertificate(primal, dual),
+            n_iter=max(1, rounds),
+            trace=(last,),
+            timings={**dict.fromkeys(PARTS, 0.0), "inner": seconds, "total": seconds},
+        )
+
     def unlike_scales(self) -> str:
         """Which features are on other scales than most, in a sentence; empty if none is."""
         if self._exact is None:
@@ -188,6 +261,17 @@ class KernelRows:
         if self.kernel.name != "rbf" and not 10.0**-FAR_APART < usual < 10.0**FAR_APART:
             return f"the features have ranges of about {usual:.2g}: {remedy}"
         return ""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What stands in for the solver of a problem that has been solved already."""
+
+    result: SolveResult
+    indefinite: bool = False
+
+    def run(self, start: None) -> SolveResult:
+        return self.result
 
 
 @dataclass
@@ -220,10 +304,12 @@ class KernelProblem(Problem):
         return f"{kernel.name}, {gamma!r}, {kernel.coef0!r}, {kernel.degree}, {function}"
 
     def solver(self, run: Run) -> Ready:
-        solver = self.rows.solver(
-            self.dual, self.which, self._settings(run.settings, run.stop.time_limit), run.observe
-        )
-        return Ready(solver, self._start(run))
+        settings, start = self._settings(run.settings, run.stop.time_limit), self._start(run)
+        if not (run.watched or run.settings.verbose or run.file):
+            result = self.rows.solve_small(self.dual, self.which, settings, start)
+            if result is not None:
+                return Ready(Solved(result))
+        return Ready(self.rows.solver(self.dual, self.which, settings, run.observe), start)
 
     def _settings(self, settings: Settings, seconds: float) -> DualSettings:
         decomposition = self.rows.decomposition

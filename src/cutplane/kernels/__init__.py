@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
-# Columns of a chunk. No power of two: rows of a block should not fall on the same cache lines.
-CHUNK = 2000
 SQUARE = 300  # rows and columns of a block of a whole matrix
 # Error of gamma·|x − z|² that is accepted for the sake of speed.
 SINGLE_ERROR = 1e-5
@@ -110,13 +108,14 @@ class Kernel:
             own, other = (np.multiply(n, self.gamma).astype(out.dtype) for n in (left, right))
             kernel(products, own, other, self.gamma, slots, first, out)
         elif self.name == "linear":
-            loops.copy_values(products, slots, first, out)
+            out[slots, first : first + products.shape[1]] = products
         elif self.name == "poly":
             loops.power_values(
                 products, self.gamma, self.coef0, int(self.degree), slots, first, out
             )
         else:
-            loops.tanh_values(products, self.gamma, self.coef0, slots, first, out)
+            values = np.tanh(self.gamma * products + self.coef0)
+            out[slots, first : first + products.shape[1]] = values
 
 
 # -- points -----------------------------------------------------------------------------
@@ -169,9 +168,10 @@ def training_points(
 def prediction_points(kernel: Kernel, X: Any, vectors: Any) -> tuple[Points, Points]:
     """New rows and support vectors as points of the same kind, in float64."""
     right = points_of(vectors)
-    dense = isinstance(right, DensePoints)
-    left = points_of(X if dense else scipy.sparse.csr_array(X), dense=dense)
-    if kernel.name != "rbf" or isinstance(left, SparsePoints) or isinstance(right, SparsePoints):
+    if isinstance(right, SparsePoints):
+        return points_of(scipy.sparse.csr_array(X), dense=False, often=right.often), right
+    left: Any = points_of(X, dense=True)
+    if kernel.name != "rbf":
         return left, right
     centre = right.x.mean(axis=0)
     x, z = left.x - centre, right.x - centre
@@ -184,14 +184,6 @@ def prediction_points(kernel: Kernel, X: Any, vectors: Any) -> tuple[Points, Poi
 
 
 # -- matrices ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Offset:
-    """What a kernel of moved rows gives too little of every score, and how far that may be off."""
-
-    value: float = 0.0
-    error: float = 0.0
 
 
 class KernelMatrix(ABC):
@@ -211,6 +203,11 @@ class KernelMatrix(ABC):
         √k(x, x)·√k(z, z), if the kernel is positive semidefinite.
     relative : bool
         Whether so many units of rounding of the value itself.
+    moved : tuple (shift, error, reach)
+        Of a kernel of rows that were moved by −o. Σ_k coef_k·K(k, j) is short of the score of
+        every row j by Σ_k coef_k·shift_k, if the coefficients sum to 0; shift_k is off by at most
+        error_k. Each unit that the sum is off by changes that by at most ``reach``. Empty arrays if
+        the rows were not moved.
     """
 
     dtype: np.dtype
@@ -219,18 +216,12 @@ class KernelMatrix(ABC):
     values: np.ndarray | None = None
     amplification: float = 0.0
     relative: bool = False
+    moved: tuple[np.ndarray, np.ndarray, float] = (np.empty(0), np.empty(0), 0.0)
 
     @property
     def linear_rows(self) -> np.ndarray | None:
         """x with K = x·xᵀ in double precision, of linear kernels of dense rows."""
         return None
-
-    def offset(self, coef: np.ndarray, lack: float) -> Offset:
-        """What Σ_k coef[k]·K(k, j) is short of the score of row j, for all j.
-
-        ``lack`` is how far the coefficients are from a sum of 0, if they should have it.
-        """
-        return Offset()
 
     def careful_sums(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Σ_k coef[k]·K(k, j) for all j, and how far each is off at most, if there is a good way.
@@ -325,7 +316,7 @@ class ProductMatrix(KernelMatrix):
         self._left = left
         self._right: Points = left if right is None else right
         self._executor = executor
-        self.dtype = (left.x if isinstance(left, DensePoints) else left.values).dtype
+        self.dtype = left.x.dtype
         self.columns = len(self._right)
         direct = isinstance(left, DensePoints) and left.direct
         self.relative = kernel.name == "rbf" and not direct
@@ -359,19 +350,15 @@ class ProductMatrix(KernelMatrix):
             return None
         return points.x if points.x.dtype == np.float64 else None
 
-    def offset(self, coef: np.ndarray, lack: float) -> Offset:
+    @cached_property
+    def moved(self) -> tuple[np.ndarray, np.ndarray, float]:  # type: ignore[override]
         points = self._left
         if isinstance(points, SparsePoints) or points.origin is None or self._kernel.name == "rbf":
-            return Offset()
-        origin, size = points.origin, float(np.linalg.norm(points.origin))
-        used = np.flatnonzero(coef)
-        w = points.x[used].T @ coef[used]
-        norms = np.sqrt(points.norms)
-        unit = 0.5 * np.finfo(np.float64).eps * (len(used) + len(origin) + 8.0)
-        error = unit * size * float(np.abs(coef) @ norms)
-        # The model is Σ coef·x, not Σ coef·(x − origin).
-        error += lack * size * (size + float(norms.max(initial=0.0)))
-        return Offset(float(origin @ w), 1.01 * error)
+            return KernelMatrix.moved
+        size, lengths = float(np.linalg.norm(points.origin)), np.sqrt(points.norms)
+        unit = 0.5 * np.finfo(np.float64).eps * (len(points.origin) + 8.0)
+        reach = size * (size + float(lengths.max(initial=0.0)))
+        return points.x @ points.origin, unit * size * lengths, reach
 
     def careful_sums(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         points = self._left
@@ -399,15 +386,17 @@ class ProductMatrix(KernelMatrix):
 
     def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
         left, right = self._left.take(which), self._right
+        pieces = left.pieces(self.columns)
 
-        def chunk(k: int) -> None:
-            first, last = k * CHUNK, min((k + 1) * CHUNK, self.columns)
-            products = np.empty((len(which), last - first), dtype=self.dtype)
-            left.products(right, first, last, products)  # type: ignore[arg-type]
-            self._kernel.write(products, left.norms, right.norms[first:last], slots, first, out)
+        def piece(k: int) -> None:
+            rows, first, last = pieces[k]
+            products = np.empty((rows.stop - rows.start, last - first), dtype=self.dtype)
+            left.products(rows, right, first, last, products)  # type: ignore[arg-type]
+            norms = left.norms[rows], right.norms[first:last]
+            self._kernel.write(products, *norms, slots[rows], first, out)
 
         with single_threaded_blas():
-            self._executor.run(chunk, -(-self.columns // CHUNK))
+            self._executor.run(piece, len(pieces))
 
     def whole(self) -> np.ndarray:
         """All values of rows among themselves; of a block and its mirror image one is computed."""
@@ -421,10 +410,13 @@ class ProductMatrix(KernelMatrix):
             a, b = pairs[k]
             left, right, first = parts[a], parts[b], b * SQUARE
             products = np.empty((len(left), len(right)), dtype=self.dtype)
-            left.products(right, 0, len(right), products)  # type: ignore[arg-type]
+            rows, columns = slice(0, len(left)), (0, len(right))
+            left.products(rows, right, *columns, products)  # type: ignore[arg-type]
             self._kernel.write(products, left.norms, right.norms, places[a], first, out)
             if a < b:
-                loops.mirror(out, a * SQUARE, len(left), first, len(right))
+                own = slice(a * SQUARE, a * SQUARE + len(left))
+                other = slice(first, first + len(right))
+                out[other, own] = out[own, other].T
 
         with single_threaded_blas():
             self._executor.run(block, len(pairs))
@@ -438,8 +430,10 @@ class ProductMatrix(KernelMatrix):
             return self._fast_sums(right, which, coef, np.zeros(len(which), np.int64), 1)[0]
         if self._kernel.name == "linear":
             with single_threaded_blas():
-                w = self._left.take(which).x.T @ coef
-                return np.asarray(right.x @ w, dtype=np.float64)
+                w = self._left.take(which).weights(coef)
+                return np.asarray(right.scores(w), dtype=np.float64)
+        if isinstance(right, SparsePoints):
+            return super().combine(which, coef, columns)
         count = len(right)
         out = np.zeros((count, *coef.shape[1:]))
         pieces = [slice(a, a + SUM_ROWS) for a in range(0, len(which), SUM_ROWS)]
@@ -452,7 +446,8 @@ class ProductMatrix(KernelMatrix):
             for piece, left in zip(pieces, lefts, strict=True):
                 # Two arrays: in place the loop over the values would not be vectorised.
                 products, values = room[:, : len(left)]
-                left.products(right, first, last, products)  # type: ignore[arg-type]
+                every = slice(0, len(left))
+                left.products(every, right, first, last, products)  # type: ignore[arg-type]
                 self._kernel.write(products, left.norms, norms, np.arange(len(left)), 0, values)
                 out[first:last] += values.T @ coef[piece].astype(self.dtype, copy=False)
 
@@ -491,6 +486,7 @@ class PrecomputedMatrix(KernelMatrix):
     ) -> None:
         if source is not None:
             self.amplification, self.relative = source.amplification, source.relative
+            self.moved = source.moved
         self._values = values
         self._columns = columns
         self.dtype = values.dtype
@@ -501,12 +497,6 @@ class PrecomputedMatrix(KernelMatrix):
     def diagonal(self) -> np.ndarray:  # type: ignore[override]
         """k(x, x), for whom it may concern."""
         return self._values.diagonal().astype(np.float64)
-
-    def square(self, rows: np.ndarray, room: np.ndarray) -> PrecomputedMatrix:
-        """The values of some rows among themselves, put into ``room``, a flat array."""
-        values = room[: len(rows) ** 2].reshape(len(rows), len(rows))
-        loops.square_of(self._values, rows, values)
-        return PrecomputedMatrix(values, source=self)
 
     def restricted(self, columns: np.ndarray) -> PrecomputedMatrix:
         chosen = columns if self._columns is None else self._columns[columns]

@@ -9,6 +9,8 @@ Rows of K lie in ``slots``, an array of (rows, width), in float32 or float64; su
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .._jit import jit
@@ -18,6 +20,12 @@ FLAT = 1e-12  # curvature that takes the place of zero or less, as in libsvm
 # Columns updated at a time, so that the sums stay in the first-level cache.
 TILE = 1024
 SOME = 16  # rows added before their sum is
+UNIT = 2.0**-53  # of rounding
+LEAST_PART = 1e-3  # of the violation that an inner problem leaves, at least
+STEPS_PER_VARIABLE = 50  # most steps of an inner problem
+NEAR = 10.0  # times the gap that is enough: from there on the best bias is worth its sort
+# Rounds of a small problem: nearly all take one or two, and one that takes more creeps.
+SMALL_ROUNDS = 20
 
 
 # Doubles as integers of the same order: the compiler vectorises the minimum of integers, not
@@ -178,25 +186,24 @@ def add_rows(slots, which, coef, first, last, out):
 
 
 @jit
-def sums_with_sizes(source, rows, beta, s, sizes):
+def sums_with_sizes(K, beta, s, sizes):
     """s[t] = Σ_j beta[j]·K[j, t], and sizes[t] the same of absolute values.
 
-    K[a, b] = source[rows[a], rows[b]]. Terms are added SOME at a time, and then these sums: a term
-    goes through SOME + q / SOME additions at most.
+    Terms are added SOME at a time, and then these sums: a term goes through SOME + q / SOME
+    additions at most.
     """
-    q = beta.shape[0]
-    part = np.zeros(q)
-    part_size = np.zeros(q)
+    part = np.zeros(s.shape[0])
+    part_size = np.zeros(s.shape[0])
     s[:] = 0.0
     sizes[:] = 0.0
     count = 0
-    for j in range(q):
+    for j in range(beta.shape[0]):
         coef = beta[j]
         if coef == 0.0:
             continue
-        row = source[rows[j]]
-        for t in range(q):
-            term = coef * np.float64(row[np.uint64(rows[t])])
+        row = K[j]
+        for t in range(s.shape[0]):
+            term = coef * np.float64(row[t])
             part[t] += term
             part_size[t] += abs(term)
         count += 1
@@ -294,13 +301,126 @@ def assess(g, beta, lower, upper):
     return max(0.0, high - low), bias, gap_at(g, beta, lower, upper, bias)
 
 
-@jit
-def certain_losses(own, error, beta, linear, lower, upper, bias, linear_error):
-    """Sums over all variables, with s = ``own`` off by ``error`` and c by ``linear_error``·|c|.
+# -- what is certain of a point: see ``solvers.decomposition.verify`` ---------------------------
 
-    Returns the gap; the losses, at least; Σ cβ; Σ |c||β|; max |c|; and the largest error of
-    r = s + c + bias, the rounding of these additions included, which Knuth's TwoSum finds.
+
+@jit
+def best_bias(g, lower, upper, total):
+    """The b that minimises the primal: a weighted quantile of −g, the middle if it is an interval.
+
+    The primal's slope in b is total − Σ upper at the left end and grows by upper_i − lower_i as b
+    passes −g_i. Variables that cannot move do not count.
     """
+    slope = total
+    width = 0.0
+    for t in range(g.shape[0]):
+        if upper[t] > lower[t]:
+            slope -= upper[t]
+            width += upper[t] - lower[t]
+    tiny = 1e-10 * width
+    order = np.argsort(g)
+    point = 0.0
+    flat = False  # whether an interval of minima begins at the point
+    for k in range(g.shape[0] - 1, -1, -1):
+        t = order[k]
+        if not upper[t] > lower[t]:
+            continue
+        if flat:
+            return 0.5 * (point - g[t])
+        point = -g[t]
+        slope += upper[t] - lower[t]
+        if slope > tiny:
+            return point
+        flat = slope >= -tiny
+    return point
+
+
+@jit
+def excess_of(beta, total):
+    """Σβ − total in twice the precision (Knuth's TwoSum), and how far that may be off."""
+    high = -total
+    low = 0.0
+    size = abs(total)
+    for t in range(beta.shape[0]):
+        added = high + beta[t]
+        part = added - high
+        low += (high - (added - part)) + (beta[t] - part)
+        high = added
+        size += abs(beta[t])
+    off = UNIT * (beta.shape[0] + 2.0)
+    return high + low, 2.0 * UNIT * abs(high + low) + off * off * size
+
+
+@jit
+def balance(beta, lower, upper, total):
+    """Bring Σβ as near to the total as one free variable can; the smallest has the finest digits.
+
+    Twice, because the first change is rounded.
+    """
+    for _ in range(2):
+        excess = excess_of(beta, total)[0]
+        if excess == 0.0:
+            return
+        best = -1
+        for t in range(beta.shape[0]):
+            bound = lower[t] if excess > 0.0 else upper[t]
+            if (
+                beta[t] != 0.0
+                and abs(beta[t] - bound) > 2.0 * abs(excess)
+                and (best < 0 or abs(beta[t]) < abs(beta[best]))
+            ):
+                best = t
+        if best < 0:
+            return
+        beta[best] -= excess
+
+
+@jit
+def rounding(roots, sums, sizes, depth, amplification, relative, error):
+    """How far Σ_j sums_j·K_ij may be off for every row i, if it is added in double precision.
+
+    ``roots`` are √K_ii; ``sizes`` Σ_j |sums_j|·|K_ij|, or empty if that is not known; ``depth`` the
+    additions that a term goes through at most.
+    """
+    total = 0.0
+    for j in range(sums.shape[0]):
+        total += abs(sums[j]) * roots[j]
+    for i in range(error.shape[0]):
+        most = roots[i] * total
+        size = sizes[i] if sizes.shape[0] else most
+        off = size if relative else most
+        error[i] = UNIT * ((depth + 8.0) * size + amplification * off)
+
+
+@jit
+def certify(
+    own, own_error, sums, s, error, beta, linear, lower, upper, total, linear_error, lift, largest,
+    shift, shift_error, reach,
+):  # fmt: skip
+    """Bounds on both sides of the optimum.
+
+    s = Kβ of every row is off by ``error``, and ``own`` of every variable by ``own_error``; β is
+    summed by row in ``sums``; c is off by ``linear_error``·|c|, K + lift·I positive semidefinite,
+    ``largest`` the largest K_ii. ``shift``, ``shift_error`` and ``reach`` are those of
+    ``KernelMatrix.moved``.
+
+    Returns the bias, primal, dual, violation, the part of the gap that is rounding, and the
+    largest error of r = s + c + bias; TwoSum finds the rounding of these additions.
+    """
+    count = UNIT * (beta.shape[0] + 8.0)
+    excess, excess_error = excess_of(beta, total)
+    lack = abs(excess) + excess_error
+    offset = 0.0
+    more = 0.0  # error of every score besides
+    for i in range(shift.shape[0]):
+        offset += sums[i] * shift[i]
+        more += abs(sums[i]) * (shift_error[i] + count * abs(shift[i]))
+    if shift.shape[0]:
+        more = 1.01 * (more + lack * reach)
+    violation = assess(own + linear, beta, lower, upper)[0]
+    bias = best_bias(own + linear, lower, upper, total)
+    if offset != 0.0:
+        more += UNIT * abs(bias - offset)
     gap = 0.0
     losses = 0.0
     slope = 0.0
@@ -316,7 +436,7 @@ def certain_losses(own, error, beta, linear, lower, upper, bias, linear_error):
         of_bias = r - g
         r_error = (g - (r - of_bias)) + (bias - of_bias)
         size = abs(c)
-        off = error[t] + abs(g_error) + abs(r_error) + linear_error * size
+        off = own_error[t] + more + abs(g_error) + abs(r_error) + linear_error * size
         if r > 0.0:
             gap += (beta[t] - lower[t]) * r
         else:
@@ -330,23 +450,97 @@ def certain_losses(own, error, beta, linear, lower, upper, bias, linear_error):
         steepest = max(steepest, size)
         if not off <= doubt:
             doubt = off
-    return gap, losses, slope, slope_size, steepest, doubt
-
-
-@jit
-def certain_square(sums, s, error):
-    """½Σ βs, ½Σ |β|·error, Σ |β||s| and Σ β² over all rows, where β is summed up in ``sums``."""
     half = 0.0
     half_error = 0.0
-    size = 0.0
     squares = 0.0
     for t in range(s.shape[0]):
         coef = abs(sums[t])
-        half += sums[t] * s[t]
-        half_error += coef * error[t]
-        size += coef * abs(s[t])
+        half += 0.5 * sums[t] * s[t]
+        half_error += coef * (0.5 * (error[t] + more) + count * abs(s[t]))
         squares += coef * coef
-    return 0.5 * half, 0.5 * half_error, size, squares
+    constant = bias * total
+    primal = half + half_error + losses * (1.0 + count) + constant
+    primal += 4.0 * UNIT * (abs(half) + abs(constant))
+    # The best bias is at most max|c| + |w*|·max √K_ii, and |w*|² at most twice the primal.
+    longest = math.sqrt(2.02 * max(0.0, primal if total == 0.0 else half + half_error))
+    farthest = steepest + longest * math.sqrt(largest)
+    # The dual of K + lift·I is below that of K, and a bound even if K needs the lift.
+    half_error += 0.5 * lift * squares * (1.0 + count)
+    dual = -half - slope - half_error - (count + linear_error) * slope_size - lack * farthest
+    dual -= 4.0 * UNIT * (abs(half) + abs(slope))
+    slack = max(0.0, primal - dual - max(0.0, gap))
+    return bias - offset, primal, dual, violation, slack, violation + doubt
+
+
+@jit
+def solve_small(
+    source, rows, all_rows, linear, lower, upper, total, relative_tol, absolute_tol, kkt_tol,
+    amplification, relative, linear_error, lift, shift, shift_error, reach, room, beta,
+):  # fmt: skip
+    """Minimise over all of β at once, from ``beta``, which is changed, and certify the point.
+
+    The kernel value of variables a and b is source[rows[a], rows[b]]; with ``all_rows`` it is
+    source[a, b], and no row is copied to ``room``. The gap is to be at most
+    relative_tol·|primal| + absolute_tol, or the violation kkt_tol if that is not negative.
+
+    Returns the number of rounds and what ``certify`` does.
+    """
+    q = rows.shape[0]
+    K = source if all_rows else room[: q * q].reshape((q, q))
+    held = np.full(q, all_rows)
+    place = np.arange(q)
+    diagonal = np.empty(q)
+    start = False
+    for t in range(q):
+        diagonal[t] = source[rows[t], rows[t]]
+        start = start or beta[t] != 0.0
+    s, sizes, seen = np.zeros(q), np.empty(q), np.empty(2)
+    if start:
+        _hold(source, rows, K, held, beta)
+        sums_with_sizes(K, beta, s, sizes)
+    g = s + linear
+    rounds = 0
+    while rounds < SMALL_ROUNDS:
+        violation, _, gap = assess(g, beta, lower, upper)
+        value = 0.0
+        for t in range(q):
+            value += 0.5 * beta[t] * (g[t] + linear[t])
+        enough = relative_tol * abs(gap - value) + absolute_tol
+        if kkt_tol < 0.0 and enough < gap <= NEAR * enough:
+            gap = min(gap, gap_at(g, beta, lower, upper, best_bias(g, lower, upper, total)))
+        if not violation > max(kkt_tol, 0.0) or (kkt_tol < 0.0 and not gap > enough):
+            break
+        goal = kkt_tol
+        if kkt_tol < 0.0:
+            goal = violation * min(1.0, max(LEAST_PART, enough / gap))
+        most = STEPS_PER_VARIABLE * max(q, 64)
+        pairwise_steps(
+            source, rows, rows, K, place, held, diagonal, g, beta, lower, upper, 0.5 * goal, most,
+            seen,
+        )  # fmt: skip
+        rounds += 1
+    balance(beta, lower, upper, total)
+    _hold(source, rows, K, held, beta)
+    sums_with_sizes(K, beta, s, sizes)
+    error, largest = np.empty(q), 0.0
+    for t in range(q):
+        largest = max(largest, abs(diagonal[t]))
+        diagonal[t] = math.sqrt(abs(diagonal[t]))
+    rounding(diagonal, beta, sizes, SOME + q // SOME, amplification, relative, error)
+    found = certify(
+        s, error, beta, s, error, beta, linear, lower, upper, total, linear_error, lift, largest,
+        shift, shift_error, reach,
+    )  # fmt: skip
+    return rounds, found
+
+
+@jit
+def _hold(source, rows, K, held, beta):
+    """Copy the rows of all variables that are not 0."""
+    for t in range(beta.shape[0]):
+        if beta[t] != 0.0 and not held[t]:
+            _copy_row(source[rows[t]], rows, K[t])
+            held[t] = True
 
 
 @jit

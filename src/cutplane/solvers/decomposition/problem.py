@@ -22,9 +22,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ...loops import decomposition as loops
 from ...result import Certificate, Iteration
 
 
@@ -64,6 +66,12 @@ class DualProblem:
     def rows(self) -> np.ndarray:
         """The row of each variable."""
         return np.arange(len(self)) if self.row_of is None else self.row_of
+
+    @property
+    def numbers(self) -> tuple[Any, ...]:
+        """c, the bounds, the total, and how far c is off: what compiled loops take."""
+        error = loops.UNIT if self.rounded else 0.0
+        return self.linear, self.lower, self.upper, self.total, error
 
     def row_sums(self, beta: np.ndarray, rows: int) -> np.ndarray:
         """β summed over the variables of each of so many rows."""
@@ -140,6 +148,16 @@ class DualSettings:
     def enough(self, primal: float, mass: float) -> float:
         """The gap that is small enough; ``mass`` is the sum of the widths of all boxes."""
         return self.tol * {"relative": abs(primal), "epsilon": mass}.get(self.stopping, 1.0)
+
+    def limits(self, mass: float) -> tuple[float, float, float]:
+        """The gap that is enough as a part of |primal|, and besides; the violation, −1 if free."""
+        if self.stopping == "kkt":
+            return 0.0, 0.0, self.tol
+        return (
+            (self.tol, 0.0, -1.0)
+            if self.stopping == "relative"
+            else (0.0, self.enough(0.0, mass), -1.0)
+        )
 
     def reached(
         self, violation: float, gap: float, primal: float, mass: float, part: float = 1.0

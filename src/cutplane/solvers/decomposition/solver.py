@@ -57,7 +57,6 @@ from .verify import (
     Definiteness,
     Verified,
     balanced,
-    best_bias,
     definiteness,
     looks_indefinite,
     rounding,
@@ -67,6 +66,7 @@ from .verify import (
 
 logger = logging.getLogger("cutplane")
 
+PARTS = ("rows", "inner", "update", "shrink", "restore", "verify")  # whose seconds are told
 # Up to MIDDLE variables all rows are cheap and stay in the cache, so that sets may be large: fewer
 # rounds. Measured on five sets of 1,500 to 2,400 rows, C = 1 and 1,000: sets of 512 take 0.7 to 2
 # times as long, sets of 256 take 0.75 to 2.1 times, all variables at once 0.6 to 4 times.
@@ -77,10 +77,8 @@ SET_STEPS = 500  # what an iteration costs besides its steps of pairs, in such s
 EXACT_SET = 64  # working sets up to this size are solved (almost) exactly
 CHUNK = 4096  # columns of s that a thread updates at a time
 PART = 0.1  # of the violation: how far the others are solved
-LEAST_PART = 1e-3  # of the violation that an inner problem leaves, at least
-STEPS_PER_VARIABLE = 50  # most inner steps of an iteration
+DOUBLE_COST = 3.0  # a kernel value in double precision, against single precision
 HURRY = 0.5  # seconds to verify, at most, after an interrupt
-NEAR = 10.0  # times the gap that is enough: from there on the best bias is worth its sort
 # Points that were thought good enough and were not: of so many the last is the limit of precision.
 MOST_FAILURES = 20
 # Iterations without progress that prove the limit of precision: so many times all variables.
@@ -204,8 +202,7 @@ class DualSolver:
         self._definite = definite
         self.indefinite = definite is False
         self._started = time.perf_counter()
-        parts = ("rows", "inner", "update", "shrink", "restore", "verify")
-        self._seconds = dict.fromkeys(parts, 0.0)
+        self._seconds = dict.fromkeys(PARTS, 0.0)
         self._trace: list[DualIteration] = []
         self._iterations = 0
         self._primal = np.inf  # best so far
@@ -232,6 +229,8 @@ class DualSolver:
             size = min(size, self._cache.capacity, count)
             size = max(2, size - size % 2)
         self._size = min(size, count)
+        self._cache.begin_with(2 * self._size)
+        self._rows_before = self._seconds["rows"]
 
     def point(self) -> DualPoint:
         """Where the solver is now."""
@@ -240,8 +239,10 @@ class DualSolver:
         active = state.active
         g = state.s[active.columns] + active.linear
         bias = loops.assess(g, state.beta[active.variables], active.lower, active.upper)[1]
-        sums = self._problem.row_sums(state.beta, self._matrix.columns)
-        return DualPoint(state.beta, bias - self._exact.offset(sums, 0.0).value)
+        shift = self._exact.moved[0]
+        if len(shift):
+            bias -= float(shift[self._problem.rows] @ state.beta)
+        return DualPoint(state.beta, bias)
 
     # -- the loop ---------------------------------------------------------------------
 
@@ -274,9 +275,9 @@ class DualSolver:
             now, size = self._iterations, self._size
             told = now == 0 or (now + 1) * size // EXACT_SET != now * size // EXACT_SET
             enough = settings.enough(gap - state.value, self._mass)
-            if told and not state.absent and self._part * enough < gap <= NEAR * enough:
+            if told and not state.absent and self._part * enough < gap <= loops.NEAR * enough:
                 box = active.lower, active.upper
-                best = best_bias(g, *box, self._problem.total)
+                best = loops.best_bias(g, *box, self._problem.total)
                 gap = min(gap, loops.gap_at(g, beta, *box, best))
             primal = gap - state.value
             reached = settings.reached(violation, gap, primal, self._mass, self._part)
@@ -301,7 +302,7 @@ class DualSolver:
                 continue
             goal = settings.tol
             if settings.stopping != "kkt":
-                goal = violation * min(1.0, max(LEAST_PART, self._part * enough / gap))
+                goal = violation * min(1.0, max(loops.LEAST_PART, self._part * enough / gap))
             chosen = self._choose(g, beta)
             self._state = self._optimise(chosen, g, beta, violation, goal)
             gained = state.value - self._state.value
@@ -384,7 +385,7 @@ class DualSolver:
             active.lower[chosen],
             active.upper[chosen],
             tol,
-            STEPS_PER_VARIABLE * max(count, EXACT_SET) if count > 2 else 1,
+            loops.STEPS_PER_VARIABLE * max(count, EXACT_SET) if count > 2 else 1,
             seen,
         )
         self._pace.add(max(steps, SET_STEPS) if count > 2 else steps, SET_STEPS)
@@ -554,7 +555,7 @@ class DualSolver:
             rows = len(sums)
             if 8 * rows * rows <= self._settings.cache_bytes and exact.dtype == np.float64:
                 s, sizes = np.empty(rows), np.empty(rows)
-                loops.sums_with_sizes(exact.whole(), np.arange(rows), sums, s, sizes)
+                loops.sums_with_sizes(exact.whole(), sums, s, sizes)
                 error = rounding(exact, sums, loops.SOME + rows // loops.SOME, sizes)
                 found = verify(exact, problem, beta, s, error, self._known.lift)
         value = 0.5 * float(sums @ s) + float(problem.linear @ beta)
@@ -593,9 +594,19 @@ class DualSolver:
         settings = self._settings
         if settings.max_iter is not None and self._iterations >= settings.max_iter:
             return Status.MAX_ITER
-        if time.perf_counter() - self._started >= settings.time_limit:
-            return Status.TIME_LIMIT
+        if settings.time_limit < np.inf:
+            elapsed = time.perf_counter() - self._started
+            if elapsed + self._proof_seconds() >= settings.time_limit:
+                return Status.TIME_LIMIT
         return None
+
+    def _proof_seconds(self) -> float:
+        """About the time that a proof of this point takes, by that of the kernel values so far."""
+        assert self._state is not None
+        values = self._matrix.columns * np.count_nonzero(self._state.beta)
+        seconds = self._seconds["rows"] - self._rows_before
+        seconds *= values / max(1, self._cache.computed_values)
+        return float(DOUBLE_COST * seconds if self._single else seconds)
 
     def _record(self, state: _State, violation: float, gap: float) -> Status | None:
         """Tell of the iteration from ``state`` on, and ask whether it was the last."""
@@ -631,10 +642,7 @@ class DualSolver:
         if status is Status.INTERRUPTED:
             self._cache.reset(self._matrix)  # perhaps in the midst of a change
             self._observer = None
-            # A guess, from the kernel values so far.
-            values = self._matrix.columns * np.count_nonzero(state.beta)
-            seconds = self._seconds["rows"] * values / max(1, self._cache.computed_values)
-            quick = bool(seconds <= HURRY)
+            quick = self._proof_seconds() <= HURRY
         if not self._trace:
             self._record(state, np.inf, np.inf)
         if quick:

@@ -24,7 +24,6 @@ PROVABLE are only looked at: some of them, and the pairs that the solver met.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -35,32 +34,9 @@ from ...kernels import NEGATIVE, KernelMatrix, has_negative_eigenvalue
 from ...loops import decomposition as loops
 from .problem import DualProblem, DualSettings
 
-UNIT = float(np.finfo(np.float64).eps) / 2.0
+NOTHING = np.empty(0)
 SAMPLE = 160  # rows on which a kernel is tested
 PROVABLE = 2000  # rows whose values are factorised
-
-
-def best_bias(g: np.ndarray, lower: np.ndarray, upper: np.ndarray, total: float) -> float:
-    """The b that minimises the primal: a weighted quantile of −g, the middle if it is an interval.
-
-    The primal's slope in b is total − Σ upper at the left end and grows by upper_i − lower_i as b
-    passes −g_i. Variables that cannot move do not count.
-    """
-    moves = upper > lower
-    points, jumps = -g[moves], (upper - lower)[moves]
-    if not len(points):
-        return 0.0
-    order = np.argsort(points, kind="stable")
-    points = points[order]
-    slopes = total - float(upper[moves].sum()) + np.cumsum(jumps[order])
-    tiny = 1e-10 * float(jumps.sum())
-    right = np.flatnonzero(slopes >= -tiny)
-    if not len(right):
-        return float(points[0])
-    k = int(right[0])
-    if slopes[k] <= tiny and k + 1 < len(points):
-        return 0.5 * float(points[k] + points[k + 1])
-    return float(points[k])
 
 
 @dataclass(frozen=True)
@@ -106,22 +82,8 @@ class Verified:
 
 def balanced(problem: DualProblem, beta: np.ndarray) -> np.ndarray:
     """The point with Σβ as near to the total as one free variable can bring it."""
-    used = np.flatnonzero(beta)
-    values = beta[used]
-    for turn in range(2):
-        excess = math.fsum(values.tolist()) - problem.total
-        if excess == 0.0:
-            break
-        bound = problem.lower[used] if excess > 0.0 else problem.upper[used]
-        free = np.flatnonzero(np.abs(values - bound) > 2.0 * abs(excess))
-        if not len(free):
-            break
-        # The smallest one has the finest digits.
-        k = free[np.argmin(np.abs(values[free]))]
-        values[k] -= excess
-        if turn == 0:
-            beta = beta.copy()
-        beta[used[k]] = values[k]
+    beta = beta.copy()
+    loops.balance(beta, problem.lower, problem.upper, problem.total)
     return beta
 
 
@@ -139,7 +101,7 @@ def stretched(problem: DualProblem, beta: np.ndarray, found: Verified) -> np.nda
 
 
 def rounding(
-    matrix: KernelMatrix, sums: np.ndarray, depth: int, sizes: np.ndarray | None = None
+    matrix: KernelMatrix, sums: np.ndarray, depth: int, sizes: np.ndarray = NOTHING
 ) -> np.ndarray:
     """How far Σ_j sums_j·K_ij may be off, for every row i, if it is added in double precision.
 
@@ -154,13 +116,10 @@ def rounding(
     sizes : ndarray, optional
         Σ_j |sums_j|·|K_ij|, if that is known.
     """
-    root = np.sqrt(np.abs(matrix.diagonal))
-    with np.errstate(over="ignore", invalid="ignore"):
-        most = root * float(np.abs(sums) @ root)
-        if sizes is None:
-            return (UNIT * (depth + 8.0 + matrix.amplification)) * most
-        off = matrix.amplification * (sizes if matrix.relative else most)
-        return UNIT * ((depth + 8.0) * sizes + off)
+    error = np.empty(len(sums))
+    roots = np.sqrt(np.abs(matrix.diagonal))
+    loops.rounding(roots, sums, sizes, depth, matrix.amplification, matrix.relative, error)
+    return error
 
 
 def verify(
@@ -185,39 +144,11 @@ def verify(
     lift : float
         K + lift·I is known to be positive semidefinite.
     """
-    total = problem.total
+    rows = problem.rows
     sums = problem.row_sums(beta, len(s))
-    lack = abs(math.fsum(beta[beta != 0.0].tolist()) - total)
-    offset = matrix.offset(sums, lack)
-    if offset.error:
-        error = error + offset.error
-    box = problem.linear, problem.lower, problem.upper
-    own = s if problem.row_of is None else s[problem.row_of]
-    g = own + problem.linear
-    violation = loops.assess(g, beta, *box[1:])[0]
-    bias = best_bias(g, *box[1:], total)
-    if offset.value != 0.0:
-        error = error + UNIT * abs(bias - offset.value)
-    with np.errstate(over="ignore", invalid="ignore"):
-        mine = error if problem.row_of is None else error[problem.row_of]
-        gap, lost, slope, slope_size, steepest, doubt = loops.certain_losses(
-            own, mine, beta, *box, bias, UNIT if problem.rounded else 0.0
-        )
-        half, half_error, half_size, squares = loops.certain_square(sums, s, error)
-        count = UNIT * (len(beta) + 8.0)
-        half_error += count * half_size
-        slope_error = (count + (UNIT if problem.rounded else 0.0)) * slope_size
-        constant = bias * total
-        primal = half + half_error + lost * (1.0 + count) + constant
-        primal += 4.0 * UNIT * (abs(half) + abs(constant))
-        longest = math.sqrt(2.02 * max(0.0, primal if total == 0.0 else half + half_error))
-        farthest = steepest + longest * math.sqrt(float(np.abs(matrix.diagonal).max(initial=0.0)))
-        # The dual of K + lift·I is below that of K, and a bound even if K needs the lift.
-        half_error += 0.5 * lift * squares * (1.0 + count)
-        dual = -half - slope - half_error - slope_error - lack * farthest
-        dual -= 4.0 * UNIT * (abs(half) + abs(slope))
-    slack = max(0.0, primal - dual - max(0.0, gap))
-    return Verified(bias - offset.value, primal, dual + 0.0, violation, slack, violation + doubt)
+    largest = float(np.abs(matrix.diagonal).max(initial=0.0))
+    point = s[rows], error[rows], sums, s, error, beta
+    return Verified(*loops.certify(*point, *problem.numbers, lift, largest, *matrix.moved))
 
 
 # -- whether the kernel is positive semidefinite ----------------------------------------------

@@ -1,0 +1,116 @@
+"""Problems of few variables, which one compiled call solves and certifies."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn import datasets, svm
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from cutplane import SVC, SVR, OneClassSVM
+from cutplane.estimators._kernel_problem import KernelRows
+from cutplane.loops import decomposition as loops
+from cutplane.result import Status
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How many problems the compiled call solved."""
+    counts = {"solved": 0, "not": 0}
+    original = KernelRows.solve_small
+
+    def counted(self, *arguments):
+        result = original(self, *arguments)
+        counts["not" if result is None else "solved"] += 1
+        return result
+
+    monkeypatch.setattr(KernelRows, "solve_small", counted)
+    return counts
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+@pytest.mark.parametrize("stopping", ["relative", "absolute", "epsilon", "kkt"])
+def test_pairs_of_classes_against_libsvm(calls, kernel, stopping):
+    X, y = datasets.load_wine(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0) + 3.0  # a linear kernel moves the rows back
+    options = {"C": 2.0, "kernel": kernel, "gamma": 0.1, "coef0": 1.0}
+    ours = SVC(**options, tol=1e-6, stopping=stopping).fit(X, y)
+    peer = svm.SVC(**options, tol=1e-8).fit(X, y)
+    assert calls == {"solved": 3, "not": 0}
+    assert all(result.status is Status.CONVERGED for result in ours.results_)
+    np.testing.assert_allclose(
+        ours.decision_function(X),
+        peer.decision_function(X),
+        atol=1e-2 if kernel == "poly" else 1e-3,
+    )
+    # The objective of every pair, from libsvm's coefficients, lies within the certificate.
+    peer = svm.SVC(**options, tol=1e-8, decision_function_shape="ovo").fit(X, y)
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    scores, edges = peer.decision_function(X), np.cumsum([0, *peer.n_support_])
+    gram = pairwise_kernels(
+        peer.support_vectors_,
+        metric=kernel,
+        **({} if kernel == "linear" else {"gamma": 0.1}),
+        **({"coef0": 1.0, "degree": 3} if kernel == "poly" else {}),
+    )
+    for k, (a, b) in enumerate(pairs):
+        beta = np.zeros(len(gram))
+        beta[edges[a] : edges[a + 1]] = peer.dual_coef_[b - 1, edges[a] : edges[a + 1]]
+        beta[edges[b] : edges[b + 1]] = peer.dual_coef_[a, edges[b] : edges[b + 1]]
+        mine = (y == a) | (y == b)
+        signs = np.where(y[mine] == a, 1.0, -1.0)
+        losses = np.maximum(0.0, 1.0 - signs * scores[mine, k]).sum()
+        primal = 0.5 * beta @ gram @ beta + 2.0 * losses
+        certificate = ours.certificates_[k]
+        assert certificate.kind == "exact"
+        assert certificate.dual <= primal * (1.0 + 1e-9)
+        assert primal <= certificate.primal * (1.0 + 1e-5)
+
+
+@pytest.mark.parametrize("make", [lambda: SVR(C=3.0), lambda: OneClassSVM(nu=0.3)])
+def test_the_same_as_the_solver_for_all_sizes(calls, make):
+    X, y = datasets.make_regression(150, 4, noise=5.0, random_state=0)
+    y = y / y.std()
+    quick = make().set_params(tol=1e-6).fit(X, y)
+    assert calls == {"solved": 1, "not": 0}
+    slow = make().set_params(tol=1e-6, max_iter=10**6).fit(X, y)
+    assert calls == {"solved": 1, "not": 1}
+    np.testing.assert_allclose(quick.certificate_.primal, slow.certificate_.primal, rtol=2e-6)
+    assert quick.certificate_.dual <= slow.certificate_.primal
+    assert slow.certificate_.dual <= quick.certificate_.primal
+    scale = np.abs(slow.dual_coef_).max()
+    np.testing.assert_allclose(
+        quick.decision_function(X) if hasattr(quick, "nu") else quick.predict(X),
+        slow.decision_function(X) if hasattr(slow, "nu") else slow.predict(X),
+        atol=1e-2 * scale,
+    )
+
+
+def test_a_warm_start_and_what_is_too_hard_go_on_elsewhere(calls, monkeypatch):
+    X, y = datasets.make_moons(200, noise=0.3, random_state=0)
+    model = SVC(warm_start=True).fit(X, y)
+    again = model.set_params(C=2.0).fit(X, y).certificate_
+    assert calls == {"solved": 2, "not": 0}
+    fresh = SVC(C=2.0).fit(X, y).certificate_
+    assert max(fresh.dual, again.dual) <= min(fresh.primal, again.primal)
+    model = SVC(C=1e4, tol=1e-13).fit(X, y)  # beyond what double precision can prove
+    assert calls["not"] == 1 and model.certificate_.gap > 0.0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sums_and_balance_in_rational_numbers(seed):
+    """The excess of a sum is known to its last digit, and balancing leaves next to none."""
+    rng = np.random.default_rng(seed)
+    size = 10.0 ** rng.integers(-8, 8, 60)
+    beta = rng.normal(size=60) * size
+    lower, upper = np.minimum(2.0 * beta, 0.0), np.maximum(2.0 * beta, 0.0)
+    total = float(beta.sum())
+    excess, off = loops.excess_of(beta, total)
+    exact = sum(map(Fraction, beta.tolist())) - Fraction(total)
+    assert abs(Fraction(excess) - exact) <= Fraction(off)
+    loops.balance(beta, lower, upper, total)
+    left = sum(map(Fraction, beta.tolist())) - Fraction(total)
+    assert abs(left) <= abs(exact) and abs(left) <= np.abs(beta).max() * 2.0**-53
+    assert np.all((lower <= beta) & (beta <= upper))
