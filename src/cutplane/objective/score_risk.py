@@ -446,7 +446,7 @@ class RowScoreRisk(ScoreRisk):
             return
         guess = point.bias if np.isfinite(point.bias) else 0.0
         first = guess + max(BIAS_REACH, 1e-3 * abs(guess)) * BIASES
-        search = SlopeSearch(first, self.total * point.tolerance)
+        search = SlopeSearch(first, self.total * point.tolerance, smooth=self.risk.smooth)
         while len(search.points):
             search.add(reduce(np.add, self.passes.bias_slopes(point.scores, search.points)))
         point.bracket = search.bracket
@@ -532,6 +532,7 @@ class RowScoreRisk(ScoreRisk):
             lowest=0.0,
             highest=line.longest,
             at_once=at_once,
+            smooth=self.risk.smooth and at_once > 1,
         )
 
     def _slope_at(self, line: Line, k: float, point: Point) -> float:

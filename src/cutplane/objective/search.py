@@ -24,6 +24,8 @@ import numpy as np
 
 # Points per pass inside a bracket, beside the chord's zero.
 INNER = 6
+# Where they are if the slopes are smooth: so far from the chord's zero, in widths of the bracket.
+AROUND = np.array([-1e-1, -1e-3, -1e-6, 0.0, 1e-6, 1e-3, 1e-1])
 MOST_PASSES = 60
 # How much farther to look at a time outside a bracket; then the square of it, and so on.
 GROWTH = 16.0
@@ -89,6 +91,9 @@ class SlopeSearch:
         the answer, as both ends of the bracket.
     at_once : int, optional
         Points per pass inside a bracket; 1 where each costs as much as a pass.
+    smooth : bool, default=False
+        Whether the derivative has no jumps. The chord's zero comes close to the minimum then, the
+        more so the narrower the bracket is, and the points lie around it.
     """
 
     def __init__(
@@ -99,12 +104,14 @@ class SlopeSearch:
         lowest: float = -math.inf,
         highest: float = math.inf,
         at_once: int = INNER,
+        smooth: bool = False,
     ) -> None:
         self.points = first
         self.bracket = Bracket(float(first[0]), float(first[0]), 0.0, 0.0)
         self._tolerance = tolerance
         self._lowest, self._highest = lowest, highest
         self._at_once = at_once
+        self._smooth = smooth
         self._low: tuple[float, float] | None = None  # (point, slope)
         self._high: tuple[float, float] | None = None
         self._flat: float | None = None  # where the slope was zero
@@ -153,10 +160,12 @@ class SlopeSearch:
             self.points = following
 
     def _inside(self, count: int) -> np.ndarray:
-        """Points between the ends: the chord's zero and others evenly apart."""
+        """Points between the ends: the chord's zero, and others around it or evenly apart."""
         low, high = self.bracket.low, self.bracket.high
         points = {self.bracket.point}
-        if count > 1:
+        if self._smooth and self._same_end < 2:
+            points |= set((self.bracket.point + (high - low) * AROUND).tolist())
+        elif count > 1:
             points |= {low + (high - low) * (k + 1) / (count + 1) for k in range(count)}
         return np.array(sorted(p for p in points if low < p < high))
 
@@ -181,12 +190,12 @@ class ValueSearch:
     ----------
     k : float or None
         Where to look next; None when the search has ended.
-    minimum : Height
+    minimum : LineValue
         The best one that it was told of.
 
     Parameters
     ----------
-    start : Height
+    start : LineValue
         At 0.
     guess : float
         First k to try, positive.
@@ -196,7 +205,7 @@ class ValueSearch:
         Where to stop if the function still falls there.
     curvature : float, optional
         The function is at least this much curved everywhere: those parabolas' curvature.
-    known : Height, optional
+    known : LineValue, optional
         A second point that has been evaluated already.
     """
 
