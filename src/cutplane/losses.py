@@ -387,6 +387,11 @@ def smoothed_bend(loss, shift, z, h, u):
     return loss.curvature(z)
 
 
+def smoothing_cost(loss, z, u, lost):
+    """By how much a loss, ``lost`` at z, is above the plane of a smoothed slope u; 0 if smooth."""
+    return lost - u * z + loss.conjugate(u) if loss.curvature is None else 0.0
+
+
 def highest(loss, z, low, error):
     """At least ℓ at z + low, off by ``error`` at most, whatever rounding does here.
 
@@ -469,6 +474,13 @@ def _smoothed_bend(loss, shift, z, h, u):
 
         return bend
     return lambda loss, shift, z, h, u: curvature(loss, z)
+
+
+@overload(smoothing_cost)
+def _smoothing_cost(loss, z, u, lost):
+    if loss.instance_class.curvature is None:
+        return lambda loss, z, u, lost: lost - u * z + conjugate(loss, u)
+    return lambda loss, z, u, lost: 0.0
 
 
 @overload(highest)

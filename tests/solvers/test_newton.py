@@ -274,3 +274,22 @@ def test_a_start_near_the_end_is_used():
     found = first.run()
     again = NewtonSolver(oracle, 33.0, StopRule(relative=1e-6), dual_point=first.dual_point())
     assert again.run(start=found.w).n_iter <= found.n_iter
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_rare_features_that_a_sample_of_rows_misses(loss):
+    """Directions are far too long in them: 67 and 1348 steps if the samples do not grow."""
+    rng = np.random.default_rng(0)
+    often, rarely = (
+        scipy.sparse.random_array((20_000, 150), density=density, rng=rng, format="csr")
+        for density in (0.2, 2e-4)
+    )
+    X = scipy.sparse.hstack([often, rarely], format="csr")
+    X.data[:] = 1.0
+    scores = X @ rng.normal(size=300)
+    y = np.where(scores + rng.logistic(size=len(scores)) > np.median(scores), 1.0, -1.0)
+    found = NewtonSolver(
+        make_oracle(X, y, np.ones(len(y)), loss, "free"), 1e4 * len(y), StopRule(relative=1e-3)
+    ).run()
+    assert found.status is Status.CONVERGED
+    assert found.n_iter <= 20

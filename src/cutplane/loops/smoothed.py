@@ -16,7 +16,14 @@ import math
 import numpy as np
 
 from .._jit import jit
-from ..losses import argument, conjugate, direction, smoothed_bend, smoothed_slope, value
+from ..losses import (
+    argument,
+    direction,
+    smoothed_bend,
+    smoothed_slope,
+    smoothing_cost,
+    value,
+)
 
 
 @jit(reassociate=True)
@@ -35,7 +42,7 @@ def look(loss, width, scores, bias, labels, weights, shift, coef, bends):
         coef[i] = weights[i] * u * direction(loss, y)
         lost = value(loss, z)
         total += weights[i] * lost
-        slack += weights[i] * (lost - u * z + conjugate(loss, u))
+        slack += weights[i] * smoothing_cost(loss, z, u, lost)
     return total, slack
 
 
@@ -110,6 +117,14 @@ def add_squares(values, indices, starts, rows, bends, constant, half):
             flat[n * n - one] += bend * constant * constant
 
 
+@jit
+def add_diagonal(values, indices, starts, bends, out):
+    """out += the diagonal of Σ bend·x xᵀ over sparse rows."""
+    for i in range(bends.shape[0]):
+        for p in range(starts[i], starts[i + 1]):
+            out[indices[p]] += bends[i] * values[p] * values[p]
+
+
 # -- small data ---------------------------------------------------------------------------
 # Slices and whole-array operations would take longer to compile than to run.
 
@@ -137,7 +152,7 @@ def _settle(loss, width, scores, bias, free, labels, weights, shift, coef, bends
             coef[i] = weights[i] * u * direction(loss, y)
             lost = value(loss, z)
             total += weights[i] * lost
-            slack += weights[i] * (lost - u * z + conjugate(loss, u))
+            slack += weights[i] * smoothing_cost(loss, z, u, lost)
             balance += coef[i]
             bend += bends[i]
             scale += weights[i]

@@ -373,7 +373,7 @@ class RowScoreRisk(ScoreRisk):
             return
         guess = point.bias if np.isfinite(point.bias) else 0.0
         first = guess + max(BIAS_REACH, 1e-3 * abs(guess)) * BIASES
-        search = find_bracket(first, self.total * point.tolerance)
+        search = find_bracket(first, self.total * point.tolerance, smooth=self.risk.smooth)
         biases, point.bracket = next(search)
         while len(biases):
             slopes = reduce(np.add, self.passes.bias_slopes(point.scores, biases))
@@ -456,7 +456,8 @@ class RowScoreRisk(ScoreRisk):
         """A search for the k at which an increasing derivative along a line is zero."""
         first = np.unique(np.minimum(self._step_guess * first, line.longest))
         limits = {"lowest": 0.0, "highest": line.longest}
-        return find_bracket(first, line.tolerance, at_once=at_once, **limits)
+        smooth = self.risk.smooth and at_once > 1
+        return find_bracket(first, line.tolerance, at_once=at_once, smooth=smooth, **limits)
 
     def _slope_at(self, line: Line, k: float, point: Point) -> float:
         """The derivative at k of what is minimised over the line and the bias; moves a point."""

@@ -25,6 +25,8 @@ import numpy as np
 
 # Points per pass inside a bracket, beside the chord's zero.
 INNER = 6
+# Where they are if the slopes are smooth: so far from the chord's zero, in widths of the bracket.
+AROUND = np.array([-1e-1, -1e-3, -1e-6, 0.0, 1e-6, 1e-3, 1e-1])
 MOST_PASSES = 60
 # How much farther to look at a time outside a bracket; then the square of it, and so on.
 GROWTH = 16.0
@@ -76,6 +78,7 @@ def find_bracket(
     lowest: float = -math.inf,
     highest: float = math.inf,
     at_once: int = INNER,
+    smooth: bool = False,
 ) -> Generator[tuple[np.ndarray, Bracket], np.ndarray, None]:
     """A bracket whose ``point`` is within ``tolerance`` of the minimum of a convex function.
 
@@ -93,6 +96,9 @@ def find_bracket(
         the answer, as both ends of the bracket.
     at_once : int, optional
         Points per pass inside a bracket; 1 where each costs as much as a pass.
+    smooth : bool, default=False
+        Whether the derivative has no jumps. The chord's zero comes close to the minimum then, the
+        more so the narrower the bracket is, and the points lie around it.
     """
     low: tuple[float, float] | None = None  # (point, slope)
     high: tuple[float, float] | None = None
@@ -129,9 +135,10 @@ def find_bracket(
             break
         same_end = 0 if low != before[0] and high != before[1] else same_end + 1
         count = at_once if same_end < 2 else INNER
-        inside = {bracket.point}
-        if count > 1:
-            width = high[0] - low[0]
+        inside, width = {bracket.point}, high[0] - low[0]
+        if smooth and same_end < 2:
+            inside |= set((bracket.point + width * AROUND).tolist())
+        elif count > 1:
             inside |= {low[0] + width * (k + 1) / (count + 1) for k in range(count)}
         points = np.array(sorted(p for p in inside if low[0] < p < high[0]))
         if not len(points):

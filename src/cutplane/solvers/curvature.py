@@ -122,9 +122,9 @@ class ConjugateGradients:
         def sums(k: int, block: Block) -> np.ndarray:
             own = bends[matrix.slice(k)]
             if isinstance(block, CSRBlock):
-                squares = block.values.astype(np.float64) ** 2
-                squares *= np.repeat(own, np.diff(block.starts))
-                return np.bincount(block.indices, squares, features)
+                diagonal = np.zeros(features)
+                loops.add_diagonal(*block.arrays(), own, diagonal)
+                return diagonal
             if isinstance(block, ColumnMajorBlock):
                 x = block.xt[:, block.first : block.first + block.rows]
                 return np.einsum("ji,ji,i->j", x, x, own, dtype=np.float64)
@@ -139,6 +139,9 @@ class ConjugateGradients:
         found = 1.0 + sum(matrix.run(sums, self._oracle.executor))
         self._diagonal = np.append(found, last)
         return self
+
+    def judge(self, step: float) -> None:
+        """There is no sample of rows here that could mislead."""
 
     def solve(self, gradient: np.ndarray) -> np.ndarray:
         """The direction for a gradient."""
@@ -213,6 +216,16 @@ class Factor:
         )
         return self
 
+    def judge(self, step: float) -> None:
+        """Learn how long a step along the last direction was.
+
+        Where a sample of rows misses a feature the direction is far too long in it, and hardly a
+        step can be taken. The next sample has twice as many rows then. With kinks, which stop steps
+        as well, this says nothing.
+        """
+        if step < constants.LITTLE and not self._kinks:
+            self._enough *= 2.0
+
     def solve(self, gradient: np.ndarray) -> np.ndarray:
         """The direction for a gradient; zeros if there is none."""
         if self._failed:
@@ -275,6 +288,9 @@ class Factor:
                 inside = rows[np.searchsorted(rows, first) : np.searchsorted(rows, last)]
                 self._add(source.blocks.take(k), inside - first, bends[first:last], total)
                 source.blocks.release(k)
+        if isinstance(source.blocks[0], CSRBlock):
+            # Columns need not be in order: what lies above the diagonal belongs below.
+            total += np.triu(total, 1).T
         return total
 
     def _add(self, block: Block, rows: np.ndarray, bends: np.ndarray, total: np.ndarray) -> None:
@@ -299,8 +315,7 @@ class Factor:
                         if len(own):
                             gathered = self._gather(block, own, np.sqrt(sign * bends[own]))
                             half += sign * (gathered.T @ gathered)
-            # Columns need not be in order: what lies above the diagonal belongs below.
-            return np.tril(half) + np.triu(half, 1).T if isinstance(block, CSRBlock) else half
+            return half
 
         for half in self._oracle.executor.run(part, parts):
             total += half

@@ -115,6 +115,7 @@ class NewtonSolver(IterativeSolver):
                     directions = directions.prepare(self._bends, sample=True)
                     way = directions.solve(self._full_gradient())
                 step, fall = self._step(way)
+                directions.judge(step)
                 objective = self._settle()
                 # No end is missed where smoothing alone costs too much.
                 if step == 1.0 and fall <= self._slack > self.stop.enough(objective, self.C):
