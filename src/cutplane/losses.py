@@ -43,6 +43,7 @@ nothing of how far to go. With a ``conjugate_curvature`` descent takes conjugate
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections import namedtuple
 from typing import Any
@@ -333,26 +334,42 @@ CLASSIFICATION = tuple(name for name, loss in LOSSES.items() if not loss.regress
 # -- how compiled loops call a loss -------------------------------------------------------
 
 
+def _method(function: Any) -> Any:
+    """Let a compiled call of a function be one of the loss's method of the same name."""
+
+    def method(*arguments: Any) -> Any:
+        return getattr(arguments[0].instance_class, function.__name__)
+
+    method.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    overload(function)(method)
+    return function
+
+
+@_method
 def value(self, z):
     """ℓ(z)."""
     return self.value(z)
 
 
+@_method
 def slope(self, z):
     """A subgradient of ℓ at z."""
     return self.slope(z)
 
 
+@_method
 def curvature(self, z):
     """ℓ''(z), of a smooth loss."""
     return self.curvature(z)
 
 
+@_method
 def conjugate(self, u):
     """ℓ*(u)."""
     return self.conjugate(u)
 
 
+@_method
 def conjugate_slope(self, u):
     """ℓ*'(u)."""
     return self.conjugate_slope(u)
@@ -363,11 +380,13 @@ def domain(self):
     return self.domain
 
 
+@_method
 def of_margin(self, m):
     """ℓ where max(0, 1 − z) is m."""
     return self.of_margin(m)
 
 
+@_method
 def dual_step(self, u, z, h):
     """argmin over v of ℓ*(v) − z·v + ½h(v − u)²."""
     return self.dual_step(u, z, h)
@@ -415,45 +434,10 @@ def direction(loss, y):
     return 1.0 if loss.regression else y
 
 
-@overload(value)
-def _value(self, z):
-    return self.instance_class.value
-
-
-@overload(slope)
-def _slope(self, z):
-    return self.instance_class.slope
-
-
-@overload(curvature)
-def _curvature(self, z):
-    return self.instance_class.curvature
-
-
-@overload(conjugate)
-def _conjugate(self, u):
-    return self.instance_class.conjugate
-
-
-@overload(conjugate_slope)
-def _conjugate_slope(self, u):
-    return self.instance_class.conjugate_slope
-
-
 @overload(domain)
 def _domain(self):
     ends = self.instance_class.domain
     return ends.fget if isinstance(ends, property) else lambda self: ends
-
-
-@overload(of_margin)
-def _of_margin(self, m):
-    return self.instance_class.of_margin
-
-
-@overload(dual_step)
-def _dual_step(self, u, z, h):
-    return self.instance_class.dual_step
 
 
 @overload(smoothed_slope)

@@ -46,7 +46,7 @@ def begin(loss, low, high, u, p, q):
 
 @jit
 def terms(
-    loss, curvature, scores, bias, labels, weights, u, p, q, moves, low, high, target, bends, coef
+    loss, curvature, scores, bias, labels, u, p, q, moves, low, high, target, weights, bends, coef
 ):  # fmt: skip
     """bends = weight·D, and coef = weight·D·e·dz/ds."""
     for i in range(scores.shape[0]):
@@ -61,7 +61,7 @@ def terms(
 
 
 @jit
-def move(loss, curvature, scores, bias, labels, ways, u, p, q, moves, low, high, target):
+def move(loss, curvature, scores, bias, labels, u, p, q, moves, low, high, target, ways):
     """Fill in the moves for changes of the scores by ``ways``.
 
     Returns the longest step, at most 1, at which all stay inside, and Σ p(high − u) + q(u − low)

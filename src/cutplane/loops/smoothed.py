@@ -24,6 +24,7 @@ from ..losses import (
     smoothing_cost,
     value,
 )
+from .products import dense_add_gradient, dense_scores
 
 
 @jit(reassociate=True)
@@ -79,7 +80,7 @@ def shift_to(loss, coef, labels, weights, shift):
 
 
 @jit
-def step_duals(coef, bends, ways, low, high, labels, weights, loss, out):
+def step_duals(loss, coef, bends, ways, labels, weights, low, high, out):
     """out = coef after a full step along the ways, if slopes were linear, within low ≤ u ≤ high."""
     for i in range(coef.shape[0]):
         weight = weights[i] * direction(loss, labels[i])
@@ -260,27 +261,6 @@ def _search(loss, width, scores, ways, bias, labels, weights, shift, first, mixe
     return step
 
 
-@jit(reassociate=True)
-def _dual_w(x, coef, v):
-    """v = −Σ coef·x."""
-    for j in range(v.shape[0]):
-        v[j] = 0.0
-    for i in range(x.shape[0]):
-        if coef[i] != 0.0:
-            for j in range(x.shape[1]):
-                v[j] -= coef[i] * x[i, j]
-
-
-@jit(reassociate=True)
-def _products(x, way, out):
-    """out = x·way."""
-    for i in range(x.shape[0]):
-        total = 0.0
-        for j in range(x.shape[1]):
-            total += x[i, j] * way[j]
-        out[i] = total
-
-
 def small_space(rows, features, free):
     """Arrays for ``small_newton`` to work with; to allocate them there takes long to compile."""
     size = features + 1 if free else features
@@ -321,7 +301,7 @@ def small_newton(
     steps : int
     """
     n, d = x.shape
-    coef, bends, ways, v, way, sums, rows, matrix = space
+    coef, bends, ways, gradient, way, sums, rows, matrix = space
     width, bias, step = state[0], state[1], 0.0
     steps = 0
     narrowed = state[5] != 0.0
@@ -331,12 +311,15 @@ def small_newton(
         bias = _settle(
             loss, width, scores, bias, free and moved, labels, weights, shift, coef, bends, sums
         )  # fmt: skip
-        _dual_w(x, coef, v)
+        for j in range(d):
+            gradient[j] = 0.0
+        dense_add_gradient(x, coef, gradient)
         squared = 0.0
         apart = 0.0
         for j in range(d):
             squared += w[j] * w[j]
-            apart += 0.5 * (w[j] - v[j]) * (w[j] - v[j])
+            gradient[j] += w[j]
+            apart += 0.5 * gradient[j] * gradient[j]
         objective = 0.5 * squared + sums[0]
         dual = objective - apart - sums[1]
         if objective < state[2]:
@@ -373,16 +356,16 @@ def small_newton(
         steps += 1
         _add_dense_squares(x, bends, free, rows, matrix)
         for j in range(d):
-            way[j] = v[j] - w[j]
+            way[j] = -gradient[j]
         if free:
             way[d] = 0.0
         _solve(matrix, way)
-        _products(x, way, ways)
+        dense_scores(x, way, ways)
         first = 0.0
         mixed = 0.0
         squared = 0.0
         for j in range(d):
-            first += (w[j] - v[j]) * way[j]
+            first += gradient[j] * way[j]
             mixed += w[j] * way[j]
             squared += way[j] * way[j]
         bias_way = way[d] if free else 0.0

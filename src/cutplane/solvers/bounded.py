@@ -42,6 +42,7 @@ from ..objective import Oracle
 from .base import Best, Observer, StopRule
 from .box_interior import interior_weights
 from .cutting_plane import BundleSolver, CutPosition
+from .newton import line_step
 from .reduced import (
     AFFORDABLE,
     DEPENDENT,
@@ -59,10 +60,6 @@ from .reduced import (
 FEW_ROUNDS, MOST_ROUNDS = 20, 50
 # Products in a step of the interior point method up to which it is affordable: some 20 ms.
 LARGE = 1 << 28
-# A step ends where the slope of D along it is this part of what it was: it need not be exact,
-# because the next model begins there anyway.
-SLOPE_LEFT = 0.1
-MOST_TRIALS = 60
 # Relative to the terms of D, a gain that is rounding.
 NOTHING = 1e-15
 # The same for a gap of the reduced problem: where a step gains nothing any more and the gap is
@@ -201,25 +198,12 @@ class BoundedBundle:
         ``rise`` is what the term linear in β gains along the whole change.
         """
 
-        def slope(k: float) -> float:
-            return rise - float(change @ self._clip(u + k * change))
+        def slope(k: float) -> float:  # of −D
+            return float(change @ self._clip(u + k * change)) - rise
 
         first = slope(0.0)
-        if not first > least:
-            return 0.0
-        low, high, at_low, at_high = 0.0, 1.0, first, slope(1.0)
-        if at_high >= -SLOPE_LEFT * first:
-            return 1.0
-        for _ in range(MOST_TRIALS):  # false position, with halving where an end stays (Illinois)
-            k = (low * at_high - high * at_low) / (at_high - at_low)
-            at_k = slope(k)
-            if abs(at_k) <= SLOPE_LEFT * first:
-                return k
-            if at_k > 0.0:
-                low, at_low, at_high = k, at_k, 0.5 * at_high
-            else:
-                high, at_high, at_low = k, at_k, 0.5 * at_low
-        return low
+        # It need not be the best: the next model begins there anyway.
+        return line_step(slope, first) if first < -least else 0.0
 
     # -- the quadratic model ------------------------------------------------------------------
 

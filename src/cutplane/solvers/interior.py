@@ -91,46 +91,27 @@ class InteriorPoint:
             self._ways += way[size]
         return way
 
+    def _rows(self, rows: slice) -> tuple[Any, ...]:
+        """What the equations of some rows depend on."""
+        loss, point = self._loss, self.point
+        here = point.scores[rows], point.bias, self._oracle.targets.labels[rows]
+        inside = *self._dual[:, rows], self._moves[rows], *loss.domain
+        return loss, loss.conjugate_curvature, *here, *inside
+
     def _terms(self, target: float) -> None:
-        targets, point = self._oracle.targets, self.point
+        weights = self._oracle.targets.weights
 
         def part(rows: slice) -> None:
-            loops.terms(
-                self._loss,
-                self._loss.conjugate_curvature,
-                point.scores[rows],
-                point.bias,
-                targets.labels[rows],
-                targets.weights[rows],
-                *self._dual[:, rows],
-                self._moves[rows],
-                *self._loss.domain,
-                target,
-                self._bends[rows],
-                self._side[rows],
-            )
+            out = self._bends[rows], self._side[rows]
+            loops.terms(*self._rows(rows), target, weights[rows], *out)
 
         if target == 0.0:
             self._moves[...] = 0.0
         self._oracle.score_risk.run(part)
 
     def _move(self, target: float) -> tuple[float, float, float, float]:
-        targets, point = self._oracle.targets, self.point
-
         def part(rows: slice) -> np.ndarray:
-            answer = loops.move(
-                self._loss,
-                self._loss.conjugate_curvature,
-                point.scores[rows],
-                point.bias,
-                targets.labels[rows],
-                self._ways[rows],
-                *self._dual[:, rows],
-                self._moves[rows],
-                *self._loss.domain,
-                target,
-            )
-            return np.array(answer)
+            return np.array(loops.move(*self._rows(rows), target, self._ways[rows]))
 
         parts = self._oracle.score_risk.run(part)
         _, now, first, second = sum(parts)

@@ -28,6 +28,8 @@ The matrix and its factor, and conjugate gradients in place of it, are in ``curv
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .._blas import single_threaded_blas
@@ -100,8 +102,9 @@ class NewtonSolver(IterativeSolver):
             self._bound(cut)
         if self._warm:
             self._bound_of(self._coef)
+            # The gap is of second order in the distance from the best dual point.
             gap = (self.best.primal - self.dual) / self.best.primal
-            self._width *= min(1.0, max(gap, 1e-6))
+            self._width *= min(1.0, max(gap, 1e-6)) ** 0.5
         with single_threaded_blas():
             directions = make_directions(self.oracle, self._out_of_time)
             inside = self._loss.conjugate_slope is not None and isinstance(directions, Factor)
@@ -159,18 +162,9 @@ class NewtonSolver(IterativeSolver):
             self._bias = self._best_bias()
 
         def part(rows: slice) -> np.ndarray:
-            sums = loops.look(
-                self._loss,
-                self._width,
-                self.trial.scores[rows],
-                self._bias,
-                targets.labels[rows],
-                targets.weights[rows],
-                self._shift[rows],
-                self._coef[rows],
-                self._bends[rows],
-            )
-            return np.array(sums)
+            own, out = self._smoothed(rows), (self._coef[rows], self._bends[rows])
+            scores = self.trial.scores[rows]
+            return np.array(loops.look(self._loss, self._width, scores, self._bias, *own, *out))
 
         risk, slack = sum(self.oracle.score_risk.run(part)) / targets.total
         self._slack = self.C * float(slack)
@@ -178,27 +172,23 @@ class NewtonSolver(IterativeSolver):
         self.trial.bias, self.trial.risk = self._bias, float(risk)
         return self._objective(self.trial)
 
+    def _smoothed(self, rows: slice) -> tuple[np.ndarray, ...]:
+        """What the smoothed loss of some rows depends on besides their scores."""
+        targets = self.oracle.targets
+        return targets.labels[rows], targets.weights[rows], self._shift[rows]
+
     def _best_bias(self) -> float:
         """Where the coefficients sum to zero."""
-        targets = self.oracle.targets
 
         def derivatives(bias: float) -> tuple[float, float]:
             def part(rows: slice) -> np.ndarray:
-                sums = loops.slope_in_bias(
-                    self._loss,
-                    self._width,
-                    self.trial.scores[rows],
-                    bias,
-                    targets.labels[rows],
-                    targets.weights[rows],
-                    self._shift[rows],
-                )
-                return np.array(sums)
+                scores, own = self.trial.scores[rows], self._smoothed(rows)
+                return np.array(loops.slope_in_bias(self._loss, self._width, scores, bias, *own))
 
             slope, bend = sum(self.oracle.score_risk.run(part))
             return float(slope), float(bend)
 
-        return newton(derivatives, self._bias, 1e-14 * targets.total)
+        return newton(derivatives, self._bias, 1e-14 * self.oracle.targets.total)
 
     def _narrow(self) -> None:
         """Shift by the present dual point and smooth less."""
@@ -206,11 +196,8 @@ class NewtonSolver(IterativeSolver):
         self._width *= constants.NARROWER
 
     def _shift_to_coef(self) -> None:
-        targets = self.oracle.targets
-
         def part(rows: slice) -> None:
-            labels, weights = targets.labels[rows], targets.weights[rows]
-            loops.shift_to(self._loss, self._coef[rows], labels, weights, self._shift[rows])
+            loops.shift_to(self._loss, self._coef[rows], *self._smoothed(rows))
 
         self.oracle.score_risk.run(part)
 
@@ -241,17 +228,8 @@ class NewtonSolver(IterativeSolver):
         self._bends *= targets.total / self.C
 
         def part(rows: slice) -> None:
-            loops.step_duals(
-                self._coef[rows],
-                self._bends[rows],
-                self._ways[rows],
-                low,
-                high,
-                targets.labels[rows],
-                targets.weights[rows],
-                self._loss,
-                self._aim[rows],
-            )
+            own = self._coef[rows], self._bends[rows], self._ways[rows], *self._smoothed(rows)[:2]
+            loops.step_duals(self._loss, *own, low, high, self._aim[rows])
 
         self.oracle.score_risk.run(part)
         self._bound_of(self._aim)
@@ -289,39 +267,36 @@ class NewtonSolver(IterativeSolver):
     def _search(self, way: np.ndarray) -> float:
         """Where the derivative along the direction is small."""
         mixed, squared = dot(self.trial.w, way), dot(way, way)
-        targets = self.oracle.targets
 
         def slope(step: float) -> float:
             def part(rows: slice) -> float:
-                return loops.slope_along(
-                    self._loss,
-                    self._width,
-                    self.trial.scores[rows],
-                    self._ways[rows],
-                    step,
-                    self._bias,
-                    targets.labels[rows],
-                    targets.weights[rows],
-                    self._shift[rows],
-                )
+                line = self.trial.scores[rows], self._ways[rows], step, self._bias
+                return loops.slope_along(self._loss, self._width, *line, *self._smoothed(rows))
 
-            risk = sum(self.oracle.score_risk.run(part)) / targets.total
+            risk = sum(self.oracle.score_risk.run(part)) / self.oracle.targets.total
             return self.C * risk + mixed + step * squared
 
-        first = dot(self._gradient, way)
-        if not first < 0.0:
-            return 0.0
-        low, high, step = 0.0, 1.0, 1.0
-        at_low, at_high = first, 0.0
-        for turn in range(12):
-            here = slope(step)
-            if abs(here) <= constants.LITTLE * -first or (turn == 0 and here < 0.0):
-                return step
-            if here < 0.0:
-                low, at_low = step, here
-                at_high *= 0.5
-            else:
-                high, at_high = step, here
-                at_low *= 0.5 if turn else 1.0
-            step = low + (high - low) * min(max(at_low / (at_low - at_high), 0.1), 0.9)
-        return step
+        return line_step(slope, dot(self._gradient, way))
+
+
+def line_step(slope: Callable[[float], float], first: float) -> float:
+    """The step, at most 1, at which a slope that rises is little of ``first``, that at 0.
+
+    By false position, where an end that stays counts half (Illinois); 0 if ``first`` is no descent.
+    """
+    if not first < 0.0:
+        return 0.0
+    low, high, step = 0.0, 1.0, 1.0
+    at_low, at_high = first, 0.0
+    for turn in range(12):
+        here = slope(step)
+        if abs(here) <= constants.LITTLE * -first or (turn == 0 and here < 0.0):
+            return step
+        if here < 0.0:
+            low, at_low = step, here
+            at_high *= 0.5
+        else:
+            high, at_high = step, here
+            at_low *= 0.5 if turn else 1.0
+        step = low + (high - low) * min(max(at_low / (at_low - at_high), 0.1), 0.9)
+    return step

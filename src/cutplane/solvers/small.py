@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from ..data.blocks import Block, ColumnMajorBlock, CSRBlock
+from ..data.blocks import Block, read_only
 from ..exec import SerialExecutor
 from ..loops import smoothed as loops
 from ..losses import direction
 from ..objective import Cut, RowOracle
+from ..objective.linear import flat_block
 from ..result import Status
 from . import constants
 from .base import Best, IterativeSolver, Observer, StopRule
@@ -178,15 +179,14 @@ def _dense(oracle: RowOracle) -> np.ndarray:
 
     def copy(k: int, block: Block) -> None:
         out = x[matrix.slice(k), :features]
-        if isinstance(block, CSRBlock):
-            csr = (block.values, block.indices.astype(np.int32), block.starts)
-            out[...] = scipy.sparse.csr_array(csr, shape=out.shape).toarray()
-        elif isinstance(block, ColumnMajorBlock):
-            out[...] = block.xt[:, block.first : block.first + block.rows].T
+        values, indices, starts = flat_block(block)
+        if indices is None:
+            out[...] = values.reshape(out.shape)
         else:
-            out[...] = block.x
+            csr = (values, indices.astype(np.int32), starts)
+            out[...] = scipy.sparse.csr_array(csr, shape=out.shape).toarray()
 
     matrix.run(copy, SerialExecutor())
     if oracle.constant:
         x[:, features] = oracle.constant
-    return x
+    return read_only(x)  # as blocks are: their products are compiled already
