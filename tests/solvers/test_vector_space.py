@@ -27,13 +27,6 @@ def test_products_and_combinations(dimension, chunked):
     coef = rng.normal(size=40)
     coef[::3] = 0.0
     np.testing.assert_allclose(kept.combine(coef), coef @ vectors, rtol=1e-12, atol=1e-13)
-    assert kept.dot(vectors[0], vectors[1]) == pytest.approx(vectors[0] @ vectors[1], abs=1e-13)
-
-
-def test_matrices_count_as_long_vectors():
-    kept = VectorSpace(6, SerialExecutor())
-    w = np.arange(6.0).reshape(2, 3)
-    assert kept.dot(w, w) == 55.0
 
 
 def test_forgotten_places_are_used_again(chunked):
