@@ -13,7 +13,7 @@ import scipy.linalg
 from .._blas import single_threaded_blas
 from ..data import as_blocks
 from ..exec import Executor, SerialExecutor, make_executor
-from ..kernels import Kernel, KernelMatrix, ProductMatrix
+from ..kernels import Kernel, KernelMatrix, ProductMatrix, kernel_matrix
 from ..kernels.lowrank import Projection, projected
 from ..objective import Point
 from ..objective.constant import ConstantOracle
@@ -32,7 +32,7 @@ from ..structured.parts import (
 from ._fit import Problem, Settings, solve
 from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
 from ._problems import JointProblem
-from ._sampled import ConstantProblem, CutBasisProblem, Sampling, kernel_matrix, kind_of
+from ._sampled import ConstantProblem, CutBasisProblem, Sampling, kind_of
 
 # All values of a training set's parts are stored, if they take no more than this: every cut
 # but the first few would compute them again.

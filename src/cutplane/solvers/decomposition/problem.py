@@ -189,14 +189,6 @@ class DualIteration(Iteration):
     active: int = 0
 
 
-@dataclass(frozen=True)
-class DualPoint:
-    """Where a solver is: β of all variables, and the bias that suits it as far as is known."""
-
-    beta: np.ndarray
-    bias: float
-
-
 # Gets an iteration; a true answer stops the run.
 Observer = Callable[[DualIteration], bool | None]
 
