@@ -249,13 +249,21 @@ class KernelRows:
 
 @dataclass(frozen=True)
 class Solved:
-    """What stands in for the solver of a problem that has been solved already."""
+    """The solver of a problem that has been solved already: it tells of one iteration."""
 
     result: SolveResult
+    observe: Callable[[Iteration], bool | None]
     indefinite: bool = False
 
+    def point(self) -> tuple[np.ndarray, float]:
+        return self.result.w, self.result.bias
+
     def run(self, start: None) -> SolveResult:
-        return self.result
+        try:
+            stopped = self.observe(self.result.trace[-1])
+        except KeyboardInterrupt:
+            return replace(self.result, status=Status.INTERRUPTED)
+        return replace(self.result, status=Status.STOPPED) if stopped else self.result
 
 
 @dataclass
@@ -291,10 +299,9 @@ class KernelProblem(Problem):
         start, dual = self._start(run), self.dual
         start = dual.start() if start is None else dual.repaired(start)
         settings = replace(self.rows.settings, time_limit=run.stop.time_limit)
-        if not (run.watched or run.settings.verbose or run.file):
-            result = self.rows.solve_small(dual, self.which, settings, start)
-            if result is not None:
-                return Ready(Solved(result))
+        result = self.rows.solve_small(dual, self.which, settings, start)
+        if result is not None:
+            return Ready(Solved(result, run.observe))
         return Ready(self.rows.solver(dual, self.which, settings, run.observe), start)
 
     def _start(self, run: Run) -> np.ndarray | None:
