@@ -456,6 +456,17 @@ def test_interrupt_does_not_wait_for_all_variables(some, monkeypatch):
             assert certificate.dual == pytest.approx(-some.value(result.w), rel=1e-9)
 
 
+def test_a_time_limit_leaves_room_for_the_proof(some, monkeypatch):
+    solver = some.solver(tol=1e-6, working_set_size=10)
+    support = np.count_nonzero(solver.run().w)
+    values = support * len(some.X) / solver._cache.computed_values
+    assert solver._proof_seconds() == pytest.approx(solver._seconds["rows"] * values)
+    monkeypatch.setattr(DualSolver, "_proof_seconds", lambda self: 1e6)
+    result = some.solver(tol=1e-6, working_set_size=10, time_limit=1e6).run()
+    assert result.status is Status.TIME_LIMIT and result.n_iter == 1
+    assert -np.inf < result.certificate.dual <= -some.optimum <= result.certificate.primal
+
+
 def test_interrupt_before_the_first_point_is_passed_on(some, monkeypatch):
     def interrupted(*arguments):
         raise KeyboardInterrupt

@@ -96,7 +96,7 @@ class KernelRows:
         self._points: Points | None = None
         self._exact: Points | None = None  # the same in double precision
         self._stored: PrecomputedMatrix | None = None  # all values
-        self._room: np.ndarray | None = None  # for the values of a problem, then of the next
+        self._room = np.empty(0)  # for the values of a problem, then of the next
         self._groups: list[np.ndarray] = []
         self._places: list[np.ndarray] = []  # rows of the groups in the values
         if kernel.name == "precomputed":
@@ -193,13 +193,12 @@ class KernelRows:
         shift, shift_error, reach = matrix.moved
         if len(shift):
             shift, shift_error = shift[rows], shift_error[rows]
-        if not all_rows and (self._room is None or len(self._room) < count * count):
+        if not all_rows and len(self._room) < count * count:
             self._room = np.empty(count * count)
-        room = np.empty(0) if self._room is None else self._room
         mass = problem.mass
         rounds, found = loops.solve_small(
             values, rows, all_rows, *settings.limits(mass), *problem.numbers,
-            matrix.amplification, matrix.relative, shift, shift_error, reach, room, beta,
+            matrix.amplification, matrix.relative, shift, shift_error, reach, self._room, beta,
         )  # fmt: skip
         verified = Verified(*found)
         if not verified.good(settings, mass):

@@ -153,11 +153,8 @@ class DualSettings:
         """The gap that is enough as a part of |primal|, and besides; the violation, −1 if free."""
         if self.stopping == "kkt":
             return 0.0, 0.0, self.tol
-        return (
-            (self.tol, 0.0, -1.0)
-            if self.stopping == "relative"
-            else (0.0, self.enough(0.0, mass), -1.0)
-        )
+        relative = self.tol if self.stopping == "relative" else 0.0
+        return relative, self.enough(0.0, mass), -1.0
 
     def reached(
         self, violation: float, gap: float, primal: float, mass: float, part: float = 1.0
