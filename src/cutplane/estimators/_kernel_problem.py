@@ -140,7 +140,9 @@ class KernelRows:
         if self._points is not None:
             return self._product(self._points, which)
         assert self.kernel.function is not None
-        rows = slice(None) if which is None else np.concatenate([self._groups[k] for k in which])
+        if which is None:
+            return CallableMatrix(self.kernel.function, self._X)
+        rows = np.concatenate([self._groups[k] for k in which])
         return CallableMatrix(self.kernel.function, self._X[rows])
 
     def _product(self, points: Points, which: tuple[int, ...] | None) -> ProductMatrix:
