@@ -324,3 +324,29 @@ def test_sums_of_rows_that_come_twice(dtype, outputs, monkeypatch):
         assert found.dtype == np.float64
         some = matrix.restricted(columns).combine(which, coef)
         np.testing.assert_allclose(some, expected[columns], atol=tolerance)
+
+
+@pytest.mark.parametrize("kernel", CASES, ids=str)
+def test_sparse_rows_with_frequent_and_rare_features(kernel):
+    """Products by features, the frequent ones as a dense matrix, against dense rows."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(90, 40)) * (rng.random((90, 40)) < np.linspace(0.0, 0.5, 40))
+    sparse = points_of(scipy.sparse.csr_matrix(X), dense=False)
+    assert 0 < len(sparse.often) < 40 and sparse.x.nnz > 0
+    executor = SerialExecutor()
+    one = ProductMatrix(kernel, sparse, None, executor)
+    two = ProductMatrix(kernel, points_of(X), None, executor)
+    which, columns, coef = rng.permutation(90)[:50], np.arange(10, 80, 3), rng.normal(size=(50, 2))
+    near = {"rtol": 1e-12, "atol": 1e-12}
+    np.testing.assert_allclose(one.whole(), two.whole(), **near)
+    np.testing.assert_allclose(one.rows(which, columns), two.rows(which, columns), **near)
+    for sums in (coef, coef[:, 0]):
+        pair = (matrix.combine(which, sums, columns) for matrix in (one, two))
+        np.testing.assert_allclose(*pair, rtol=1e-11, atol=1e-10)
+    new = rng.normal(size=(20, 40)) * (rng.random((20, 40)) < 0.3)
+    left, right = prediction_points(
+        kernel, scipy.sparse.csr_matrix(new), scipy.sparse.csr_matrix(X)
+    )
+    values = ProductMatrix(kernel, left, right, executor).rows(np.arange(20))
+    expected = ProductMatrix(kernel, points_of(new), points_of(X), executor).rows(np.arange(20))
+    np.testing.assert_allclose(values, expected, **near)

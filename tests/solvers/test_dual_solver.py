@@ -11,7 +11,7 @@ import scipy.optimize
 from sklearn import svm
 
 from cutplane.exec import SerialExecutor, ThreadExecutor
-from cutplane.kernels import Kernel, PrecomputedMatrix, ProductMatrix, points_of
+from cutplane.kernels import Kernel, ProductMatrix, points_of
 from cutplane.loops import decomposition as loops
 from cutplane.result import Status
 from cutplane.solvers.decomposition.problem import DualProblem, DualSettings
@@ -237,13 +237,17 @@ def test_values_of_a_larger_matrix(case):
     rows = np.random.default_rng(0).permutation(size + 5)[:size]
     values = np.full((size + 5, size + 5), np.nan)
     values[np.ix_(rows, rows)] = K
-    matrix = PrecomputedMatrix(values).square(rows, np.empty(size * size))
-    result = DualSolver(matrix, problem, DualSettings(tol=1e-8), SerialExecutor()).run()
-    assert result.status is Status.CONVERGED
-    assert case.value(result.w) == pytest.approx(case.optimum, rel=1e-7, abs=1e-9)
-    certificate = result.certificate
-    assert certificate.dual == pytest.approx(-case.value(result.w), rel=1e-9, abs=1e-12)
-    assert certificate.primal == pytest.approx(case.primal(result.w, result.bias), rel=1e-9)
+    beta, nothing = problem.start(), np.empty(0)
+    limits, kernel = (1e-8, 0.0, -1.0), (0.0, False, nothing, nothing, 0.0)
+    for _ in range(10):  # it makes so many steps, and may be called again
+        _, found = loops.solve_small(
+            values, rows, False, *limits, *problem.numbers, *kernel, np.empty(size * size), beta
+        )
+    bias, primal, dual = found[:3]
+    assert primal - dual <= 1e-8 * abs(primal)
+    assert case.value(beta) == pytest.approx(case.optimum, rel=1e-7, abs=1e-9)
+    assert dual == pytest.approx(-case.value(beta), rel=1e-9, abs=1e-12)
+    assert primal == pytest.approx(case.primal(beta, bias), rel=1e-9)
 
 
 def test_small_problem_stops_when_told(monkeypatch):
@@ -450,6 +454,17 @@ def test_interrupt_does_not_wait_for_all_variables(some, monkeypatch):
         if known:
             assert certificate.dual <= -optimum
             assert certificate.dual == pytest.approx(-some.value(result.w), rel=1e-9)
+
+
+def test_a_time_limit_leaves_room_for_the_proof(some, monkeypatch):
+    solver = some.solver(tol=1e-6, working_set_size=10)
+    support = np.count_nonzero(solver.run().w)
+    values = support * len(some.X) / solver._cache.computed_values
+    assert solver._proof_seconds() == pytest.approx(solver._seconds["rows"] * values)
+    monkeypatch.setattr(DualSolver, "_proof_seconds", lambda self: 1e6)
+    result = some.solver(tol=1e-6, working_set_size=10, time_limit=1e6).run()
+    assert result.status is Status.TIME_LIMIT and result.n_iter == 1
+    assert -np.inf < result.certificate.dual <= -some.optimum <= result.certificate.primal
 
 
 def test_interrupt_before_the_first_point_is_passed_on(some, monkeypatch):

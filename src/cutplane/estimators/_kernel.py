@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -115,59 +114,34 @@ def basis_attributes(
     }
 
 
-@dataclass(frozen=True)
-class KernelBasis:
-    """The rows that a model computes kernel values with.
+def over_blocks(
+    model: Any, X: Any, executor: Executor, use: Callable[[np.ndarray, np.ndarray], None]
+) -> None:
+    """Call a function with rows in blocks and their kernel values with a model's basis rows."""
+    rows, vectors = X.shape[0], len(model.support_)
+    if vectors == 0 or rows == 0:
+        return
+    block = max(16, min(1024, BLOCK_VALUES // vectors))
+    values_of = _values_of(model, X)
 
-    Attributes
-    ----------
-    kernel : Kernel
-    support : ndarray of int32
-        Their numbers among the training rows.
-    vectors : ndarray or CSR matrix
-        The rows themselves; none for a precomputed kernel.
-    """
+    def task(k: int) -> None:
+        which = np.arange(k * block, min((k + 1) * block, rows))
+        use(which, values_of(which))
 
-    kernel: Kernel
-    support: np.ndarray
-    vectors: Any
+    with single_threaded_blas(), executor:
+        executor.run(task, -(-rows // block))
 
-    @classmethod
-    def of(cls, model: Any) -> KernelBasis:
-        """The basis of a fitted model."""
-        if callable(model.kernel):
-            kernel = Kernel("callable", function=model.kernel)
-        else:
-            kernel = Kernel(model.kernel, model._gamma, float(model.coef0), int(model.degree))
-        return cls(kernel, model.support_, model.support_vectors_)
 
-    def over_blocks(
-        self, X: Any, executor: Executor, use: Callable[[np.ndarray, np.ndarray], None]
-    ) -> None:
-        """Call a function with rows in blocks and their kernel values with the basis rows."""
-        rows, vectors = X.shape[0], len(self.support)
-        if vectors == 0 or rows == 0:
-            return
-        block = max(16, min(1024, BLOCK_VALUES // vectors))
-        values_of = self._filler(X)
-
-        def task(k: int) -> None:
-            which = np.arange(k * block, min((k + 1) * block, rows))
-            use(which, values_of(which))
-
-        with single_threaded_blas(), executor:
-            executor.run(task, -(-rows // block))
-
-    def _filler(self, X: Any) -> Callable[[np.ndarray], np.ndarray]:
-        """A function that computes the kernel values of some rows with all basis rows."""
-        kernel, vectors, support = self.kernel, self.vectors, self.support
-        if kernel.function is not None:
-            function = kernel.function
-            return lambda which: call_kernel(function, X[which], vectors)
-        if kernel.name == "precomputed":
-            return lambda which: np.asarray(X[which][:, support], dtype=np.float64)
-        left, right = prediction_points(kernel, X, vectors)
-        return ProductMatrix(kernel, left, right, SerialExecutor()).rows
+def _values_of(model: Any, X: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """A function that computes the kernel values of some rows with all basis rows."""
+    support, vectors = model.support_, model.support_vectors_
+    if callable(model.kernel):
+        return lambda which: call_kernel(model.kernel, X[which], vectors)
+    if model.kernel == "precomputed":
+        return lambda which: np.asarray(X[which][:, support], dtype=np.float64)
+    kernel = Kernel(model.kernel, model._gamma, float(model.coef0), int(model.degree))
+    left, right = prediction_points(kernel, X, vectors)
+    return ProductMatrix(kernel, left, right, SerialExecutor()).rows
 
 
 def as_rows(X: Any, coef: np.ndarray) -> Any:
@@ -216,7 +190,7 @@ class KernelModel(Estimator):
 
         executor = executor_for(self, X.shape[0] * len(self.support_), 1)
         with np.errstate(over="ignore", invalid="ignore"):
-            KernelBasis.of(self).over_blocks(X, executor, add)
+            over_blocks(self, X, executor, add)
         if not np.all(np.isfinite(scores)):
             row = int(np.flatnonzero(~np.all(np.isfinite(scores), axis=1))[0])
             raise ValueError(

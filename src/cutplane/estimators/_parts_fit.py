@@ -11,7 +11,7 @@ import scipy.linalg
 
 from ..data import as_blocks
 from ..exec import Executor
-from ..kernels import Kernel, KernelMatrix, ProductMatrix
+from ..kernels import Kernel, KernelMatrix, ProductMatrix, kernel_matrix
 from ..kernels.lowrank import Projection, projected
 from ..objective.constant import ConstantOracle
 from ..objective.linear import LinearOracle, RowProducts
@@ -22,7 +22,7 @@ from ..structured.parts import PartsModel, PartsPopulation, WithUnits
 from ._fit import Problem, Ready, Run, Settings, solve
 from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
 from ._problems import bundle_solver, ready
-from ._sampled import ConstantProblem, CutBasisProblem, Sampling, kernel_matrix, kind_of
+from ._sampled import ConstantProblem, CutBasisProblem, Sampling, kind_of
 
 # All values of a training set's parts are stored, if they take no more than this: every cut
 # but the first few would compute them again.

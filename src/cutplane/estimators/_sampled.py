@@ -15,14 +15,10 @@ import scipy.sparse
 from .._checks import check_number
 from ..exec import Executor
 from ..kernels import (
-    CallableMatrix,
     Kernel,
     KernelMatrix,
-    PrecomputedMatrix,
-    ProductMatrix,
     has_negative_eigenvalue,
     rbf_sums,
-    training_points,
 )
 from ..kernels.lowrank import projected
 from ..kernels.points import DensePoints, points_of
@@ -116,18 +112,6 @@ class ConstantProblem(CutBasisProblem):
     def solver(self, run: Run) -> Ready:
         C = run.C * self.total
         return ready(ConstantTimeSolver(self.oracle, C, run.stop, self.passes, run.observe), run)
-
-
-def kernel_matrix(
-    kernel: Kernel, X: Any, executor: Executor, *, single: bool, sums: bool = False
-) -> KernelMatrix:
-    """The kernel's values of all pairs of rows, not computed yet; see ``training_points``."""
-    if kernel.name == "precomputed":
-        return PrecomputedMatrix(X)
-    if kernel.function is not None:
-        return CallableMatrix(kernel.function, X)
-    points = training_points(kernel, X, single=single, sums=sums)
-    return ProductMatrix(kernel, points, None, executor)
 
 
 def kind_of(kernel: Kernel, matrix: KernelMatrix) -> str:

@@ -23,12 +23,12 @@ from ..structured.parts import PartsModel
 from ._base import Estimator
 from ._fit import Settings, seeds, warn
 from ._kernel import (
-    KernelBasis,
     basis_attributes,
     canonical_rows,
     check_kernel,
     executor_for,
     kernel_of,
+    over_blocks,
 )
 from ._parts_fit import CONSTANT, PartsFit
 from ._problems import JointProblem
@@ -179,7 +179,7 @@ class StructuredModel(Estimator):
             scores[which[0] : which[-1] + 1] = values @ coef
 
         executor = executor_for(self, rows.shape[0] * len(self.support_), 1)
-        KernelBasis.of(self).over_blocks(rows, executor, write)
+        over_blocks(self, rows, executor, write)
         return scores
 
     def sampling_bound(self, confidence: float = 0.95) -> float:

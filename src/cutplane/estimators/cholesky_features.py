@@ -12,16 +12,16 @@ from sklearn.utils import check_random_state
 
 from .._blas import single_threaded_blas
 from .._checks import check_choice, check_integer, check_n_jobs, check_number
-from ..kernels import CallableMatrix, KernelMatrix, PrecomputedMatrix, ProductMatrix, points_of
+from ..kernels import kernel_matrix
 from ..kernels.lowrank import pivoted_cholesky
 from ._attributes import check_basis, check_stored
 from ._fit import CallbackSupportMixin, FitTasks, with_callbacks
 from ._kernel import (
-    KernelBasis,
     basis_attributes,
     check_kernel,
     executor_for,
     kernel_of,
+    over_blocks,
     rows_to_score,
     training_rows,
 )
@@ -149,14 +149,8 @@ class CholeskyFeatures(
         if count < len(candidates):
             candidates = np.sort(random.choice(len(candidates), count, replace=False))
         with single_threaded_blas(), executor_for(self, len(candidates), most) as executor:
-            matrix: KernelMatrix
             kernel = kernel_of(self, X)
-            if kernel.name == "precomputed":
-                matrix = PrecomputedMatrix(X)
-            elif kernel.function is not None:
-                matrix = CallableMatrix(kernel.function, X)
-            else:
-                matrix = ProductMatrix(kernel, points_of(X), None, executor)
+            matrix = kernel_matrix(kernel, X, executor, single=False)
             tol = 0.0 if self.selection == "random" else float(self.tol)
             basis = pivoted_cholesky(matrix, candidates, most, tol)
         if len(basis.rows) == 0:
@@ -194,7 +188,7 @@ class CholeskyFeatures(
             ).T
 
         executor = executor_for(self, X.shape[0] * self.n_components_, 1)
-        KernelBasis.of(self).over_blocks(X, executor, write)
+        over_blocks(self, X, executor, write)
         return values
 
     def _check_attributes(self) -> None:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._blas import single_threaded_blas
 from .._checks import check_choice, check_integer, check_weights
 from ..exec import Executor
-from ..kernels import Kernel, KernelMatrix, ProductMatrix
+from ..kernels import Kernel, KernelMatrix, ProductMatrix, kernel_matrix
 from ..losses import Hinge
 from ..objective.constant import ConstantOracle, RowPopulation
 from ..objective.sampled import SampledOracle
@@ -38,7 +38,6 @@ from ._sampled import (
     ConstantProblem,
     CutBasisProblem,
     Sampling,
-    kernel_matrix,
     kind_of,
     reduce_basis,
     sampling_bounds,

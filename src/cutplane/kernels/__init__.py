@@ -536,6 +536,18 @@ class CallableMatrix(KernelMatrix):
         out[slots, : self.columns] = values
 
 
+def kernel_matrix(
+    kernel: Kernel, X: Any, executor: Executor, *, single: bool, sums: bool = False
+) -> KernelMatrix:
+    """The kernel's values of all pairs of rows, not computed yet; see ``training_points``."""
+    if kernel.name == "precomputed":
+        return PrecomputedMatrix(X)
+    if kernel.function is not None:
+        return CallableMatrix(kernel.function, X)
+    points = training_points(kernel, X, single=single, sums=sums)
+    return ProductMatrix(kernel, points, None, executor)
+
+
 def has_negative_eigenvalue(matrix: KernelMatrix, rows: np.ndarray) -> bool:
     """Whether the values of some rows among themselves show that a kernel is not semidefinite."""
     square = matrix.rows(rows, rows).astype(np.float64)

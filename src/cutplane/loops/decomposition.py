@@ -22,10 +22,8 @@ TILE = 1024
 SOME = 16  # rows added before their sum is
 UNIT = 2.0**-53  # of rounding
 LEAST_PART = 1e-3  # of the violation that an inner problem leaves, at least
-STEPS_PER_VARIABLE = 50  # most steps of an inner problem
+STEPS_PER_VARIABLE = 50  # most steps of an inner problem; one that takes more creeps
 NEAR = 10.0  # times the gap that is enough: from there on the best bias is worth its sort
-# Rounds of a small problem: nearly all take one or two, and one that takes more creeps.
-SMALL_ROUNDS = 20
 
 
 # Doubles as integers of the same order: the compiler vectorises the minimum of integers, not
@@ -53,7 +51,7 @@ def _extremes_of_marked(g, may_grow, may_fall, ends):
 
 
 @jit
-def _partner(g, row, diagonal, low, own, may_fall, gains):
+def partner(g, row, diagonal, low, own, may_fall, gains):
     """The j that decreases the objective most with the variable of gradient ``low``, or −1."""
     for t in range(g.shape[0]):
         diff = max(g[t] - low, 0.0)
@@ -120,7 +118,7 @@ def pairwise_steps(
             _copy_row(source[rows[i]], columns, row)
             held[i] = True
         own = diagonal[i]
-        j = _partner(g, row, diagonal, low, own, may_fall, gains)
+        j = partner(g, row, diagonal, low, own, may_fall, gains)
         if j < 0:
             break
         other = K[place[j]]
@@ -228,29 +226,6 @@ def compact_rows(flat, slots, width, keep):
         target = np.uint64(k * kept)
         for t in range(kept):
             flat[target + np.uint64(t)] = flat[source + np.uint64(keep[t])]
-
-
-@jit
-def second_order_partner(g, beta, lower, row, columns, diagonal, i):
-    """The j that decreases the objective most with i, as a number of the active set, or −1.
-
-    ``row`` is K's row of i over the active columns; variable t has column ``columns[t]``.
-    """
-    j = -1
-    gain = 0.0
-    cost = 1.0
-    own = diagonal[columns[i]]
-    for t in range(g.shape[0]):
-        diff = g[t] - g[i]
-        if diff > 0.0 and beta[t] > lower[t]:
-            curvature = own + diagonal[columns[t]] - 2.0 * np.float64(row[columns[t]])
-            if curvature < FLAT:
-                curvature = FLAT
-            if diff * diff * cost > gain * curvature:
-                gain = diff * diff
-                cost = curvature
-                j = t
-    return j
 
 
 @jit
@@ -474,8 +449,8 @@ def certify(
 
 @jit
 def solve_small(
-    source, rows, all_rows, linear, lower, upper, total, relative_tol, absolute_tol, kkt_tol,
-    amplification, relative, linear_error, lift, shift, shift_error, reach, room, beta,
+    source, rows, all_rows, relative_tol, absolute_tol, kkt_tol, linear, lower, upper, total,
+    linear_error, amplification, relative, shift, shift_error, reach, room, beta,
 ):  # fmt: skip
     """Minimise over all of β at once, from ``beta``, which is changed, and certify the point.
 
@@ -500,7 +475,8 @@ def solve_small(
         sums_with_sizes(K, beta, s, sizes)
     g = s + linear
     rounds = 0
-    while rounds < SMALL_ROUNDS:
+    steps_left = STEPS_PER_VARIABLE * max(q, 64)
+    while steps_left > 0:
         violation, _, gap = assess(g, beta, lower, upper)
         value = 0.0
         for t in range(q):
@@ -513,11 +489,11 @@ def solve_small(
         goal = kkt_tol
         if kkt_tol < 0.0:
             goal = violation * min(1.0, max(LEAST_PART, enough / gap))
-        most = STEPS_PER_VARIABLE * max(q, 64)
-        pairwise_steps(
-            source, rows, rows, K, place, held, diagonal, g, beta, lower, upper, 0.5 * goal, most,
-            seen,
+        steps = pairwise_steps(
+            source, rows, rows, K, place, held, diagonal, g, beta, lower, upper, 0.5 * goal,
+            steps_left, seen,
         )  # fmt: skip
+        steps_left -= max(1, steps)
         rounds += 1
     balance(beta, lower, upper, total)
     _hold(source, rows, K, held, beta)
@@ -528,7 +504,7 @@ def solve_small(
         diagonal[t] = math.sqrt(abs(diagonal[t]))
     rounding(diagonal, beta, sizes, SOME + q // SOME, amplification, relative, error)
     found = certify(
-        s, error, beta, s, error, beta, linear, lower, upper, total, linear_error, lift, largest,
+        s, error, beta, s, error, beta, linear, lower, upper, total, linear_error, 0.0, largest,
         shift, shift_error, reach,
     )  # fmt: skip
     return rounds, found

@@ -90,7 +90,7 @@ class RowCache:
         self._stamp[slots[slots >= 0]] = self._clock
         missing = rows[slots < 0]
         if len(missing):
-            self._again += np.count_nonzero(self._seen[missing])
+            self._again += int(np.count_nonzero(self._seen[missing]))
             self._seen[missing] = True
             taken = self._free(len(missing), len(rows))
             self._slot_of[self._row_in[taken][self._row_in[taken] >= 0]] = -1

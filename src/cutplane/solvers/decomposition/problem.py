@@ -153,11 +153,8 @@ class DualSettings:
         """The gap that is enough as a part of |primal|, and besides; the violation, −1 if free."""
         if self.stopping == "kkt":
             return 0.0, 0.0, self.tol
-        return (
-            (self.tol, 0.0, -1.0)
-            if self.stopping == "relative"
-            else (0.0, self.enough(0.0, mass), -1.0)
-        )
+        relative = self.tol if self.stopping == "relative" else 0.0
+        return relative, self.enough(0.0, mass), -1.0
 
     def reached(
         self, violation: float, gap: float, primal: float, mass: float, part: float = 1.0
@@ -187,14 +184,6 @@ class DualIteration(Iteration):
 
     violation: float = np.inf
     active: int = 0
-
-
-@dataclass(frozen=True)
-class DualPoint:
-    """Where a solver is: β of all variables, and the bias that suits it as far as is known."""
-
-    beta: np.ndarray
-    bias: float
 
 
 # Gets an iteration; a true answer stops the run.

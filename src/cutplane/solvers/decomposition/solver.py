@@ -47,7 +47,6 @@ from .cache import RowCache
 from .interior import Pace, factor_columns, factor_of, interior_point
 from .problem import (
     DualIteration,
-    DualPoint,
     DualProblem,
     DualSettings,
     Observer,
@@ -232,8 +231,8 @@ class DualSolver:
         self._cache.begin_with(2 * self._size)
         self._rows_before = self._seconds["rows"]
 
-    def point(self) -> DualPoint:
-        """Where the solver is now."""
+    def point(self) -> tuple[np.ndarray, float]:
+        """Where the solver is now: β, and the bias that suits it as far as is known."""
         state = self._state
         assert state is not None
         active = state.active
@@ -242,7 +241,7 @@ class DualSolver:
         shift = self._exact.moved[0]
         if len(shift):
             bias -= float(shift[self._problem.rows] @ state.beta)
-        return DualPoint(state.beta, bias)
+        return state.beta, bias
 
     # -- the loop ---------------------------------------------------------------------
 
@@ -329,10 +328,12 @@ class DualSolver:
         growing = np.where(beta < active.upper, g, np.inf)
         if size == 2:
             i = int(np.argmin(growing))
-            row = self._cache.fetch(active.rows[active.columns[[i]]])[0]
-            diagonal = self._diagonal[active.rows]
-            second = (self._cache.slots[row], active.columns, diagonal, i)
-            return np.array([i, loops.second_order_partner(g, beta, active.lower, *second)])
+            slot = self._cache.fetch(active.rows[active.columns[[i]]])[0]
+            row = self._cache.slots[slot][active.columns]
+            diagonal = self._diagonal[active.rows[active.columns]]
+            may_fall = (beta > active.lower).astype(np.int64)
+            best = loops.partner(g, row, diagonal, g[i], diagonal[i], may_fall, np.empty(len(g)))
+            return np.array([i, best])
         falling = np.where(beta > active.lower, g, -np.inf)
         least, most = growing.min(), falling.max()
         previous = active.previous
@@ -659,7 +660,7 @@ class DualSolver:
             self.indefinite = kind == "withheld"
             certificate = certificate_of(found.primal, found.dual, kind)
         else:
-            bias, certificate = self.point().bias, certificate_of(np.inf, -np.inf, "withheld")
+            bias, certificate = self.point()[1], certificate_of(np.inf, -np.inf, "withheld")
         return SolveResult(
             w=state.beta,
             bias=bias,
