@@ -211,25 +211,47 @@ def move_shares(u, shares, products, cost):
 
 
 @jit
-def move_weights(tokens, boundaries, weights, a, paths, changes, amounts):
+def differing(paths, where, steps):
+    """Find where the labellings of a sequence differ.
+
+    ``where`` gets the tokens on which they do; ``steps`` the tokens, but the first one, on which
+    they do or which follow such a token. Returns how many there are of each.
+    """
+    count, length = paths.shape
+    n = 0
+    n_steps = 0
+    before = False
+    for t in range(length):
+        here = False
+        for m in range(1, count):
+            here |= paths[m, t] != paths[0, t]
+        if here:
+            where[n] = t
+            n += 1
+        if t > 0 and (here or before):
+            steps[n_steps] = t
+            n_steps += 1
+        before = here
+    return n, n_steps
+
+
+@jit
+def move_weights(tokens, boundaries, weights, a, paths, where, steps, changes, amounts):
     """w += Σ_m changes_m·Ψ(paths_m), for changes that sum to 0, of the sequence at token a."""
     count, length = paths.shape
-    for t in range(length):
+    for t in where:
         amounts[:] = 0.0
-        differs = False
         for m in range(count):
             amounts[int(paths[m, t])] += changes[m]
-            differs |= changes[m] != 0.0 and paths[m, t] != paths[0, t]
-        if differs:
-            begin = tokens.starts[a + t]
-            for p in range(begin, tokens.starts[a + t + 1]):
-                here = weights.emissions[p - begin if tokens.dense else tokens.indices[p]]
-                x = tokens.values[p]
-                for k in range(amounts.shape[0]):
-                    here[k] += x * amounts[k]
+        begin = tokens.starts[a + t]
+        for p in range(begin, tokens.starts[a + t + 1]):
+            here = weights.emissions[p - begin if tokens.dense else tokens.indices[p]]
+            x = tokens.values[p]
+            for k in range(amounts.shape[0]):
+                here[k] += x * amounts[k]
     for m in range(count):
         if changes[m] != 0.0:
-            for t in range(1, length):
+            for t in steps:
                 weights.transitions[int(paths[m, t - 1]), int(paths[m, t])] += changes[m]
             if boundaries:
                 weights.begin[int(paths[m, 0])] += changes[m]
@@ -251,30 +273,26 @@ def score_tokens(tokens, emissions, a, length, scores):
 
 
 @jit
-def score_labellings(tokens, emissions, a, paths, scores):
-    """Scores of the labels of some labellings of the tokens from a on; 0 where all are the same.
+def score_labels(tokens, emissions, a, paths, where, scores):
+    """Scores of the labels that labellings have for some tokens of the sequence at token a.
 
     Returns how many numbers were read one by one for it.
     """
-    count, length = paths.shape
-    read = count * length
-    for t in range(length):
+    count = paths.shape[0]
+    read = 0
+    for t in where:
         here = scores[t]
+        begin = tokens.starts[a + t]
+        end = tokens.starts[a + t + 1]
         for m in range(count):
             here[int(paths[m, t])] = 0.0
-        differs = False
-        for m in range(1, count):
-            differs |= paths[m, t] != paths[0, t]
-        if differs:
-            begin = tokens.starts[a + t]
-            end = tokens.starts[a + t + 1]
-            for m in range(count):
-                k = int(paths[m, t])
-                if here[k] == 0.0:  # not computed yet, or nothing was read for it
-                    for p in range(begin, end):
-                        feature = p - begin if tokens.dense else tokens.indices[p]
-                        here[k] += tokens.values[p] * emissions[feature, k]
-                    read += end - begin
+        for m in range(count):
+            k = int(paths[m, t])
+            if here[k] == 0.0:  # not computed yet, or nothing was read for it
+                for p in range(begin, end):
+                    feature = p - begin if tokens.dense else tokens.indices[p]
+                    here[k] += tokens.values[p] * emissions[feature, k]
+                read += end - begin
     return read
 
 
@@ -306,6 +324,8 @@ def visit(tokens, sequences, mixtures, weights, order, gaps, inference):
     work = np.empty(labels)
     amounts = np.empty(labels)
     room = np.max(mixtures.slots)
+    tokens_that_differ = np.empty(longest, np.int64)
+    steps_that_differ = np.empty(longest, np.int64)
     values = np.empty(room)
     before = np.empty(room)
     grown = 0.0
@@ -331,18 +351,21 @@ def visit(tokens, sequences, mixtures, weights, order, gaps, inference):
                     return grown, number, read
                 add_path(sequences, mixtures, s, path, loss)
                 count = mixtures.counts[s]
-        else:
-            read += score_labellings(tokens, weights.emissions, a, paths[:count], scores)
+        n, n_steps = differing(paths[:count], tokens_that_differ, steps_that_differ)
+        where, steps = tokens_that_differ[:n], steps_that_differ[:n_steps]
+        if not inference:
+            read += count * (length + n_steps)
+            read += score_labels(tokens, weights.emissions, a, paths[:count], where, scores)
+        # Up to what is the same for all of them.
         u = values[:count]
         mean = 0.0
         for m in range(count):
-            k = int(paths[m, 0])
-            u[m] = losses[m] + weights.begin[k] + scores[0, k]
-            for t in range(1, length):
-                j = k
-                k = int(paths[m, t])
-                u[m] += weights.transitions[j, k] + scores[t, k]
-            u[m] += weights.finish[k]
+            u[m] = losses[m]
+            u[m] += weights.begin[int(paths[m, 0])] + weights.finish[int(paths[m, length - 1])]
+            for t in where:
+                u[m] += scores[t, int(paths[m, t])]
+            for t in steps:
+                u[m] += weights.transitions[int(paths[m, t - 1]), int(paths[m, t])]
             mean += shares[m] * u[m]
         if inference:
             gaps[s] = max(0.0, sequences.cost * (np.max(u) - mean))
@@ -352,7 +375,8 @@ def visit(tokens, sequences, mixtures, weights, order, gaps, inference):
         if more > 0.0:
             for m in range(count):
                 changes[m] = sequences.cost * (changes[m] - shares[m])
-            move_weights(tokens, sequences.boundaries, weights, a, paths[:count], changes, amounts)
+            known = paths[:count], where, steps, changes
+            move_weights(tokens, sequences.boundaries, weights, a, *known, amounts)
             grown += more
     return grown, order.shape[0], read
 

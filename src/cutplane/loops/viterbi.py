@@ -274,19 +274,24 @@ def slope(start, end, truth, path):
 
 
 @jit
-def add_counts(starts, first, last, path, second, transitions, begin, finish):
-    """Add the counts of the sequences first..last to second, transitions, begin and finish."""
+def add_counts(starts, first, last, truth, weight, path, second, transitions, begin, finish):
+    """Add weight·(counts of path − counts of truth) to second, transitions, begin and finish."""
     for s in range(first, last):
         a = starts[s]
         b = starts[s + 1]
         for t in range(a + 1, b):
-            transitions[path[t - 1], path[t]] += 1.0
+            if path[t - 1] != truth[t - 1] or path[t] != truth[t]:
+                transitions[path[t - 1], path[t]] += weight
+                transitions[truth[t - 1], truth[t]] -= weight
         if second.shape[0] > 0:
             for t in range(a + 2, b):
-                second[path[t - 1], path[t - 2], path[t]] += 1.0
+                second[path[t - 1], path[t - 2], path[t]] += weight
+                second[truth[t - 1], truth[t - 2], truth[t]] -= weight
         if a < b:
-            begin[path[a]] += 1.0
-            finish[path[b - 1]] += 1.0
+            begin[path[a]] += weight
+            begin[truth[a]] -= weight
+            finish[path[b - 1]] += weight
+            finish[truth[b - 1]] -= weight
 
 
 @jit

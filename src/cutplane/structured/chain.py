@@ -318,11 +318,11 @@ class LabelledChains:
 
     def _counts(self, k: int, path: np.ndarray) -> np.ndarray:
         """What a chunk adds to the mean counts of a labelling minus those of the truth."""
-        counts = np.zeros((2, self._plain.dimension))
-        for labels, into in zip((path, self.truth), counts, strict=True):
-            parts = self._plain.unpack(into).scores()
-            viterbi.add_counts(self.starts, *self.chunks.bounds[k], labels, *parts)
-        return self.weight * (counts[0] - counts[1])
+        counts = np.zeros(self._plain.dimension)
+        parts = self._plain.unpack(counts).scores()
+        own = self.truth, self.weight, path
+        viterbi.add_counts(self.starts, *self.chunks.bounds[k], *own, *parts)
+        return counts
 
     def count_sums(self, path: np.ndarray, executor: Executor) -> list[ChainWeights]:
         """Mean counts of a labelling minus those of the truth, of all but the emissions.
