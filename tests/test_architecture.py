@@ -39,7 +39,10 @@ ALLOWED: dict[str, set[str]] = {
     "structured": {"data", "exec", "kernels", "loops", "objective", "result", "risks"},
     "cluster": {"_checks", "data", "exec", "loops", "objective", "risks", "structured"},
     "store": {"__version__", "data", "result"},
-    "models": {"_checks", "data", "estimators", "exec", "result", "solvers", "store", "structured"},
+    "models": {
+        *("_checks", "_lazy", "data", "estimators", "exec", "result", "solvers", "store"),
+        "structured",
+    },
 }
 
 # What each part may import from outside, besides the standard library.

@@ -193,7 +193,19 @@ class RowProblem(LinearProblem):
         return digest.digest()
 
     def solver(self, run: Run) -> Ready:
-        oracle = self._oracle(run)
+        oracle = self._kept or RowOracle(
+            self.matrix,
+            self.targets,
+            self.risk,
+            run.executor,
+            constant=self.constant,
+            free_bias=self.free_bias,
+            slack=self.nearly_free.slack if self.nearly_free else None,
+        )
+        # A path goes on from the scores and sums of the C before. Not with cutting planes: they
+        # give the same bits here as on a cluster, where nobody has these.
+        by_rows = self.bounds is None and run.settings.solver in ("auto", "dcd")
+        self._kept = oracle if run.on_path and by_rows else None
         dual_point, memory = run.dual_point, run.memory
         cuts: tuple[Cut, ...] = ()
         if memory is not None and memory.digest != run.digest:
@@ -229,33 +241,8 @@ class RowProblem(LinearProblem):
             return StochasticSolver(oracle, C, stop, name, run.rng(), run.observe)
         return bundle_solver(oracle, C, run)
 
-    def _keeps_points(self, run: Run) -> bool:
-        """Whether a path goes on from the scores and sums of the C before.
-
-        Not with cutting planes: they give the same bits here as on a cluster, where nobody has
-        these.
-        """
-        by_rows = self.bounds is None and run.settings.solver in ("auto", "dcd")
-        return run.on_path and by_rows
-
-    def _oracle(self, run: Run) -> RowOracle:
-        """The problem on the data; that of the last C, if it may be used again."""
-        oracle = self._kept
-        if oracle is None:
-            oracle = RowOracle(
-                self.matrix,
-                self.targets,
-                self.risk,
-                run.executor,
-                constant=self.constant,
-                free_bias=self.free_bias,
-                slack=self.nearly_free.slack if self.nearly_free else None,
-            )
-        self._kept = oracle if self._keeps_points(run) else None
-        return oracle
-
     def memory(self, solver: Any, result: SolveResult, run: Run) -> Memory:
-        point = solver.best_point() if self._keeps_points(run) else None
+        point = None if self._kept is None else solver.best_point()
         return Memory(run.C, solver.dual_point(), solver.active_cuts(), run.digest, point)
 
     def finish(self, solver: Any, result: SolveResult) -> SolveResult:

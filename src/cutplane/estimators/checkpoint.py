@@ -15,7 +15,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +120,7 @@ class Known:
     start: np.ndarray | None = None
 
 
+@dataclass
 class CheckpointFile:
     """The file of one fit, and what is in it.
 
@@ -141,32 +142,28 @@ class CheckpointFile:
         Digest of the data.
     """
 
-    def __init__(
-        self,
-        checkpoint: Checkpoint,
-        estimator: str,
-        parameters: dict[str, Any],
-        fit_key: str,
-        data: bytes,
-    ) -> None:
-        self._path = Path(checkpoint.path)
-        self._every = float(checkpoint.every)
-        self._estimator = estimator
-        self._fit_key = fit_key
-        self._parameters = {name: f"{plain(value)!r:.100}" for name, value in parameters.items()}
-        self._data = data
-        # Problems that are done: their results, and the digests of the problems.
-        self._solved: list[tuple[SolveResult, bytes]] = []
-        self._waiting: list[tuple[SolveResult, bytes]] = []  # from the file, for problems to come
-        self._state: dict[str, Any] | None = None  # from the file, of the problem after these
-        self._state_digest = b""
-        self._others = ""  # parameters that are not the same as in the file
-        self._last: dict[str, Any] | None = None  # of the problem at hand
-        self._last_digest = b""
-        self._written = -math.inf
-        self._closed = False
-        self.before: dict[str, str] = {}
-        if checkpoint.resume and self._path.exists():
+    checkpoint: Checkpoint
+    estimator: str
+    parameters: dict[str, Any]
+    fit_key: str
+    data: bytes
+    before: dict[str, str] = field(init=False, default_factory=dict)
+    # Problems that are done: their results, and the digests of the problems.
+    _solved: list[tuple[SolveResult, bytes]] = field(init=False, default_factory=list)
+    # The same from the file, for problems to come, and the state of the problem after these.
+    _waiting: list[tuple[SolveResult, bytes]] = field(init=False, default_factory=list)
+    _state: dict[str, Any] | None = field(init=False, default=None)
+    _state_digest: bytes = field(init=False, default=b"")
+    _others: str = field(init=False, default="")  # parameters that are not the same as in the file
+    _last: dict[str, Any] | None = field(init=False, default=None)  # of the problem at hand
+    _last_digest: bytes = field(init=False, default=b"")
+    _written: float = field(init=False, default=-math.inf)
+    _closed: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self._path = Path(self.checkpoint.path)
+        self._parameters = {k: f"{plain(value)!r:.100}" for k, value in self.parameters.items()}
+        if self.checkpoint.resume and self._path.exists():
             self._open()
 
     # -- going on -------------------------------------------------------------
@@ -209,16 +206,16 @@ class CheckpointFile:
             if key not in FREE and was.get(key) != now.get(key)
         ]
         self._others = "; ".join(differences)
-        if estimator != self._estimator:
+        if estimator != self.estimator:
             raise ValueError(
-                f"{self._path} is a checkpoint of {estimator}, not of {self._estimator}; {REMEDY}"
+                f"{self._path} is a checkpoint of {estimator}, not of {self.estimator}; {REMEDY}"
             )
-        if fit_key != self._fit_key:
+        if fit_key != self.fit_key:
             raise ValueError(
                 f"{self._path} is a checkpoint of a fit with other parameters ({self._others}); "
                 f"{REMEDY}"
             )
-        if data != self._data:
+        if data != self.data:
             raise self._refusal("X")
 
     def _refusal(self, data: str) -> ValueError:
@@ -261,7 +258,7 @@ class CheckpointFile:
 
     def due(self) -> bool:
         """Whether it is time to write, or nothing of the problem at hand is known yet."""
-        return self._last is None or time.monotonic() - self._written >= self._every
+        return self._last is None or time.monotonic() - self._written >= self.checkpoint.every
 
     def record(self, state: dict[str, Any]) -> None:
         """Note the state of the problem at hand, and write it if it is time to."""
@@ -290,10 +287,10 @@ class CheckpointFile:
         encoder = Encoder(_records())
         content = encoder.encode(
             {
-                "estimator": self._estimator,
+                "estimator": self.estimator,
                 "parameters": self._parameters,
-                "course": self._fit_key,
-                "data": self._data,
+                "course": self.fit_key,
+                "data": self.data,
                 "solved": self._solved,
                 "problem": self._last_digest,
                 "state": self._last,

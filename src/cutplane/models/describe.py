@@ -71,7 +71,7 @@ def _model(header: store.Header) -> dict[str, Any]:
         "status": [result["status"]["value"] for result in known],
         "n_iter": [result["n_iter"] for result in known],
     }
-    sizes = {name: size for name, value in attributes.items() if (size := _size(value)) is not None}
+    sizes = {k: v["shape"] for k, v in attributes.items() if isinstance(v, dict) and "shape" in v}
     return {
         **_common(header),
         "parameters": {k: _plain(v) for k, v in header.content["parameters"].items()},
@@ -125,10 +125,6 @@ def _plain(value: Any) -> Any:
     if "tuple" in value:
         return _plain(value["tuple"])
     return next((value[key] for key in ("object", "function", "record") if key in value), "…")
-
-
-def _size(value: Any) -> list[int] | None:
-    return value["shape"] if isinstance(value, dict) and "shape" in value else None
 
 
 def _labels(value: Any) -> list[Any] | None:

@@ -139,7 +139,24 @@ def load_model(path: Any) -> Any:
         raise damaged(name, f"its content is wrong ({error})") from None
     except MemoryError:
         raise ValueError(f"{name} needs more memory than there is") from None
-    return _assembled(name, header, parameters, attributes)
+    estimator = ESTIMATORS[kind]
+    unknown = sorted(set(parameters) - set(inspect.signature(estimator).parameters))
+    if unknown:
+        raise ValueError(
+            f"{name}, written by {header.writer:.40}, has parameters of {kind} that this "
+            f"version does not know: {', '.join(unknown):.200}"
+        )
+    try:
+        model = estimator(**parameters)
+        for attribute, value in attributes.items():
+            fitted = attribute.isidentifier() and attribute.endswith("_")
+            if not (fitted or attribute in _PRIVATE) or attribute.startswith("__"):
+                raise ValueError(f"{attribute!r:.40} is no fitted attribute")
+            setattr(model, attribute, value)
+        check_model(model)
+    except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
+        raise damaged(name, f"its content does not fit together ({error})") from None
+    return model
 
 
 def _refuse_outdated(header: store.Header) -> None:
@@ -174,30 +191,6 @@ def _renamed(attributes: dict[str, Any]) -> dict[str, Any]:
         "certificate_": sum_of(certificates),
         "n_iter_": max(result.n_iter for result in results),
     }
-
-
-def _assembled(
-    name: str, header: store.Header, parameters: dict[str, Any], attributes: dict[str, Any]
-) -> Any:
-    """The estimator of these parameters and attributes, if they fit together."""
-    kind = ESTIMATORS[header.kind]
-    unknown = sorted(set(parameters) - set(inspect.signature(kind).parameters))
-    if unknown:
-        raise ValueError(
-            f"{name}, written by {header.writer:.40}, has parameters of {header.kind} that this "
-            f"version does not know: {', '.join(unknown):.200}"
-        )
-    try:
-        model = kind(**parameters)
-        for attribute, value in attributes.items():
-            fitted = attribute.isidentifier() and attribute.endswith("_")
-            if not (fitted or attribute in _PRIVATE) or attribute.startswith("__"):
-                raise ValueError(f"{attribute!r:.40} is no fitted attribute")
-            setattr(model, attribute, value)
-        check_model(model)
-    except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
-        raise damaged(name, f"its content does not fit together ({error})") from None
-    return model
 
 
 def check_model(model: Any) -> None:
