@@ -264,20 +264,23 @@ def _mean_square(table: Table) -> float:
     return max(float(squares) / max(table.rows, 1), np.finfo(float).tiny)
 
 
+def _pair_counts(table: Table, scores: np.ndarray) -> Any:
+    """Comparable, swapped and tied pairs of each query."""
+    from .._checks import query_codes
+    from ..risks.pairs import pair_statistics
+
+    return pair_statistics(table.y, scores, query_codes(table.qid, len(table.y)))
+
+
 def _pairs(table: Table) -> tuple[int, int, float, int]:
     """Queries, comparable pairs, rows of queries that have a pair, and these queries' number."""
-    qid = np.zeros(table.rows, dtype=np.int64) if table.qid is None else table.qid
-    _, query = np.unique(qid, return_inverse=True)
-    _, same = np.unique(np.stack([query, table.y]), axis=1, return_inverse=True)
-    sizes, ties = np.bincount(query), np.zeros(query.max() + 1)
-    counts = np.bincount(np.ravel(same))
-    np.add.at(ties, query[np.unique(np.ravel(same), return_index=True)[1]], counts**2.0)
-    pairs = (sizes**2.0 - ties) / 2.0
-    busy = pairs > 0.0
-    if not busy.any():
+    counts = _pair_counts(table, table.y)
+    if not counts.comparable.any():
         raise CommandError(f"{table.name}: no two rows of a query have different targets")
-    ranked = float(table.weights[busy[query]].sum())
-    return len(sizes), int(pairs.sum()), ranked, int(busy.sum())
+    busy = counts.comparable > 0
+    query = 0 if table.qid is None else np.unique(table.qid, return_inverse=True)[1]
+    ranked = float((table.weights * busy[query]).sum())
+    return len(busy), int(counts.comparable.sum()), ranked, int(busy.sum())
 
 
 LEARNERS = {
@@ -396,20 +399,13 @@ def _tell_measures(table: Table, answers: Answers) -> list[str]:
 
 
 def _tell_rankings(table: Table, answers: Answers) -> list[str]:
-    from ..metrics import swapped_pairs
-
-    qid = np.zeros(len(table.y)) if table.qid is None else table.qid
-    losses, swapped = [], 0
-    for query in np.unique(qid):
-        rows = qid == query
-        y, scores = table.y[rows], _scores(answers)[rows]
-        pairs = sum(int(np.sum(y < target)) for target in y)
-        losses.append(float(swapped_pairs(y, scores)) if pairs else 0.0)
-        swapped += round(losses[-1] * pairs)
+    counts = _pair_counts(table, _scores(answers))
+    wrong = counts.swapped + 0.5 * counts.tied
+    losses = wrong / np.maximum(counts.comparable, 1)
     return [
-        *_average(np.array(losses)),
-        f"Total Num Swappedpairs  : {swapped:6d}",
-        f"Avg Swappedpairs Percent: {100.0 * float(np.mean(losses)):6.2f}",
+        *_average(losses),
+        f"Total Num Swappedpairs  : {int(np.round(wrong).sum()):6d}",
+        f"Avg Swappedpairs Percent: {100.0 * losses.mean():6.2f}",
     ]
 
 

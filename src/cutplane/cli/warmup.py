@@ -17,8 +17,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,12 +41,16 @@ def run(args: argparse.Namespace) -> int:
     tell_of_compiling(silently=True)  # it is all that this command does
     stream = report_stream()
     began, loops, compiling = time.perf_counter(), 0, 0.0
-    steps = [step for step in STEPS if args.all or step.common]
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), _bar(steps) as show:
+    steps: Iterable[Step] = [step for step in STEPS if args.all or step.common]
+    if is_terminal(sys.stderr):
+        from rich.console import Console
+        from rich.progress import track
+
+        steps = track(steps, "compiling", console=Console(stderr=True), transient=True)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of tiny data that say little
         samples = Samples(Path(folder))
         for step in steps:
-            show(step.title)
             with _jit.compilations() as counts:
                 step.fit(samples)
             loops, compiling = loops + counts.loops, compiling + counts.seconds
@@ -65,25 +68,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _loops(count: int) -> str:
     return f"{count} loop{'' if count == 1 else 's'}"
-
-
-@contextmanager
-def _bar(steps: Sequence[Step]) -> Iterator[Callable[[str], None]]:
-    """A progress bar in a terminal; yields what is to be called before every step."""
-    if not is_terminal(sys.stderr):
-        yield lambda title: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    bar = Progress(
-        TextColumn("compiling"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("{task.description}"), console=Console(stderr=True), transient=True,
-        redirect_stdout=is_terminal(sys.stdout),
-    )  # fmt: skip
-    with bar:
-        task = bar.add_task("", total=len(steps), completed=-1)
-        yield lambda title: bar.update(task, description=title, advance=1)
 
 
 # -- data ---------------------------------------------------------------------
