@@ -206,8 +206,9 @@ class BlockAutoSolver(AutoSolver):
     def _stages(self) -> Iterator[IterativeSolver]:
         kept: Any = self._dual_point
         if not self._has_bundle:
+            rng = self._given_rng or np.random.default_rng(0)
             observe = self._observe_ascent
-            yield BlockSolver(self.oracle, self.C, self._stop(), self._rng, observe, kept)
+            yield BlockSolver(self.oracle, self.C, self._stop(), rng, observe, kept)
         # Where outputs are kept they give cuts for nothing, which plain cutting planes need more.
         plain = isinstance(self.oracle.model, LinearExamples)
         position = None if plain else AdaptivePosition()
