@@ -130,8 +130,7 @@ class AutoSolver(IterativeSolver):
                 yield SmallNewtonSolver(oracle, C, self._stop(), self._observe, warm)
             if in_memory and not cheap:
                 observe = self._observe_descent
-                rng = self._given_rng or np.random.default_rng(0)
-                yield CoordinateSolver(oracle, C, self._stop(), rng, observe, warm)
+                yield CoordinateSolver(oracle, C, self._stop(), self._rng, observe, warm)
                 warm = None
             if cheap or (in_memory and cost < math.inf):
                 yield NewtonSolver(oracle, C, self._stop(), self._observe, warm)
@@ -139,6 +138,10 @@ class AutoSolver(IterativeSolver):
 
         self._is_last = True
         yield BundleSolver(oracle, C, self._stop(), AdaptivePosition(), self._observe)
+
+    @property
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(0) if self._given_rng is None else self._given_rng
 
     def _stop(self) -> StopRule:
         left = None if self.stop.max_iter is None else self.stop.max_iter - len(self.trace)
