@@ -74,6 +74,12 @@ def test_smooth_functions_take_few_evaluations(minimum, share, most):
     assert g.calls <= most
 
 
+def test_a_straight_line_that_rises_has_its_minimum_at_zero():
+    f = kinked([2.0], [1.0])
+    assert f.minimise(known=1.0) == 0.0
+    assert f.calls == 0
+
+
 def test_minimum_at_zero():
     for f in (quadratic(-1.0), quadratic(0.0), kinked([0.0, 2.0], [1.0, 0.0])):
         assert f.minimise() == 0.0

@@ -243,6 +243,8 @@ class RowPasses:
 
     def _run(self, function: Callable[..., Any], arrays: Sequence[Any], *others: Any) -> list[Any]:
         """function(the rows of ``arrays``, *others, the rows' targets) of every chunk."""
+        if len(self._slices) == 1:
+            return [function(*arrays, *others, self._targets[0])]
 
         def chunk(k: int) -> Any:
             rows = self._slices[k]
@@ -267,14 +269,12 @@ class RowPasses:
 
         ``low`` are further digits of the scores, if there are any.
         """
-
-        def upper(high: np.ndarray, low: np.ndarray, error: np.ndarray, targets: Targets) -> float:
-            if at.bias:
-                high = high + at.bias
-                error = error + ROUNDING * np.abs(high)
-            return self._risk.upper(high, low, error, targets)
-
-        return self._run(upper, (at.values, np.zeros(self._shape) if low is None else low, errors))
+        high = at.values
+        if at.bias:
+            high = high + at.bias
+            errors = errors + ROUNDING * np.abs(high)
+        further = np.zeros(self._shape) if low is None else low
+        return self._run(self._risk.upper, (high, further, errors))
 
     def line_slopes(self, start: Scores, end: Scores, steps: np.ndarray) -> list[np.ndarray]:
         """Derivatives in k at start + k(end − start), for several k."""

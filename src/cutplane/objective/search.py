@@ -189,14 +189,14 @@ def minimise(
     """
     low, best, k = start, start, min(guess, longest)
     high: LineValue | None = None
-    if known is not None and known.k <= longest:
+    done = start.slope >= 0.0
+    if not done and known is not None and known.k <= longest:
         if known.slope < 0.0:
             low, k = known, min(max(guess, 2.0 * known.k), longest)
         else:
             high = known
             k = _inside(start, known, curvature, 0) if guess >= 0.98 * known.k else k
     outside = within = 0  # evaluations
-    done = start.slope >= 0.0
     while not done:
         here = yield k, best
         # What is not a number moves the low end before the slope has turned, then the high one.
@@ -211,12 +211,15 @@ def minimise(
             k = min(here.k * 4.0**outside, longest)  # a guess may be orders too small
             continue
         best = low if high.slope != 0.0 and low.value <= high.value else high
-        done = high.slope == 0.0 or within == MOST_EVALUATIONS
+        done = (
+            high.slope == 0.0
+            or within == MOST_EVALUATIONS
+            or best.value - _lower_bound(low, high, curvature) <= tolerance
+        )
         if not done:
             k = _inside(low, high, curvature, within)
             within += 1
-            good = best.value - _lower_bound(low, high, curvature) <= tolerance
-            done = good or not low.k < k < high.k
+            done = not low.k < k < high.k
     yield None, best
 
 
