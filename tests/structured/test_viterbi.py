@@ -59,6 +59,7 @@ def test_most_violated(order, loss, labels, seed, whole, scale):
         len(LENGTHS),
         *chain,
         truth,
+        1.0,
         loss == "hamming",
         buffer,
         path,
@@ -86,6 +87,6 @@ def test_a_tie_with_the_truth_is_the_truth():
     path = np.empty(1, dtype=np.int64)
     zero = np.zeros(2)
     chain = (np.zeros((0, 0, 0)), np.zeros((2, 2)), zero, zero)
-    arguments = (scores, np.array([0, 1]), 0, 1, *chain, np.array([0]), True)
+    arguments = (scores, np.array([0, 1]), 0, 1, *chain, np.array([0]), 1.0, True)
     assert viterbi.most_violated(*arguments, np.empty((1, 1, 2)), path) == (0.0, 0.0)
     assert path.tolist() == [0]

@@ -118,7 +118,9 @@ def forward(scores, a, b, second, transitions, begin, truth, cost, work, alpha):
                 advance(second[j], before[j], work)
                 work += transitions[j]
             for k in range(labels):
-                best = work[k] + scores[t, k] + (cost if k != truth[t] else 0.0)
+                # In this order labels stay tied where the last digit of their scores is off.
+                best = work[k] + (scores[t, k] + cost)
+                best -= cost if k == truth[t] else 0.0
                 if pairs:
                     alpha[t - a, k, j] = best
                 else:
@@ -230,6 +232,7 @@ def most_violated(
     begin,
     finish,
     truth,
+    weight,
     per_token,
     alpha,
     path,
@@ -237,7 +240,7 @@ def most_violated(
     """path = argmax_z loss(z) + score(z) − score(truth), for the sequences first..last.
 
     The loss is the number of wrong tokens if ``per_token``, else 1 for every labelling but the
-    truth. Returns the sums of the maxima and of the losses.
+    truth. Returns the sums of the maxima and of the losses, times the weight.
     """
     work = np.empty(scores.shape[1])
     total = 0.0
@@ -253,8 +256,8 @@ def most_violated(
         if value <= 0.0:  # a tie with the truth, but for rounding
             path[a:b] = truth[a:b]
         else:
-            total += value
-            losses += loss
+            total += weight * value
+            losses += weight * loss
     return total, losses
 
 

@@ -262,11 +262,12 @@ class LabelledChains:
                 last,
                 *weights.scores(),
                 self.truth,
+                self.weight,
                 self.loss == "hamming",
                 chunks.buffer(first, last),
                 path,
             )
-            return self.weight * np.array(found)
+            return np.array(found)
 
         return executor.run(task, len(chunks.bounds))
 
