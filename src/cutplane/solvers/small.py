@@ -164,12 +164,13 @@ class SmallNewtonSolver(IterativeSolver):
         own = Best(self._points[3], float(self._state[3]), primal)
         return own if primal < self._first.primal else self._first
 
-    def _support(self) -> None:
-        """Prove the bound of the dual point of the last call."""
+    def verify(self) -> None:
+        """Prove the bound of the dual point of the last call, then as every solver."""
         if not self._supported:
             with self.watch.phase("cut"):
                 self._bound(self.oracle.dual_cut(self._coef))
             self._supported = True
+        super().verify()
 
 
 def _dense(oracle: RowOracle) -> np.ndarray:
