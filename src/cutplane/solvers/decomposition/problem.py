@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 
-from ...loops import decomposition as loops
 from ...result import Certificate, Iteration
 
 
@@ -70,7 +69,7 @@ class DualProblem:
     @property
     def numbers(self) -> tuple[Any, ...]:
         """c, the bounds, the total, and how far c is off: what compiled loops take."""
-        error = loops.UNIT if self.rounded else 0.0
+        error = 0.5 * float(np.finfo(float).eps) if self.rounded else 0.0
         return self.linear, self.lower, self.upper, self.total, error
 
     def row_sums(self, beta: np.ndarray, rows: int) -> np.ndarray:
