@@ -378,6 +378,7 @@ class RowScoreRisk(ScoreRisk):
         while len(biases):
             slopes = reduce(np.add, self.passes.bias_slopes(point.scores, biases))
             biases, point.bracket = search.send(slopes)
+        search.close()
         point.bias = point.bracket.point
 
     def evaluate(self, point: Point) -> None:
@@ -424,6 +425,7 @@ class RowScoreRisk(ScoreRisk):
         while len(steps):  # w and the bias move together
             sums = reduce(np.add, self.passes.line_slopes(a, b, steps)) / self.total
             steps, bracket = search.send(sums + line.slope + line.curvature * steps)
+        search.close()
         k = bracket.point
         point = self.spare if self.free_bias else start
         point.tolerance = BIAS_PART * line.tolerance
@@ -437,6 +439,7 @@ class RowScoreRisk(ScoreRisk):
                 while len(steps):
                     slopes = [self._slope_at(line, step, point) for step in steps.tolist()]
                     steps, bracket = search.send(np.array(slopes))
+                search.close()
                 k = bracket.point
                 if k > 0.0:
                     self.blend(start, end, k, point)
@@ -514,6 +517,7 @@ class Planes(ABC):
                 lowest, lowest_k = here.value, trial
                 best, last = last, best
             trial, found = search.send(here)
+        search.close()
         k = found.k
         if k == 0.0:
             return k

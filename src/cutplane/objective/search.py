@@ -1,6 +1,7 @@
 """Minima of convex functions of one variable: steps along a line, and the bias.
 
-A search says where it wants to look next and is told what was found there; it calls nobody.
+A search says where it wants to look next and is told what was found there; it calls nobody. Who
+asks closes it at the end: Python loses an interrupt that comes while it throws away a generator.
 
 ``find_bracket`` needs derivatives only. For sums over rows a pass costs little more for several
 points than for one, so it asks for a few at a time. In a bracket low < high with slopes
