@@ -7,6 +7,7 @@ The reference formulas are written in plain numpy, apart from the package's own.
 from __future__ import annotations
 
 import importlib
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -34,6 +35,11 @@ settings.register_profile(
     "cutplane", deadline=None, derandomize=True, database=None, max_examples=60
 )
 settings.load_profile("cutplane")
+
+# A shell has the commands that it runs in the background ignore Ctrl-C. Tests send it to themselves
+# and to the commands that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # -- risks ----------------------------------------------------------------------------
