@@ -1,7 +1,8 @@
 """Minima of convex functions of one variable: steps along a line, and the bias.
 
-A search says where it wants to look next and is told what was found there; it calls nobody. Who
-asks closes it at the end: Python loses an interrupt that comes while it throws away a generator.
+A search is a generator. It says where it wants to look next and is told what was found there; it
+calls nobody. The caller closes it at the end, because Python loses an interrupt that arrives while
+it discards a generator.
 
 ``find_bracket`` needs derivatives only. For sums over rows a pass costs little more for several
 points than for one, so it asks for a few at a time. In a bracket low < high with slopes
@@ -26,7 +27,8 @@ import numpy as np
 
 # Points per pass inside a bracket, beside the chord's zero.
 INNER = 6
-# Where they are if the slopes are smooth: so far from the chord's zero, in widths of the bracket.
+# With smooth slopes the points lie around the chord's zero. These are their distances from it, as
+# parts of the bracket's width.
 AROUND = np.array([-1e-1, -1e-3, -1e-6, 0.0, 1e-6, 1e-3, 1e-1])
 MOST_PASSES = 60
 # How much farther to look at a time outside a bracket; then the square of it, and so on.

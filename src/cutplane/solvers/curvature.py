@@ -219,9 +219,9 @@ class Factor:
     def judge(self, step: float) -> None:
         """Learn how long a step along the last direction was.
 
-        Where a sample of rows misses a feature the direction is far too long in it, and hardly a
-        step can be taken. The next sample has twice as many rows then. With kinks, which stop steps
-        as well, this says nothing.
+        If no row of a sample has some feature, the direction is far too long in that feature, and
+        only a tiny step is possible. The next sample then has twice as many rows. For a loss with
+        kinks a short step says nothing, because kinks shorten steps as well.
         """
         if step < constants.LITTLE and not self._kinks:
             self._enough *= 2.0
