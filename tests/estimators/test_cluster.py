@@ -432,11 +432,11 @@ def test_the_progress_line_names_it(client, data, monkeypatch):
 
 def test_workers_that_stand_still_when_asked_for_versions(client, data, monkeypatch):
     monkeypatch.setattr(workers, "_facts", _slow_facts)
-    with pytest.raises(ClusterError, match=r"did not tell their versions within 2 s"):
-        LinearSVC(executor=DaskCluster(client, timeout=2.0)).fit(data)
+    with pytest.raises(ClusterError, match=r"did not tell their versions within 1 s"):
+        LinearSVC(executor=DaskCluster(client, timeout=1.0)).fit(data)
 
 
 def _slow_facts():
     if threading.current_thread() is not threading.main_thread():
-        time.sleep(5.0)
+        time.sleep(2.0)
     return {}

@@ -145,7 +145,9 @@ def test_matchings_against_the_enumerated_problem(matchings, problem, solver, ca
     dense = Matching()
     every = Enumerated.make(X, Y, permutations, dense.joint_feature, dense.loss)
     optimum = every.optimum(C)
-    model = StructuredSVM(problem, C, solver=solver, cache_size=cache_size, tol=1e-7).fit(X, Y)
+    # Block ascent alone nears the optimum slowly: its bounds are checked from further away.
+    tol = 1e-3 if solver == "bcfw" else 1e-7
+    model = StructuredSVM(problem, C, solver=solver, cache_size=cache_size, tol=tol).fit(X, Y)
     assert model.certificate_.dual <= optimum * (1 + 1e-8)
     assert optimum <= model.certificate_.primal * (1 + 1e-8)
     assert every.objective(model.coef_, C) == pytest.approx(model.certificate_.primal, rel=1e-10)

@@ -23,7 +23,7 @@ def run(count: int, seed: int) -> None:
 
 
 def test_changed_files():
-    run(300, 0)
+    run(200, 0)
 
 
 @pytest.mark.slow
