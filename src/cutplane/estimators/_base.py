@@ -215,22 +215,16 @@ class ModelForm:
         return np.ascontiguousarray(rows.T if self.outputs else rows[0])
 
 
-@dataclass(eq=False, repr=False)
-class LinearModel(Estimator):
-    """An estimator with ``coef_`` and ``intercept_``, and the parameters that all of them have.
+@dataclass(eq=False, repr=False, kw_only=True)
+class CutModel(Estimator):
+    """An estimator trained by cutting planes, here or on a cluster, and the parameters of that.
 
     The fields of such a class are its parameters, the keyword arguments of its constructor.
     """
 
-    _solvers: ClassVar[tuple[str, ...]] = ("ocas", "cpa")
-
-    C: float = 1.0
-    _: KW_ONLY
     solver: str = "ocas"
     tol: float = 1e-3
     stopping: str = "relative"
-    positive: bool = False
-    bounds: tuple[Any, Any] | None = None
     max_iter: int | None = None
     time_limit: float | None = None
     n_jobs: int | None = None
@@ -239,6 +233,18 @@ class LinearModel(Estimator):
     verbose: int = 0
     callback: Callable[[Iteration], bool | None] | None = None
     checkpoint: Checkpoint | str | PathLike[str] | None = None
+
+
+@dataclass(eq=False, repr=False)
+class LinearModel(CutModel):
+    """An estimator with ``coef_`` and ``intercept_``, and the parameters that all of them have."""
+
+    _solvers: ClassVar[tuple[str, ...]] = ("ocas", "cpa")
+
+    C: float = 1.0
+    _: KW_ONLY
+    positive: bool = False
+    bounds: tuple[Any, Any] | None = None
 
     coef_: Any = field(init=False)
     intercept_: np.ndarray = field(init=False)

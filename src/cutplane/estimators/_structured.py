@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -20,7 +22,7 @@ from ..exec import SerialExecutor, make_executor
 from ..objective.structured import JointModel
 from ..result import SolveResult
 from ..structured.parts import PartsModel
-from ._base import Estimator
+from ._base import CutModel
 from ._fit import Settings, seeds, warn
 from ._kernel import (
     basis_attributes,
@@ -51,20 +53,22 @@ OF_KERNELS = (
 )
 
 
-class StructuredModel(Estimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class StructuredModel(CutModel):
     """Base of the estimators of structured outputs. Parameters are documented there."""
 
-    _solvers: ClassVar[tuple[str, ...]] = ("cpa", "ocas")
+    tol: float = 1e-2
+    kernel: str | Callable[[Any, Any], Any] | None = None
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    method: str = "auto"
+    sample_size: int | None = None
+    passes: int = 4
+    max_basis: int | None = None
+    random_state: Any = None
 
-    solver: str
-    kernel: Any
-    method: str
-    sample_size: int | None
-    passes: int
-    max_basis: int | None
-    random_state: Any
-
-    _samplings: list[Sampling]
+    _samplings: list[Sampling] = field(init=False)
 
     @abstractmethod
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:

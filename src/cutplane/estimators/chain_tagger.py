@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from contextlib import nullcontext
-from os import PathLike
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from ..data import as_blocks
 from ..data.sparse import check_sparse
 from ..exec import make_executor
 from ..objective.structured import JointModel
-from ..result import Iteration
 from ..structured import chain
 from ..structured.named import Template, has_names, named_tokens
 from ..structured.parts import KernelChains
@@ -28,12 +26,12 @@ from ._attributes import check_basis, check_stored, stored_classes, stored_featu
 from ._fit import Settings, warn_of, with_callbacks
 from ._rows import FLOATS
 from ._structured import OF_KERNELS, StructuredModel
-from .checkpoint import Checkpoint
 
 # Fitted attributes of the linear form, or of second order.
 OF_LINEAR = ("coef_", "second_transitions_")
 
 
+@dataclass(eq=False, repr=False)
 class ChainTagger(StructuredModel):
     """Labels the tokens of sequences with a linear chain, trained as a structural SVM.
 
@@ -179,62 +177,14 @@ class ChainTagger(StructuredModel):
 
     _solvers = ("auto", "bcfw", "ocas", "cpa")
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: str = "hamming",
-        order: int = 1,
-        boundaries: bool = False,
-        solver: str = "auto",
-        tol: float = 1e-2,
-        stopping: str = "relative",
-        kernel: str | Callable[[Any, Any], Any] | None = None,
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        method: str = "auto",
-        sample_size: int | None = None,
-        passes: int = 4,
-        max_basis: int | None = None,
-        random_state: Any = None,
-        min_count: int = 1,
-        template: str | None = None,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        n_jobs: int | None = None,
-        executor: Any = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Callable[[Iteration], bool | None] | None = None,
-        checkpoint: Checkpoint | str | PathLike[str] | None = None,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.order = order
-        self.boundaries = boundaries
-        self.solver = solver
-        self.tol = tol
-        self.stopping = stopping
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.method = method
-        self.sample_size = sample_size
-        self.passes = passes
-        self.max_basis = max_basis
-        self.random_state = random_state
-        self.min_count = min_count
-        self.template = template
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
+    C: float = 1.0
+    _: KW_ONLY
+    loss: str = "hamming"
+    order: int = 1
+    boundaries: bool = False
+    solver: str = "auto"
+    min_count: int = 1
+    template: str | None = None
 
     @with_callbacks
     def fit(self, X: Any, y: Any, lengths: Any = None) -> ChainTagger:
