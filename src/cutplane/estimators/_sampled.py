@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -49,8 +49,6 @@ class CutBasisProblem(Problem):
     ----------
     label : str
     oracle : ScoreRiskOracle
-    expand : callable
-        The coefficients of a point of the solver, in the shape of a result's ``w``.
     kind : str
         Of the certificate that the kernel allows: see ``kind_of``.
     scale : float
@@ -61,7 +59,6 @@ class CutBasisProblem(Problem):
 
     label: str
     oracle: Any
-    expand: Callable[[np.ndarray], np.ndarray]
     kind: str = "exact"
     scale: float = 1.0
     start: np.ndarray | None = None
@@ -84,7 +81,7 @@ class CutBasisProblem(Problem):
         return ready(solver, run)
 
     def point(self, solver: Any) -> tuple[np.ndarray, float]:
-        return self.expand(solver.best.w), 0.0
+        return solver.coefficients(), 0.0
 
     def finish(self, solver: Any, result: SolveResult) -> SolveResult:
         return qualified(result, self.kind)

@@ -231,9 +231,13 @@ class ChainTagger(StructuredModel):
             examples = chain.ChainExamples.in_parts(rows, starts, truth, shape, str(self.loss))
             known = self.warm_start and hasattr(self, "coef_")
             start = shape.pack(self._chain_weights()) if known else None
+            model: JointModel = examples
             local = self.executor is None
             with nullcontext() if local else workers_of(self.executor) as crew:
-                model = examples if crew is None else _on_cluster(examples, crew)
+                if crew is not None:
+                    from ..cluster.chains import ChainsOnCluster
+
+                    model = ChainsOnCluster(examples, crew, checked_workers(crew))
                 result = self._fit_linear((X, y), "chain", model, settings, start)
         else:
             chains = chain.LabelledChains(starts, truth, shape, str(self.loss))
@@ -284,7 +288,6 @@ class ChainTagger(StructuredModel):
         -------
         labels : list of ndarray, one per sequence; with ``lengths`` one array for all tokens
         """
-        check_is_fitted(self)
         rows, starts, _ = self._tokens(X, lengths)
         labels = self.classes_[self._decoded(rows, starts)]
         return labels if lengths is not None else split(labels, starts)
@@ -301,7 +304,6 @@ class ChainTagger(StructuredModel):
         -------
         scores : list of ndarray, shape (length, n_classes); with ``lengths`` one array
         """
-        check_is_fitted(self)
         rows, starts, _ = self._tokens(X, lengths)
         scores = self._emissions(rows)
         return scores if lengths is not None else split(scores, starts)
@@ -319,7 +321,6 @@ class ChainTagger(StructuredModel):
         -------
         score : float
         """
-        check_is_fitted(self)
         rows, starts, _ = self._tokens(X, lengths)
         truth = stack_labels(y, starts)
         if len(truth) == 0:
@@ -335,6 +336,8 @@ class ChainTagger(StructuredModel):
 
         With the features of the model, or of X if there is none yet.
         """
+        if fitted:
+            check_is_fitted(self)
         width = self.n_features_in_ if fitted else None
         if has_names(X, lengths is not None):
             return self._named_tokens(X, lengths, fitted)
@@ -413,17 +416,9 @@ class ChainTagger(StructuredModel):
         return chain.ChainWeights(coef, self.transitions_, self.begin_, self.finish_, second)
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
-        weights = self._shape.unpack(w)
-        return {
-            "coef_": np.ascontiguousarray(weights.emissions.T),
-            **self._chain_attributes(weights),
-        }
-
-    def _plain_attributes(self, plain: np.ndarray) -> dict[str, Any]:
-        return self._chain_attributes(dataclasses.replace(self._shape, features=0).unpack(plain))
-
-    def _chain_attributes(self, weights: chain.ChainWeights) -> dict[str, Any]:
-        """All but the emissions."""
+        linear = self.kernel is None
+        shape = self._shape if linear else dataclasses.replace(self._shape, features=0)
+        weights = shape.unpack(w)
         attributes = {
             "transitions_": weights.transitions.copy(),
             "begin_": weights.begin.copy(),
@@ -432,18 +427,13 @@ class ChainTagger(StructuredModel):
             "n_features_in_": self.n_features_in_,
             "_shape": self._shape,
         }
+        if linear:
+            attributes["coef_"] = np.ascontiguousarray(weights.emissions.T)
         if hasattr(self, "feature_names_in_"):
             attributes["feature_names_in_"] = self.feature_names_in_
         if self._shape.order == 2:
             attributes["second_transitions_"] = weights.second.transpose(1, 0, 2).copy()
         return attributes
-
-
-def _on_cluster(examples: chain.ChainExamples, crew: Any) -> JointModel:
-    """The sequences on workers."""
-    from ..cluster.chains import ChainsOnCluster
-
-    return ChainsOnCluster(examples, crew, checked_workers(crew))
 
 
 def _encoded(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -344,7 +344,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
                     pool=pool,
                 )
             oracle.definite = bool(kernel.definite)
-            facts = (label, oracle, _expansion(oracle, matrix.columns), kind, targets.total)
+            facts = (label, oracle, kind, targets.total)
             problems.append(
                 ConstantProblem(*facts, passes=int(self.passes))
                 if sampled
@@ -438,15 +438,3 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         if len(self.classes_) == 2:
             return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
         return self.classes_[scores.argmax(axis=1)]
-
-
-def _expansion(oracle: Any, rows: int) -> Callable[[np.ndarray], np.ndarray]:
-    """What gives the coefficients of all rows of a point in the span of the cuts."""
-
-    def expand(w: np.ndarray) -> np.ndarray:
-        expansion = oracle.cut_basis.expand(w)
-        coef = np.zeros((rows, *expansion.coef.shape[1:]))
-        coef[expansion.rows] = expansion.coef
-        return coef
-
-    return expand

@@ -17,7 +17,7 @@ from .._checks import check_choice, check_integer
 from ..cluster.executor import workers_of
 from ..cluster.partitions import checked_workers
 from ..data.sparse import check_sparse
-from ..exec import available_threads
+from ..exec import thread_count
 from ..result import Certificate, SolveResult, Status
 from ..structured.examples import Examples
 from ..structured.linear import LinearExamples
@@ -250,7 +250,7 @@ class StructuredSVM(StructuredModel):
                 chunks = ChunksOnCluster(crew, workers, inference.chunks, examples.threads)
                 linear.send(crew, chunks)
             elif self.method != CONSTANT:  # there samples are made here, and are small
-                inference.start(self._processes())
+                inference.start(1 if self.n_jobs is None else thread_count(self.n_jobs))
             if linear is not None:
                 result = self._fit_linear(data, "structured", linear, settings, start)
             else:
@@ -287,12 +287,6 @@ class StructuredSVM(StructuredModel):
         if self.kernel is not None:
             return self.plain_coef_
         return self.coef_[math.prod(self.part_shape_) :]
-
-    def _processes(self) -> int:
-        jobs = self.n_jobs
-        if jobs is None:
-            return 1
-        return jobs if jobs > 0 else max(1, available_threads() + 1 + jobs)
 
     def _judged(self, result: SolveResult, examples: Examples) -> SolveResult:
         """Store the result with the certificate that the inference allows for."""
@@ -374,11 +368,8 @@ class StructuredSVM(StructuredModel):
         )
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
-        return {"coef_": w.copy(), "problem_": self.problem_, "part_shape_": self.part_shape_}
-
-    def _plain_attributes(self, plain: np.ndarray) -> dict[str, Any]:
-        attributes = self._attributes(plain)
-        return {"plain_coef_": attributes.pop("coef_"), **attributes}
+        name = "coef_" if self.kernel is None else "plain_coef_"
+        return {name: w.copy(), "problem_": self.problem_, "part_shape_": self.part_shape_}
 
 
 def _examples(name: str, values: Any) -> Any:
