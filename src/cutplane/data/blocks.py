@@ -20,7 +20,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -28,6 +28,9 @@ import scipy.sparse
 from ..loops import products
 from .memory import check_weights
 from .sums import part_edges
+
+if TYPE_CHECKING:
+    from ..exec import Executor
 
 # A block should be long enough to be worth a task (a quarter of a million
 # numbers take about 0.3 ms) and long against the n-vector that its partial
@@ -45,16 +48,6 @@ SHARED_COPY = 1 << 20
 ROWS_AT_FIRST = 64
 
 Result = TypeVar("Result")
-
-
-class Runner(Protocol):
-    """What a pass needs of an executor."""
-
-    threads: int
-
-    def run(self, function: Callable[[int], Result], count: int) -> list[Result]:
-        """function(k) for every k in range(count), in that order."""
-        ...
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -156,7 +149,7 @@ Block = CSRBlock | RowMajorBlock | ColumnMajorBlock
 class BlockSource:
     """Blocks in memory; a subclass reads them from files when they are needed.
 
-    A pass calls ``begin`` once, and ``take`` and ``release`` for every block; any thread may.
+    A pass calls ``begin`` once, and ``visit`` for every block; any thread may.
     """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
@@ -183,12 +176,9 @@ class BlockSource:
     def begin(self) -> None:
         """A pass over the blocks begins."""
 
-    def take(self, k: int) -> Block:
-        """Block k, in the order of a pass."""
-        return self[k]
-
-    def release(self, k: int) -> None:
-        """Block k is not needed any more in this pass."""
+    def visit(self, k: int, function: Callable[[int, Block], Result]) -> Result:
+        """function(k, block k), in the order of a pass."""
+        return function(k, self[k])
 
 
 @dataclass(frozen=True)
@@ -225,29 +215,28 @@ class BlockedMatrix:
         known: bytes = self.facts["digest"]
         return known
 
-    def run(self, function: Callable[[int, Block], Result], executor: Runner) -> list[Result]:
-        """A pass over all blocks.
+    def run(
+        self,
+        function: Callable[[int, Block], Result],
+        executor: Executor,
+        some: range | None = None,
+    ) -> list[Result]:
+        """A pass over all blocks, or the part of a pass that goes over some of them.
 
         ``function`` gets the number of a block and the block, which is good until it returns. The
         results come in the order of the blocks.
         """
         source = self.blocks
-        source.begin()
+        which = range(len(source)) if some is None else some
+        if which.start == 0:
+            source.begin()
+        return executor.run(lambda i: source.visit(which[i], function), len(which))
 
-        def work(k: int) -> Result:
-            block = source.take(k)
-            try:
-                return function(k, block)
-            finally:
-                source.release(k)
-
-        return executor.run(work, len(source))
-
-    def scores(self, w: np.ndarray, out: np.ndarray, executor: Runner) -> None:
+    def scores(self, w: np.ndarray, out: np.ndarray, executor: Executor) -> None:
         """out = X·w, in one pass."""
         self.run(lambda k, block: block.scores(w, out[self.slice(k)]), executor)
 
-    def squared_norms(self, executor: Runner) -> np.ndarray:
+    def squared_norms(self, executor: Executor) -> np.ndarray:
         """|x_i|² of every row, in one pass."""
         out = np.empty(len(self))
         self.run(lambda k, block: block.squared_norms(out[self.slice(k)]), executor)
@@ -289,7 +278,7 @@ def dense_bounds(
 
 
 def compact_indices(
-    indices: np.ndarray, features: int, compact: bool, runner: Runner | None
+    indices: np.ndarray, features: int, compact: bool, runner: Executor | None
 ) -> np.ndarray:
     """Indices in 16 bits where they fit and a copy pays, else unsigned in 32 bits."""
     short = features <= 1 << 16
@@ -309,7 +298,7 @@ def compact_indices(
     return copy
 
 
-def equal_in_rows(values: np.ndarray, starts: np.ndarray, runner: Runner | None) -> bool:
+def equal_in_rows(values: np.ndarray, starts: np.ndarray, runner: Executor | None) -> bool:
     """Whether all rows have equal values, as indicators have. Others soon show that they do not."""
     rows = len(starts) - 1
     some = min(rows, ROWS_AT_FIRST)
@@ -334,7 +323,7 @@ def _csr_matrix(
     outputs: int,
     block_numbers: int | None,
     compact: bool,
-    runner: Runner | None,
+    runner: Executor | None,
     edges: Sequence[int],
 ) -> BlockedMatrix:
     starts = X.indptr.astype(np.int64)
@@ -383,7 +372,7 @@ def as_blocks(
     outputs: int = 1,
     block_numbers: int | None = None,
     compact: bool = True,
-    runner: Runner | None = None,
+    runner: Executor | None = None,
     edges: Sequence[int] | None = None,
 ) -> BlockedMatrix:
     """Cut a design matrix into row blocks without copying its values.

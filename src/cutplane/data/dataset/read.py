@@ -31,6 +31,7 @@ from ..blocks import (
     BlockedMatrix,
     BlockSource,
     CSRBlock,
+    Result,
     RowMajorBlock,
     RowsInBlocks,
     csr_bounds,
@@ -474,6 +475,14 @@ class MappedBlocks(BlockSource):
         low = self._first_dropped
         self._left = [max(0, b - max(a, low)) for a, b in itertools.pairwise(self._edges)]
         self._will_need(0)
+
+    def visit(self, k: int, function: Callable[[int, Block], Result]) -> Result:
+        """The block is read for the function, and may be dropped after it."""
+        block = self.take(k)
+        try:
+            return function(k, block)
+        finally:
+            self.release(k)
 
     def take(self, k: int) -> Block:
         """Block k; the first one of a window asks for the next window."""
