@@ -311,14 +311,15 @@ class Problem(ABC):
     ----------
     label : str
         For progress and logs.
+    total : float
+        The factor n in C·n·(mean risk): the sum of the weights.
+    crew : Workers or None
+        The workers that hold the data, if a cluster does.
     """
 
     label: str
-
-    @property
-    def crew(self) -> Any:
-        """The workers that hold the data, if a cluster does."""
-        return None
+    total: float = 1.0
+    crew: Any = None
 
     @abstractmethod
     def solver(self, run: Run) -> Ready:
@@ -335,11 +336,6 @@ class Problem(ABC):
     def fit_key(self, settings: Settings) -> str:
         """What determines the iterations of a fit, besides data and problems."""
         return f"{settings.solver}, C = {settings.C!r}"
-
-    @property
-    def total(self) -> float:
-        """The factor n in C·n·(mean risk): the sum of the weights."""
-        return 1.0
 
     def done(self, result: SolveResult, run: Settings, C: float) -> bool:
         """Whether a result of an earlier run is good enough, or cannot become better."""

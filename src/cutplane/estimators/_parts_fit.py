@@ -100,7 +100,7 @@ class PartsFit:
         self._oracle.definite = bool(kernel.definite)
         if self._used.values is not None and self._matrix.values is None:
             self._oracle.kernel_values = X.shape[0] ** 2
-        facts = (label, self._oracle, kind, model.count)
+        facts = (label, self._oracle, kind, float(model.count))
         self.problem = CutBasisProblem(*facts)
         if self._constant:
             self.problem = ConstantProblem(*facts, passes=int(estimator.passes))
@@ -199,7 +199,7 @@ class PartsFit:
         oracle = LinearOracle(blocks, self._score_risk, products=products)
         start = np.concatenate([factor.T @ projection.coef, w[parts:]])
         settings = dataclasses.replace(self._settings, time_limit=seconds)
-        problem = SpanProblem("basis", oracle, self._model.count)
+        problem = SpanProblem("basis", oracle, float(self._model.count))
         fitted = solve([problem], settings, self._executor, starts=[start])
         found = fitted.results[0].w.reshape(shape)
         w[projection.rows] = scipy.linalg.solve_triangular(
@@ -216,17 +216,13 @@ class SpanProblem(Problem):
     ----------
     label : str
     oracle : LinearOracle
-    count : int
-        Number of examples.
+    total : float
+        The number of examples.
     """
 
     label: str
     oracle: LinearOracle
-    count: int
-
-    @property
-    def total(self) -> float:
-        return float(self.count)
+    total: float
 
     def solver(self, run: Run) -> Ready:
         return ready(bundle_solver(self.oracle, run.C * self.total, run), run)

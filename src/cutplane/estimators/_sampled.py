@@ -51,8 +51,6 @@ class CutBasisProblem(Problem):
     oracle : ScoreRiskOracle
     kind : str
         Of the certificate that the kernel allows: see ``kind_of``.
-    scale : float
-        What C multiplies the mean risk by, besides itself.
     start : ndarray of int64 or None
         Rows on which the problem is solved first.
     """
@@ -60,12 +58,8 @@ class CutBasisProblem(Problem):
     label: str
     oracle: Any
     kind: str = "exact"
-    scale: float = 1.0
+    total: float = 1.0
     start: np.ndarray | None = None
-
-    @property
-    def total(self) -> float:
-        return self.scale
 
     def solver(self, run: Run) -> Ready:
         position = cut_position(run.settings.solver)
