@@ -11,7 +11,7 @@ moves since the points were computed anew.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ from ..objective.structured import JointModel
 from ..structured.chain import ChainExamples, LabelledChains, upper
 from .orders import Each, Hold, Means, Order
 from .rows import Slot
-from .workers import Worker, Workers
+from .workers import Workers
 
 
 @dataclass
@@ -158,11 +158,11 @@ class ChainsOnCluster(JointModel):
         All of them, in parts.
     crew : Workers
         That hold nothing yet.
-    workers : sequence of Worker
     """
 
-    def __init__(self, examples: ChainExamples, crew: Workers, workers: Sequence[Worker]) -> None:
+    def __init__(self, examples: ChainExamples, crew: Workers) -> None:
         self.crew = crew
+        workers = crew.checked()
         self.dimension = examples.dimension
         self.count = examples.count
         self.numbers = examples.numbers

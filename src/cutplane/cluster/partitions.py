@@ -23,18 +23,12 @@ from ..data.sums import SumPlan, share_parts
 from .executor import workers_of
 from .orders import Each, Hold
 from .rows import RemoteMatrix, hold_partitions
-from .workers import Worker, Workers
+from .workers import Worker
 
 
 def is_collection(X: Any) -> bool:
     """Whether this is a Dask array, dataframe or series; nothing is imported to know."""
     return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
-
-
-def checked_workers(crew: Workers) -> list[Worker]:
-    """Workers that can be used, all of them with the same packages as here."""
-    crew.check(crew.available())
-    return crew.available()
 
 
 class CollectionRows:
@@ -70,7 +64,7 @@ class CollectionRows:
         self._open.close()
 
     def _read(self, X: Any) -> None:
-        client, workers = self.crew.client, checked_workers(self.crew)
+        client, workers = self.crew.client, self.crew.checked()
         self.own_labels: np.ndarray | None = None
         self.own_queries: np.ndarray | None = None
         self.own_weights: np.ndarray | None = None

@@ -75,6 +75,7 @@ class WithExecutor:
 class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
     """Base of all estimators that are trained by ``solve``."""
 
+    # The solvers it may have, none without such a parameter, and the stopping rules.
     _solvers: ClassVar[tuple[str, ...]] = ()
     _stopping: ClassVar[tuple[str, ...]] = STOPPING
     # Whether coefficients may be stored as a sparse matrix.
@@ -91,7 +92,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
 
     def _check_common(self) -> Settings:
         """Check the parameters; those that all estimators have are returned."""
-        return Settings.of(self, solvers=self._solvers, stopping=self._stopping)
+        return Settings.of(self)
 
     def _solve(
         self,

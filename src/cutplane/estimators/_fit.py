@@ -121,27 +121,13 @@ class Settings:
     parameters: dict[str, Any]
 
     @classmethod
-    def of(
-        cls,
-        model: Any,
-        *,
-        solvers: Sequence[str] = (),
-        stopping: Sequence[str] = STOPPING,
-    ) -> Settings:
-        """The settings of an estimator. Checks the parameters that it shares with others.
-
-        Parameters
-        ----------
-        model : estimator
-        solvers : sequence of str
-            Those it may have; empty if it has no such parameter.
-        stopping : sequence of str
-            The stopping rules it may have.
-        """
+    def of(cls, model: Any) -> Settings:
+        """The settings of an estimator. Checks the parameters that it shares with others."""
+        solvers = model._solvers
         C = check_number("C", model.C, above=0.0) if hasattr(model, "C") else 1.0
         if solvers:
             check_choice("solver", model.solver, solvers)
-        check_choice("stopping", model.stopping, stopping)
+        check_choice("stopping", model.stopping, model._stopping)
         check_number("tol", model.tol, at_least=0.0)
         max_iter = None if model.max_iter == -1 and not solvers else model.max_iter
         if max_iter is not None:

@@ -85,11 +85,10 @@ class TrainingRows:
             return
         from ..cluster.executor import workers_of
         from ..cluster.orders import Each, Hold
-        from ..cluster.partitions import checked_workers
         from ..cluster.rows import RemoteMatrix, hold_rows
 
         with workers_of(executor) as crew:
-            workers = checked_workers(crew)
+            workers = crew.checked()
             edges = part_edges(len(matrix.blocks), len(matrix))
             runs = share_parts(np.diff(edges).tolist(), [worker.threads for worker in workers])
             plans = [SumPlan(edges, first, last) for first, last in runs]

@@ -125,33 +125,21 @@ def qualified(result: SolveResult, kind: str) -> SolveResult:
     return dataclasses.replace(result, certificate=certificate)
 
 
-@dataclass(frozen=True)
-class Reduced:
-    """Results whose models use fewer rows.
-
-    Attributes
-    ----------
-    results : list of SolveResult
-    error : float
-        The largest |w − Pw|.
-    """
-
-    results: list[SolveResult]
-    error: float
-
-
 def reduce_basis(
     matrix: KernelMatrix,
     risks: Sequence[tuple[Risk, Targets]],
     results: list[SolveResult],
     C: float,
     most: int,
-) -> Reduced:
-    """Project all models to the span of the same few rows, and compute their objectives anew."""
+) -> tuple[list[SolveResult], float]:
+    """Project all models to the span of the same few rows, and compute their objectives anew.
+
+    Returns their results, and the largest |w − Pw|.
+    """
     coef = np.concatenate([r.w.reshape(len(r.w), -1) for r in results], axis=1)
     rows = np.flatnonzero(np.any(coef != 0.0, axis=1))
     if len(rows) <= most:
-        return Reduced(results, 0.0)
+        return results, 0.0
     projection = projected(matrix, rows, coef[rows], most)
     scores = matrix.combine(projection.rows, projection.coef)
     squares = np.einsum("ij,ij->j", projection.coef, scores[projection.rows])
@@ -168,7 +156,7 @@ def reduce_basis(
             result.certificate, primal=primal, dual=min(primal, result.certificate.dual)
         )
         changed.append(dataclasses.replace(result, w=w, certificate=certificate))
-    return Reduced(changed, projection.error)
+    return changed, projection.error
 
 
 def single_scores(

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_flag, check_integer
 from ..cluster.executor import workers_of
-from ..cluster.partitions import checked_workers
 from ..data import as_blocks
 from ..data.sparse import check_sparse
 from ..exec import make_executor
@@ -237,7 +236,7 @@ class ChainTagger(StructuredModel):
                 if crew is not None:
                     from ..cluster.chains import ChainsOnCluster
 
-                    model = ChainsOnCluster(examples, crew, checked_workers(crew))
+                    model = ChainsOnCluster(examples, crew)
                 result = self._fit_linear((X, y), "chain", model, settings, start)
         else:
             chains = chain.LabelledChains(starts, truth, shape, str(self.loss))

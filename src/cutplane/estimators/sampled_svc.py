@@ -229,9 +229,9 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
                 precise = matrix
                 if isinstance(matrix, ProductMatrix):  # the kernel in double precision
                     precise = kernel_matrix(kernel, X, executor, single=False)
-                reduced = reduce_basis(precise, risks, results, settings.C, int(self.max_basis))
-                self.basis_error_ = reduced.error
-                return reduced.results
+                most = int(self.max_basis)
+                results, self.basis_error_ = reduce_basis(precise, risks, results, settings.C, most)
+                return results
 
             results = self._solve(
                 data,

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_integer
 from ..cluster.executor import workers_of
-from ..cluster.partitions import checked_workers
 from ..data.sparse import check_sparse
 from ..exec import thread_count
 from ..result import Certificate, SolveResult, Status
@@ -246,8 +245,7 @@ class StructuredSVM(StructuredModel):
                 from ..cluster.examples import ChunksOnCluster
 
                 assert linear is not None  # with a kernel all is on one machine
-                workers = checked_workers(crew)
-                chunks = ChunksOnCluster(crew, workers, inference.chunks, examples.threads)
+                chunks = ChunksOnCluster(crew, inference.chunks, examples.threads)
                 linear.send(crew, chunks)
             elif self.method != CONSTANT:  # there samples are made here, and are small
                 inference.start(1 if self.n_jobs is None else thread_count(self.n_jobs))
