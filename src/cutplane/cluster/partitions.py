@@ -26,11 +26,6 @@ from .rows import RemoteMatrix, hold_partitions
 from .workers import Worker
 
 
-def is_collection(X: Any) -> bool:
-    """Whether this is a Dask array, dataframe or series; nothing is imported to know."""
-    return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
-
-
 class CollectionRows:
     """The rows of a Dask array or dataframe, or of files, checked by the workers.
 
@@ -106,7 +101,7 @@ class CollectionRows:
         if y is None and self.own_labels is None:
             raise ValueError("a Dask collection has no labels of its own; pass y")
         y = self.own_labels if y is None else y
-        if is_collection(y):
+        if hasattr(y, "__dask_graph__") and hasattr(y, "to_delayed"):  # a Dask collection
             y = self.crew.collect([self.crew.client.compute(y)])[0]
         labels = column_or_1d(np.asarray(y), warn=True)
         if len(labels) != len(self):

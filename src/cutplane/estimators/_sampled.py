@@ -78,7 +78,13 @@ class CutBasisProblem(Problem):
         return solver.coefficients(), 0.0
 
     def finish(self, solver: Any, result: SolveResult) -> SolveResult:
-        return qualified(result, self.kind)
+        """The result with a certificate that claims no more than such a kernel allows."""
+        certificate = result.certificate
+        if self.kind == "withheld":
+            certificate = dataclasses.replace(certificate, dual=-math.inf, kind="withheld")
+        elif certificate.kind == "exact":
+            certificate = dataclasses.replace(certificate, kind=self.kind)
+        return dataclasses.replace(result, certificate=certificate)
 
     def cautions(self, settings: Settings, results: list[SolveResult]) -> Iterator[Warning]:
         if any(result.certificate.kind == "withheld" for result in results):
@@ -113,16 +119,6 @@ def kind_of(kernel: Kernel, matrix: KernelMatrix) -> str:
         if has_negative_eigenvalue(matrix, np.unique(rows.astype(np.int64))):
             return "withheld"
     return kind
-
-
-def qualified(result: SolveResult, kind: str) -> SolveResult:
-    """The result with a certificate that claims no more than such a kernel allows."""
-    certificate = result.certificate
-    if kind == "withheld":
-        certificate = dataclasses.replace(certificate, dual=-math.inf, kind="withheld")
-    elif certificate.kind == "exact":
-        certificate = dataclasses.replace(certificate, kind=kind)
-    return dataclasses.replace(result, certificate=certificate)
 
 
 def reduce_basis(
