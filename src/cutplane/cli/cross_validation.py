@@ -35,7 +35,7 @@ class CrossValidated:
         }
 
     def __str__(self) -> str:
-        both = (format_measure(self.measure, f(self.values)) for f in (np.mean, np.std))
+        both = (format_measure(self.measure, float(f(self.values))) for f in (np.mean, np.std))
         return f"{self.measure} {' +- '.join(both)} ({len(self.values)} folds)"
 
 

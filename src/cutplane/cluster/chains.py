@@ -232,6 +232,7 @@ def _share(examples: ChainExamples, plan: SumPlan) -> tuple[MemoryShare, Labelle
     chains, matrix, blocks = examples.chains, examples.matrix, plan.blocks
     chunks = chains.chunks.held(plan)
     truth = chains.truth[matrix.bounds[blocks.start] : matrix.bounds[blocks.stop]]
-    known = {"chunks": chunks, "weight": chains.weight}
-    own = LabelledChains(chunks.starts, truth, chains.shape, chains.loss, **known)
+    own = LabelledChains(
+        chunks.starts, truth, chains.shape, chains.loss, chunks=chunks, weight=chains.weight
+    )
     return MemoryShare([travelling(matrix.blocks[k]) for k in blocks], matrix.shape[1]), own

@@ -42,6 +42,8 @@ BLOCK_NUMBERS_PER_WEIGHT = 24
 # features, whose fits are by a few passes of descent rather than by a hundred of cutting planes.
 COMPACT_BYTES = 1 << 29
 FEW_PASSES_BYTES, MANY_FEATURES = 1 << 25, 4096
+# Weights of a model that may not fit into memory: vectors of fewer always do.
+MANY_WEIGHTS = 1 << 22
 # Numbers that are worth a thread's while to copy.
 SHARED_COPY = 1 << 20
 # Rows that are looked at before all are, for whether values of a row are equal.
@@ -147,10 +149,7 @@ Block = CSRBlock | RowMajorBlock | ColumnMajorBlock
 
 
 class BlockSource:
-    """Blocks in memory; a subclass reads them from files when they are needed.
-
-    A pass calls ``begin`` once, and ``visit`` for every block; any thread may.
-    """
+    """Blocks in memory; a subclass reads them from files when they are needed."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = tuple(blocks)
@@ -173,12 +172,11 @@ class BlockSource:
                 digest.update(array.data)
         return digest.digest()
 
-    def begin(self) -> None:
-        """A pass over the blocks begins."""
-
-    def visit(self, k: int, function: Callable[[int, Block], Result]) -> Result:
-        """function(k, block k), in the order of a pass."""
-        return function(k, self[k])
+    def visits(
+        self, function: Callable[[int, Block], Result], which: range
+    ) -> Callable[[int], Result]:
+        """A part of a pass: what calls function(k, block k) for the i-th k, in any thread."""
+        return lambda i: function(which[i], self._blocks[which[i]])
 
 
 @dataclass(frozen=True)
@@ -226,11 +224,8 @@ class BlockedMatrix:
         ``function`` gets the number of a block and the block, which is good until it returns. The
         results come in the order of the blocks.
         """
-        source = self.blocks
-        which = range(len(source)) if some is None else some
-        if which.start == 0:
-            source.begin()
-        return executor.run(lambda i: source.visit(which[i], function), len(which))
+        which = range(len(self.blocks)) if some is None else some
+        return executor.run(self.blocks.visits(function, which), len(which))
 
     def scores(self, w: np.ndarray, out: np.ndarray, executor: Executor) -> None:
         """out = X·w, in one pass."""
@@ -394,10 +389,51 @@ def as_blocks(
     edges : sequence of int, optional
         Rows from 0 to the end that blocks do not go across; not for ``RowsInBlocks``.
     """
-    check_weights(X.shape[1], outputs)
+    if X.shape[1] * outputs > MANY_WEIGHTS:
+        check_weights(X.shape[1], outputs)
     if isinstance(X, RowsInBlocks):
         return X.blocks(outputs)
     edges = (0, X.shape[0]) if edges is None else edges
     if scipy.sparse.issparse(X):
         return _csr_matrix(X, outputs, block_numbers, compact, runner, edges)
     return _dense_matrix(X, outputs, block_numbers, edges)
+
+
+def check_sparse(X: Any, name: str = "X") -> None:
+    """Refuse a sparse matrix whose indices point outside of it; anything else passes.
+
+    Compiled loops, scipy's own included, follow indices without a look. scipy checks them when it
+    builds a matrix from rows and columns, but not when it is handed the arrays of a layout, nor
+    when they are changed afterwards.
+    """
+    layout = getattr(X, "format", None) if getattr(X, "ndim", 0) == 2 else None
+    if layout in ("csr", "csc", "bsr"):
+        sizes = [n // b for n, b in zip(X.shape, getattr(X, "blocksize", (1, 1)), strict=True)]
+        lines, length = sizes if layout != "csc" else reversed(sizes)
+        starts, indices = X.indptr, X.indices
+        if len(starts) != lines + 1 or starts[0] != 0 or np.any(starts[1:] < starts[:-1]):
+            wrong = f"indptr must hold {lines + 1} numbers that begin at 0 and never decrease"
+        elif starts[-1] > min(len(indices), len(X.data)):
+            wrong = (
+                f"indptr ends at {starts[-1]}, but there are {len(indices)} indices and "
+                f"{len(X.data)} values"
+            )
+        else:
+            wrong = _outside("indices", indices[: starts[-1]], length)
+    elif layout == "coo":
+        wrong = _outside("row", X.row, X.shape[0]) or _outside("col", X.col, X.shape[1])
+    else:
+        return
+    if wrong:
+        raise ValueError(
+            f"{name} is a damaged sparse matrix: {wrong}. Build it anew from its values, rows and "
+            f"columns: scipy.sparse.csr_array((values, (rows, columns)), shape)"
+        )
+
+
+def _outside(name: str, indices: np.ndarray, length: int) -> str:
+    """What is wrong with indices that must be from 0 to below ``length``; "" if nothing is."""
+    if len(indices) == 0 or (indices.min() >= 0 and indices.max() < length):
+        return ""
+    bad = int(indices[np.argmax((indices < 0) | (indices >= length))])
+    return f"{name} must be from 0 to {length - 1}, but one is {bad}"

@@ -21,10 +21,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from .blocks import Block, BlockedMatrix, BlockSource, ColumnMajorBlock, as_blocks, read_only
+from .blocks import (
+    Block,
+    BlockedMatrix,
+    BlockSource,
+    ColumnMajorBlock,
+    as_blocks,
+    check_sparse,
+    read_only,
+)
 from .dataset import Dataset
 from .rows import Rows, first_not_finite, joined_column
-from .sparse import check_sparse
 from .sums import part_edges
 from .tables import TABLE_SUFFIXES, Columns, table_chunks
 

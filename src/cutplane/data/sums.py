@@ -111,12 +111,6 @@ class SumPlan:
         return int(np.max(heights + self.merges))
 
 
-def whole_plan(blocks: int, rows: int) -> SumPlan:
-    """The plan for one who holds all parts."""
-    edges = part_edges(blocks, rows)
-    return SumPlan(edges, 0, len(edges) - 1)
-
-
 def add_nodes(nodes: Mapping[Node, Any], last: int, first: int = 0) -> Any:
     """The sum over all parts, from those of subtrees, which stay as they are.
 
@@ -225,7 +219,10 @@ class BlockSum:
     ) -> None:
         self._matrix = matrix
         self._shape = shape
-        self.plan = plan or whole_plan(len(matrix.blocks), len(matrix))
+        if plan is None:  # for one who holds all parts
+            edges = part_edges(len(matrix.blocks), len(matrix))
+            plan = SumPlan(edges, 0, len(edges) - 1)
+        self.plan = plan
         self._partials: np.ndarray | None = None
         self._stack: np.ndarray | None = None
         self._room = room_for(shape)

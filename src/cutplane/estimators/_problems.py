@@ -180,8 +180,7 @@ class RowProblem(LinearProblem):
     _kept: RowOracle | None = field(default=None, repr=False)  # of the C before, on a path
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        self.total = self.targets.total
+        self.crew, self.total = getattr(self.matrix, "crew", None), self.targets.total
 
     def digest(self) -> bytes:
         digest = hashlib.blake2b(digest_size=16)

@@ -21,9 +21,9 @@ from sklearn.utils.validation import validate_data
 
 from .._checks import check_weights, class_factors
 from ..data import BlockedMatrix, as_blocks
+from ..data.blocks import check_sparse
 from ..data.dataset import Dataset
 from ..data.partitions import FolderShare, MemoryShare, RowFiles, travelling
-from ..data.sparse import check_sparse
 from ..data.sums import SumPlan, part_edges, share_parts
 from ..exec import make_executor
 

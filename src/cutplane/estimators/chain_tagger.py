@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks import check_choice, check_flag, check_integer
 from ..cluster.executor import workers_of
 from ..data import as_blocks
-from ..data.sparse import check_sparse
+from ..data.blocks import check_sparse
 from ..exec import make_executor
 from ..objective.structured import JointModel
 from ..structured import chain
-from ..structured.named import Template, has_names, named_tokens
+from ..structured.named import Template, named_tokens
 from ..structured.parts import KernelChains
-from ..structured.sequences import split, stack_labels, stack_rows, starts_of
+from ..structured.sequences import has_names, split, stack_labels, stack_rows, starts_of
 from ._attributes import check_basis, check_stored, stored_classes, stored_features
 from ._fit import Settings, warn_of, with_callbacks
 from ._rows import FLOATS

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_integer
 from ..cluster.executor import workers_of
-from ..data.sparse import check_sparse
+from ..data.blocks import check_sparse
 from ..exec import thread_count
 from ..result import Certificate, SolveResult, Status
 from ..structured.examples import Examples

@@ -476,13 +476,21 @@ class MappedBlocks(BlockSource):
         self._left = [max(0, b - max(a, low)) for a, b in itertools.pairwise(self._edges)]
         self._will_need(0)
 
-    def visit(self, k: int, function: Callable[[int, Block], Result]) -> Result:
-        """The block is read for the function, and may be dropped after it."""
-        block = self.take(k)
-        try:
-            return function(k, block)
-        finally:
-            self.release(k)
+    def visits(
+        self, function: Callable[[int, Block], Result], which: range
+    ) -> Callable[[int], Result]:
+        """A block is read for the function, and may be dropped after it."""
+        if which.start == 0:
+            self.begin()
+
+        def visit(i: int) -> Result:
+            block = self.take(which[i])
+            try:
+                return function(which[i], block)
+            finally:
+                self.release(which[i])
+
+        return visit
 
     def take(self, k: int) -> Block:
         """Block k; the first one of a window asks for the next window."""
