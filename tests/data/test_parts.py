@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cutplane.data import BlockSum, as_blocks
 from cutplane.data import sums as sums_module
-from cutplane.data.blocks import BlockedMatrix, BlockSource
+from cutplane.data.blocks import BlockedMatrix
 from cutplane.data.sums import (
     PARTS,
     ROWS_PER_PART,
@@ -36,7 +36,7 @@ def blocks_of(first, last, shape):
     """A matrix of one row per block; what is summed comes from elsewhere."""
     matrix = as_blocks(np.zeros((last - first, 1)), block_numbers=1)
     bounds = np.arange(last - first + 1)
-    source = BlockSource([matrix.whole for _ in range(last - first)])
+    source = [matrix.whole for _ in range(last - first)]
     return BlockedMatrix(source, bounds, (last - first, shape[0]), last - first)
 
 

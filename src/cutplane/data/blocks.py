@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -148,42 +148,11 @@ class ColumnMajorBlock:
 Block = CSRBlock | RowMajorBlock | ColumnMajorBlock
 
 
-class BlockSource:
-    """Blocks in memory; a subclass reads them from files when they are needed."""
-
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self._blocks = tuple(blocks)
-
-    def __len__(self) -> int:
-        return len(self._blocks)
-
-    def __getitem__(self, k: int) -> Block:
-        return self._blocks[k]
-
-    def __iter__(self) -> Iterator[Block]:
-        return (self[k] for k in range(len(self)))
-
-    def digest(self) -> bytes:
-        """A fingerprint of the stored values and their layout."""
-        digest = hashlib.blake2b(digest_size=16)
-        for block in self:
-            for array in block.arrays():
-                digest.update(array.dtype.str.encode())
-                digest.update(array.data)
-        return digest.digest()
-
-    def visits(
-        self, function: Callable[[int, Block], Result], which: range
-    ) -> Callable[[int], Result]:
-        """A part of a pass: what calls function(k, block k) for the i-th k, in any thread."""
-        return lambda i: function(which[i], self._blocks[which[i]])
-
-
 @dataclass(frozen=True)
 class BlockedMatrix:
-    """A design matrix as a sequence of row blocks."""
+    """A design matrix as a sequence of row blocks, in memory; a subclass reads them from files."""
 
-    blocks: BlockSource  # in row order
+    blocks: Sequence[Block]  # in row order
     bounds: np.ndarray  # block k holds rows bounds[k] to bounds[k + 1]
     shape: tuple[int, int]  # rows and features
     n_stored: int  # stored values: non-zeros, or rows times features
@@ -208,10 +177,19 @@ class BlockedMatrix:
         """A fingerprint of the stored numbers and their layout."""
         if "digest" not in self.facts:
             digest = hashlib.blake2b(repr(self.shape).encode(), digest_size=16)
-            digest.update(self.blocks.digest())
+            digest.update(self._content())
             self.facts["digest"] = digest.digest()
         known: bytes = self.facts["digest"]
         return known
+
+    def _content(self) -> bytes:
+        """A fingerprint of the stored values and their layout, without the shape."""
+        digest = hashlib.blake2b(digest_size=16)
+        for block in self.blocks:
+            for array in block.arrays():
+                digest.update(array.dtype.str.encode())
+                digest.update(array.data)
+        return digest.digest()
 
     def run(
         self,
@@ -225,7 +203,7 @@ class BlockedMatrix:
         results come in the order of the blocks.
         """
         which = range(len(self.blocks)) if some is None else some
-        return executor.run(self.blocks.visits(function, which), len(which))
+        return executor.run(lambda i: function(which[i], self.blocks[which[i]]), len(which))
 
     def scores(self, w: np.ndarray, out: np.ndarray, executor: Executor) -> None:
         """out = X·w, in one pass."""
@@ -333,7 +311,7 @@ def _csr_matrix(
         relative = read_only(starts[first : last + 1] - starts[first])
         return CSRBlock(values[stored], indices[stored], relative, equal)
 
-    blocks = BlockSource([block(a, b) for a, b in itertools.pairwise(bounds)])
+    blocks = [block(a, b) for a, b in itertools.pairwise(bounds)]
     n_stored = int(starts[-1] - starts[0])
     return BlockedMatrix(blocks, bounds, X.shape, n_stored, block(0, X.shape[0]))
 
@@ -352,7 +330,7 @@ def _dense_matrix(
             return RowMajorBlock(x[first:last])
         return ColumnMajorBlock(x, first, last - first)
 
-    blocks = BlockSource([block(a, b) for a, b in itertools.pairwise(bounds.tolist())])
+    blocks = [block(a, b) for a, b in itertools.pairwise(bounds.tolist())]
     return BlockedMatrix(blocks, bounds, X.shape, rows * features, block(0, rows))
 
 

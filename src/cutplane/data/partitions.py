@@ -24,7 +24,6 @@ import scipy.sparse
 from .blocks import (
     Block,
     BlockedMatrix,
-    BlockSource,
     ColumnMajorBlock,
     as_blocks,
     check_sparse,
@@ -103,7 +102,7 @@ def travelling(block: Block) -> Block:
 
 def _matrix_of(blocks: Sequence[Block], features: int, n_stored: int) -> BlockedMatrix:
     bounds = np.cumsum([0, *(block.rows for block in blocks)]).astype(np.int64)
-    return BlockedMatrix(BlockSource(blocks), bounds, (int(bounds[-1]), features), n_stored)
+    return BlockedMatrix(blocks, bounds, (int(bounds[-1]), features), n_stored)
 
 
 # -- files, each read by the worker that will hold it -------------------------------
