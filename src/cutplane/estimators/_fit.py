@@ -544,6 +544,7 @@ class _Fit:
                 self.results.append(ready.solver.run(ready.start, *ready.more))
             self.spent += time.perf_counter() - began
             self._end(number, problem, ready.solver, run, before)
+            self.solver = None  # it knows this fit: the two would outlive it together
         if self.tasks is not None:
             self.tasks.end_problem()
 
