@@ -101,7 +101,7 @@ def rounds(
     usual, package.LONG = package.LONG, limit
     try:
         with Workers(client) as workers:
-            workers.check(workers.available())
+            workers.checked()
             workers.vector_bytes = array.nbytes
             workers.start(workers.available()[:count], Hold(hold_nothing), plans)
             seconds = _fastest(lambda: workers.sum(order), size, times)

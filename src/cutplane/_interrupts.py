@@ -4,8 +4,8 @@ Python raises KeyboardInterrupt wherever the main thread happens to be. While co
 that may be inside a callback that LLVM calls, or in a ``__del__``: exceptions are printed there and
 dropped, and the program would go on as if nobody had pressed a key. So a signal is also noted, and
 ``check``, which solvers reach after every iteration, raises it again unless it has been
-handled. Threads that help the main one get no signals: there ``check`` raises once the main one
-has said that the work is over.
+handled. Threads that help the main one get no signals: there ``check`` raises while one is noted,
+for the main thread may be waiting for them, and once the work is said to be over.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 _pending = False  # a signal came that has not been handled yet
-_helper = threading.local()  # .end, of a thread that helps another one
+_helper = threading.local()  # .caller and .end, of a thread that helps another one
 
 
 class LateInterrupt(KeyboardInterrupt):
@@ -59,20 +59,25 @@ def kept() -> Iterator[None]:
 
 
 @contextmanager
-def helping(end: threading.Event) -> Iterator[None]:
-    """For a thread that works for another one: ``check`` raises here once ``end`` is set."""
-    _helper.end = end
+def helping(caller: threading.Thread, end: threading.Event) -> Iterator[None]:
+    """For a thread that works for the caller: ``check`` raises here once ``end`` is set.
+
+    And, if the caller is the main thread, while an interrupt of it is noted.
+    """
+    _helper.caller, _helper.end = caller, end
     try:
         yield
     finally:
-        del _helper.end
+        del _helper.caller, _helper.end
 
 
 def check() -> None:
     """Raise an interrupt that was dropped, or the end of the work for a helper."""
     end: threading.Event | None = getattr(_helper, "end", None)
-    if end is not None and end.is_set():
-        raise KeyboardInterrupt
+    if end is not None:
+        noted = _pending and _helper.caller is threading.main_thread()
+        if noted or end.is_set():
+            raise KeyboardInterrupt
     if _pending and _in_main_thread():
         handled()
         raise KeyboardInterrupt

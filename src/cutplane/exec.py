@@ -196,7 +196,7 @@ def make_executor(n_jobs: int | None, numbers: int) -> Executor:
     return ThreadExecutor(threads) if threads > 1 else SerialExecutor()
 
 
-def thread_count(n_jobs: int | None, numbers: int) -> int:
+def thread_count(n_jobs: int | None, numbers: int = 1 << 62) -> int:
     """How many threads a problem of ``numbers`` stored values is worth.
 
     Parameters
@@ -204,7 +204,7 @@ def thread_count(n_jobs: int | None, numbers: int) -> int:
     n_jobs : int or None
         None or -1 for every core the process may use; otherwise the number of
         threads, and a negative number counts back from all (−2: all but one).
-    numbers : int
+    numbers : int, optional
         Non-zeros of the data, or rows times features: small problems run
         serially whatever was asked for, because that is faster.
     """

@@ -11,7 +11,7 @@ import pytest
 import cutplane
 from cutplane.cli import main
 from cutplane.cli.parameters import defaults_of
-from cutplane.models.scorer import KINDS, read_scorer
+from cutplane.models.scorer import read_scorer
 
 HEAVY = (
     "sklearn",
@@ -23,7 +23,6 @@ HEAVY = (
     "rich",
     "joblib",
 )
-PARAMETERS = {name: defaults_of(name) for name in KINDS}
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +89,7 @@ def test_scipy_does_not_bring_what_nobody_needs(files):
 def test_scores_without_the_estimator_are_the_estimators(name, files, saved, tmp_path):
     """To the last bit, in Python and in the file that predict writes."""
     model, path = saved[name], files.folder / f"{name}.model"
-    scorer = read_scorer(path, PARAMETERS)
+    scorer = read_scorer(path, defaults_of)
     assert scorer is not None and scorer.n_features_in_ == 6
     expected = getattr(model, "decision_function", model.predict)(files.X)
     assert np.array_equal(scorer.decision_function(files.X), expected)
@@ -107,14 +106,14 @@ def test_unusual_files_are_left_to_the_loader(files, saved, tmp_path, capsys):
     damaged = bytearray((files.folder / "binary.model").read_bytes())
     damaged[-1] ^= 1
     (tmp_path / "damaged").write_bytes(damaged)
-    assert read_scorer(tmp_path / "damaged", PARAMETERS) is None
+    assert read_scorer(tmp_path / "damaged", defaults_of) is None
     assert main(["predict", str(files.binary), str(tmp_path / "damaged")]) == 1
     assert "damaged" in capsys.readouterr().err
-    older = {**PARAMETERS, "LinearSVC": {"C": 1.0}}  # as if this version knew no other parameter
-    assert read_scorer(files.folder / "binary.model", older) is None
+    older = {"LinearSVC": {"C": 1.0}}  # as if this version knew no other parameter
+    assert read_scorer(files.folder / "binary.model", older.get) is None
     kernel = cutplane.SVC().fit(files.X, files.y["binary"])
     cutplane.save_model(kernel, tmp_path / "kernel")
-    assert read_scorer(tmp_path / "kernel", PARAMETERS) is None
+    assert read_scorer(tmp_path / "kernel", defaults_of) is None
     indicator = np.stack([files.y["binary"] > 0, files.y["binary"] < 0], axis=1).astype(int)
     cutplane.save_model(cutplane.LinearSVC().fit(files.X, indicator), tmp_path / "labels")
-    assert read_scorer(tmp_path / "labels", PARAMETERS) is None
+    assert read_scorer(tmp_path / "labels", defaults_of) is None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cutplane.data import BlockSum, as_blocks
 from cutplane.data import sums as sums_module
-from cutplane.data.blocks import BlockedMatrix, BlockSource
+from cutplane.data.blocks import BlockedMatrix
 from cutplane.data.sums import (
     PARTS,
     ROWS_PER_PART,
@@ -17,7 +17,6 @@ from cutplane.data.sums import (
     add_nodes,
     part_edges,
     share_parts,
-    whole_plan,
 )
 from cutplane.exec import SerialExecutor, ThreadExecutor
 
@@ -37,7 +36,7 @@ def blocks_of(first, last, shape):
     """A matrix of one row per block; what is summed comes from elsewhere."""
     matrix = as_blocks(np.zeros((last - first, 1)), block_numbers=1)
     bounds = np.arange(last - first + 1)
-    source = BlockSource([matrix.whole for _ in range(last - first)])
+    source = [matrix.whole for _ in range(last - first)]
     return BlockedMatrix(source, bounds, (last - first, shape[0]), last - first)
 
 
@@ -77,9 +76,9 @@ def test_the_same_bits_whoever_holds_the_parts(threads, count, parts, holders, r
 
 
 def test_two_holders_send_one_array_each():
-    plan = whole_plan(28, 581_012)
-    for first, last in share_parts(np.ones(plan.parts), [1.0, 1.0]):
-        assert SumPlan(plan.edges, first, last).nodes == [(first, last)]
+    edges = part_edges(28, 581_012)
+    for first, last in share_parts(np.ones(len(edges) - 1), [1.0, 1.0]):
+        assert SumPlan(edges, first, last).nodes == [(first, last)]
 
 
 def test_parts_depend_on_blocks_and_rows():

@@ -11,6 +11,7 @@ import pytest
 from at_iteration import At
 from cutplane import Checkpoint, DaskCluster, StructuredSVM
 from cutplane.structured import MulticlassProblem, Score
+from cutplane.structured.examples import Inference
 
 distributed = pytest.importorskip("distributed")
 
@@ -249,11 +250,13 @@ def test_a_module_that_workers_lack(client, data):
         StructuredSVM(Travelling(), executor=client).fit(*data)
 
 
-def test_executors_that_are_none(data):
+def test_executors_that_are_none(data, monkeypatch):
     with pytest.raises(ValueError, match="executor must be None"):
         StructuredSVM(Matching(), executor="tcp://nowhere:1").fit(*data)
-    model = StructuredSVM(Matching(), n_jobs=2, **SETTINGS)
-    assert model._processes() == 2
+    started = []
+    monkeypatch.setattr(Inference, "start", lambda _, processes: started.append(processes))
+    StructuredSVM(Matching(), n_jobs=2, **SETTINGS).fit(*data)
+    assert started == [2]
     nobody = DaskCluster("tcp://127.0.0.1:1")
     with pytest.raises(ValueError, match="executor: with a kernel all runs on this machine"):
         StructuredSVM(Matching(), kernel="rbf", executor=nobody).fit(*data)

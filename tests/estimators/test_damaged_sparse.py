@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse
 
 import cutplane
+from cutplane.data.blocks import check_sparse
 from cutplane.data.partitions import clean
-from cutplane.data.sparse import check_sparse
 from cutplane.structured import MulticlassProblem, sequences_from
 
 ROWS, FEATURES = 12, 5

@@ -68,9 +68,7 @@ class Root(Problem):
 
 
 def settings(C=2.0, **parameters):
-    return dataclasses.replace(
-        Settings.of(LinearSVC(C=C, **parameters), solvers=("auto", "ocas")), warm_start=False
-    )
+    return dataclasses.replace(Settings.of(LinearSVC(C=C, **parameters)), warm_start=False)
 
 
 def test_a_problem_of_ones_own():

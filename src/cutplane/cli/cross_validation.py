@@ -24,29 +24,19 @@ class CrossValidated:
     values: list[float]  # of the measure, one per fold
     predictions: np.ndarray  # labels or numbers, of all rows
 
-    @property
-    def mean(self) -> float:
-        """The mean over the folds."""
-        return float(np.mean(self.values))
-
-    @property
-    def std(self) -> float:
-        """The standard deviation over the folds."""
-        return float(np.std(self.values))
-
     def as_dict(self) -> dict[str, Any]:
         """The values in JSON's types."""
         return {
             "folds": len(self.values),
             "measure": self.measure,
-            "mean": self.mean,
-            "std": self.std,
+            "mean": float(np.mean(self.values)),
+            "std": float(np.std(self.values)),
             "values": self.values,
         }
 
     def __str__(self) -> str:
-        mean, std = (format_measure(self.measure, value) for value in (self.mean, self.std))
-        return f"{self.measure} {mean} +- {std} ({len(self.values)} folds)"
+        both = (format_measure(self.measure, float(f(self.values))) for f in (np.mean, np.std))
+        return f"{self.measure} {' +- '.join(both)} ({len(self.values)} folds)"
 
 
 def cross_validated(model: Any, kind: Kind, table: Table, folds: int) -> CrossValidated:

@@ -258,20 +258,14 @@ def _ours(name: str, **options: Any) -> Callable[..., Any]:
 
 
 def _of_two_classes(compute: Callable[..., Any]) -> Callable[..., Any]:
-    def guarded(positive: np.ndarray, scores: np.ndarray) -> Any:
-        return compute(positive, scores) if 0 < positive.sum() < len(positive) else None
+    def guarded(positive: np.ndarray, *others: Any) -> Any:
+        return compute(positive, *others) if 0 < positive.sum() < len(positive) else None
 
     return guarded
 
 
-def _partial_roc_auc(positive: np.ndarray, scores: np.ndarray, max_fpr: float) -> Any:
-    return _of_two_classes(_sklearn("roc_auc_score", max_fpr=max_fpr))(positive, scores)
-
-
 def _recall_at_fpr(positive: np.ndarray, scores: np.ndarray, max_fpr: float) -> Any:
     """The largest recall of a threshold whose false positive rate is at most max_fpr."""
-    if not 0 < positive.sum() < len(positive):
-        return None
     rates, recalls, _ = _sklearn("roc_curve")(positive, scores)
     return recalls[rates <= max_fpr].max()
 
@@ -387,7 +381,8 @@ VALUES, NOVELTY, SEQUENCES = (Task.VALUES,), (Task.NOVELTY,), (Task.SEQUENCES,)
 SEVERAL, BOTH = (Task.LABELS,), ("indicators",)
 BINARY = (*CLASSES, *NOVELTY)
 LABELS, GUESS, SCORES = ("truth", "labels"), ("positive", "guess"), ("positive", "scores")
-TOP, ORDER = ("positive", "scores", "first_rows"), ("truth", "scores", "queries")
+TOP, RATE = (*SCORES, "first_rows"), (*SCORES, "max_fpr")
+ORDER = ("truth", "scores", "queries")
 NAN = {"zero_division": np.nan}
 
 # A new measure is one entry. They are shown in this order; a path chooses by the first of its task.
@@ -410,9 +405,10 @@ MEASURES = {
     "prbep": Measure("PRBEP", BINARY, SCORES, _of_two_classes(_ours("prbep"))),
     "precision_at_k": Measure("prec. at k", CLASSES, TOP, _ours("precision_at_k")),
     "recall_at_k": Measure("recall at k", CLASSES, TOP, _ours("recall_at_k")),
-    "partial_roc_auc": Measure("partial ROC", CLASSES, (*SCORES, "max_fpr"), _partial_roc_auc,
-                               per_cent=False),
-    "recall_at_fpr": Measure("recall@FPR", CLASSES, (*SCORES, "max_fpr"), _recall_at_fpr),
+    "partial_roc_auc": Measure("partial ROC", CLASSES, RATE, _of_two_classes(
+        lambda positive, scores, rate: _sklearn("roc_auc_score", max_fpr=rate)(positive, scores)),
+        per_cent=False),
+    "recall_at_fpr": Measure("recall@FPR", CLASSES, RATE, _of_two_classes(_recall_at_fpr)),
     "fbeta": Measure("F-beta", CLASSES, (*GUESS, "beta"), _of_counts(_fbeta)),
     "jaccard": Measure("", CLASSES, GUESS, _of_counts(
         lambda hits, false, missed, right: hits / (hits + false + missed))),

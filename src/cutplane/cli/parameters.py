@@ -285,39 +285,37 @@ NOT_OFFERED = {
 # -- signatures ---------------------------------------------------------------
 
 
-@cache
-def _class_body(module: str, name: str) -> list[ast.stmt]:
-    source = resources.files("cutplane").joinpath("estimators", f"{module}.py")
-    tree = ast.parse(source.read_text(encoding="utf-8"))
-    return next(n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
-
-
-@cache
 def defaults_of(estimator: str) -> dict[str, Any]:
     """The parameters of an estimator and their defaults, from its source."""
     module = next(m for m, names in _MODULES.items() if estimator in names.split())
-    body = _class_body(module.removeprefix("estimators."), estimator)
-    arguments = next(
-        (p.args for p in body if isinstance(p, ast.FunctionDef) and p.name == "__init__"), None
-    )
-    if arguments is None:  # the fields of a dataclass, and before them those of its base
-        return {
-            part.target.id: _value(part.value)
-            for part in (*_class_body("_base", "LinearModel"), *body)
-            if isinstance(part, ast.AnnAssign)
-            and isinstance(part.target, ast.Name)
-            and part.value is not None
-            and "_" not in (part.target.id[0], part.target.id[-1])
-        }
-    plain = arguments.args[len(arguments.args) - len(arguments.defaults) :]
-    return {
-        argument.arg: _value(default)
-        for argument, default in (
-            *zip(plain, arguments.defaults, strict=True),
-            *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-        )
-        if default is not None
-    }
+    return _declared(module.removeprefix("estimators."), estimator)
+
+
+@cache
+def _declared(module: str, name: str) -> dict[str, Any]:
+    """The parameters of a class and of its bases: arguments of a constructor, or fields."""
+    source = resources.files("cutplane").joinpath("estimators", f"{module}.py")
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    home = {part.name: module for part in tree.body if isinstance(part, ast.ClassDef)}
+    for part in tree.body:
+        if isinstance(part, ast.ImportFrom) and part.level == 1 and part.module:
+            home |= {alias.name: part.module for alias in part.names}
+    found = next(p for p in tree.body if isinstance(p, ast.ClassDef) and p.name == name)
+    defaults: dict[str, Any] = {}
+    for base in reversed(found.bases if found.decorator_list else ()):  # of a dataclass
+        if isinstance(base, ast.Name) and base.id in home:
+            defaults |= _declared(home[base.id], base.id)
+    for part in found.body:
+        if isinstance(part, ast.FunctionDef) and part.name == "__init__":
+            plain, named = part.args.args[1:], part.args.kwonlyargs
+            first = zip(reversed(plain), reversed(part.args.defaults), strict=False)
+            pairs = (*first, *zip(named, part.args.kw_defaults, strict=True))
+            defaults |= {a.arg: _value(value) for a, value in pairs if value is not None}
+        elif isinstance(part, ast.AnnAssign) and part.value is not None:
+            field = ast.unparse(part.target)
+            if "_" not in (field[0], field[-1]):
+                defaults[field] = _value(part.value)
+    return defaults
 
 
 def _value(node: ast.expr) -> Any:

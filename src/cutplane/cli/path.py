@@ -155,9 +155,7 @@ def follow(
 
 def _snapshot(model: Any) -> Any:
     """The model as it is now: the next fit replaces its attributes, it does not change them."""
-    kept = copy.copy(model)
-    for memory in ("_memories", "_memory"):  # large, and bound to the data
-        kept.__dict__.pop(memory, None)
+    kept = copy.copy(model)  # without what a warm start keeps, which is large
     kept.verbose = 0
     if hasattr(kept, "warm_start"):
         kept.warm_start = False

@@ -99,13 +99,6 @@ def _write_tagged(name: str, model: Any, target: str, *, tags_only: bool = False
         file.write("\n".join(lines).rstrip("\n").encode() + b"\n")
 
 
-class _Defaults(dict[str, dict[str, Any]]):
-    """The parameters of estimators and their defaults, each read when it is asked for."""
-
-    def __missing__(self, name: str) -> dict[str, Any]:
-        return defaults_of(name)
-
-
 def light_model(args: argparse.Namespace) -> tuple[Any, Kind] | None:
     """A linear model without its estimator, which starts sooner; None if that is not enough."""
     plain = (
@@ -115,7 +108,7 @@ def light_model(args: argparse.Namespace) -> tuple[Any, Kind] | None:
         return None
     from ..models.scorer import read_scorer
 
-    scorer = read_scorer(args.model, _Defaults())
+    scorer = read_scorer(args.model, defaults_of)
     if scorer is None:
         return None
     scorer.n_jobs = args.threads

@@ -11,7 +11,7 @@ moves since the points were computed anew.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,44 +23,10 @@ from ..exec import Executor, make_executor
 from ..loops import vectors
 from ..objective import Line, Point
 from ..objective.structured import JointModel
-from ..structured.chain import ChainExamples, ChainShape, Chunks, LabelledChains, upper
+from ..structured.chain import ChainExamples, LabelledChains, upper
 from .orders import Each, Hold, Means, Order
 from .rows import Slot
-from .workers import Worker, Workers
-
-
-@dataclass(frozen=True)
-class ChainShare:
-    """Some of the sequences, as they travel.
-
-    Attributes
-    ----------
-    tokens : MemoryShare
-    chunks : Chunks
-        Of these sequences.
-    truth : ndarray
-    shape : ChainShape
-    loss : str
-    weight : float
-        Of a sequence.
-    """
-
-    tokens: MemoryShare
-    chunks: Chunks
-    truth: np.ndarray
-    shape: ChainShape
-    loss: str
-    weight: float
-
-    def open(self, plan: SumPlan) -> ChainExamples:
-        """The sequences on a worker."""
-        truth = np.array(self.truth)  # what came over the network may be read-only
-        chunks = self.chunks
-        chunks.starts = np.array(chunks.starts)
-        chains = LabelledChains(
-            chunks.starts, truth, self.shape, self.loss, chunks=chunks, weight=self.weight
-        )
-        return ChainExamples(self.tokens.open(), chains, plan)
+from .workers import Workers
 
 
 @dataclass
@@ -93,14 +59,20 @@ class ChainsOnWorker:
     means : Means
     plan : SumPlan
         Which parts, and how sums over their blocks are added up.
-    share : ChainShare
-        The sequences.
+    tokens : MemoryShare
+    chains : LabelledChains
+        The sequences of these parts.
     """
 
-    def __init__(self, means: Means, plan: SumPlan, share: ChainShare) -> None:
+    def __init__(
+        self, means: Means, plan: SumPlan, tokens: MemoryShare, chains: LabelledChains
+    ) -> None:
         self._points: dict[Slot, WorkerPoint] = {}
-        self._examples = share.open(plan)
-        self._plain = dataclasses.replace(share.shape, features=0)
+        # What came over the network may be read-only, for which loops would be compiled again.
+        chains.truth, starts = np.array(chains.truth), np.array(chains.starts)
+        chains.starts = chains.chunks.starts = starts
+        self._examples = ChainExamples(tokens.open(), chains, plan)
+        self._plain = dataclasses.replace(chains.shape, features=0)
         self._executor = make_executor(means.threads, self._examples.numbers)
 
     def _point(self, slot: Slot) -> WorkerPoint:
@@ -186,29 +158,24 @@ class ChainsOnCluster(JointModel):
         All of them, in parts.
     crew : Workers
         That hold nothing yet.
-    workers : sequence of Worker
     """
 
-    def __init__(self, examples: ChainExamples, crew: Workers, workers: Sequence[Worker]) -> None:
+    def __init__(self, examples: ChainExamples, crew: Workers) -> None:
         self.crew = crew
+        workers = crew.checked()
         self.dimension = examples.dimension
         self.count = examples.count
-        self._numbers = examples.numbers
+        self.numbers = examples.numbers
         self._digest = examples.digest
         self._weight = examples.chains.weight
-        edges = examples.plan.edges
+        edges = examples.sum.plan.edges
         tokens = np.diff(examples.matrix.bounds[edges]).tolist()
         runs = share_parts(tokens, [worker.threads for worker in workers])
         plans = [SumPlan(edges, first, last) for first, last in runs]
-        hold = Each([Hold(ChainsOnWorker, plan, _share(examples, plan)) for plan in plans])
+        hold = Each([Hold(ChainsOnWorker, plan, *_share(examples, plan)) for plan in plans])
         crew.vector_bytes = 8 * self.dimension
         crew.start(workers[: len(plans)], hold, plans)
         self._slots = 0
-
-    @property
-    def numbers(self) -> int:
-        """Work of a pass here, in one place."""
-        return self._numbers
 
     def digest(self) -> bytes:
         """Identifies the data, the labels and the loss."""
@@ -260,15 +227,12 @@ class ChainsOnCluster(JointModel):
         return np.array(self.crew.sum(Order(ChainsOnWorker.planes, point.scores, summed=True)))
 
 
-def _share(examples: ChainExamples, plan: SumPlan) -> ChainShare:
-    chains, matrix = examples.chains, examples.matrix
+def _share(examples: ChainExamples, plan: SumPlan) -> tuple[MemoryShare, LabelledChains]:
+    """The tokens and the sequences of some parts."""
+    chains, matrix, blocks = examples.chains, examples.matrix, plan.blocks
     chunks = chains.chunks.held(plan)
-    tokens = slice(matrix.bounds[plan.blocks.start], matrix.bounds[plan.blocks.stop])
-    return ChainShare(
-        MemoryShare([travelling(matrix.blocks[k]) for k in plan.blocks], matrix.shape[1]),
-        chunks,
-        chains.truth[tokens],
-        chains.shape,
-        chains.loss,
-        chains.weight,
+    truth = chains.truth[matrix.bounds[blocks.start] : matrix.bounds[blocks.stop]]
+    own = LabelledChains(
+        chunks.starts, truth, chains.shape, chains.loss, chunks=chunks, weight=chains.weight
     )
+    return MemoryShare([travelling(matrix.blocks[k]) for k in blocks], matrix.shape[1]), own

@@ -22,7 +22,7 @@ from ..structured.examples import Chunk, Inference
 from ..structured.linear import ChunksHere, Share, Stored, plan_for
 from ..structured.problem import take
 from .orders import Each, Hold, Means, Order
-from .workers import Worker, Workers
+from .workers import Workers
 
 # Numbers in the outputs of a pass that workers send here, so that cuts from them take no round.
 SENT_NUMBERS = 1 << 20
@@ -93,16 +93,14 @@ class ChunksOnCluster:
     ----------
     crew : Workers
         That hold nothing yet.
-    workers : sequence of Worker
     chunks : sequence of Chunk
     threads : bool
         Whether the threads of a worker can run the inference side by side.
     """
 
-    def __init__(
-        self, crew: Workers, workers: Sequence[Worker], chunks: Sequence[Chunk], threads: bool
-    ) -> None:
+    def __init__(self, crew: Workers, chunks: Sequence[Chunk], threads: bool) -> None:
         self.crew = crew
+        workers = crew.checked()
         powers = [worker.threads if threads else 1 for worker in workers]
         runs = share_parts([len(chunk) for chunk in chunks], powers)
         self._runs = [slice(first, last) for first, last in runs]

@@ -23,18 +23,7 @@ from ..data.sums import SumPlan, share_parts
 from .executor import workers_of
 from .orders import Each, Hold
 from .rows import RemoteMatrix, hold_partitions
-from .workers import Worker, Workers
-
-
-def is_collection(X: Any) -> bool:
-    """Whether this is a Dask array, dataframe or series; nothing is imported to know."""
-    return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
-
-
-def checked_workers(crew: Workers) -> list[Worker]:
-    """Workers that can be used, all of them with the same packages as here."""
-    crew.check(crew.available())
-    return crew.available()
+from .workers import Worker
 
 
 class CollectionRows:
@@ -70,7 +59,7 @@ class CollectionRows:
         self._open.close()
 
     def _read(self, X: Any) -> None:
-        client, workers = self.crew.client, checked_workers(self.crew)
+        client, workers = self.crew.client, self.crew.checked()
         self.own_labels: np.ndarray | None = None
         self.own_queries: np.ndarray | None = None
         self.own_weights: np.ndarray | None = None
@@ -112,7 +101,7 @@ class CollectionRows:
         if y is None and self.own_labels is None:
             raise ValueError("a Dask collection has no labels of its own; pass y")
         y = self.own_labels if y is None else y
-        if is_collection(y):
+        if hasattr(y, "__dask_graph__") and hasattr(y, "to_delayed"):  # a Dask collection
             y = self.crew.collect([self.crew.client.compute(y)])[0]
         labels = column_or_1d(np.asarray(y), warn=True)
         if len(labels) != len(self):

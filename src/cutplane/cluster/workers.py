@@ -397,9 +397,10 @@ class Workers:
         finally:
             task.cancel()
 
-    def check(self, workers: Sequence[Worker]) -> None:
-        """Refuse workers without our packages, or with other versions of them."""
-        self._sync(self._prepare, workers)
+    def checked(self) -> list[Worker]:
+        """Workers that can be used; refuses those without our packages, or with other versions."""
+        self._sync(self._prepare, self.available())
+        return self.available()
 
     async def _prepare(self, workers: Sequence[Worker]) -> None:
         """Check workers, and add our handler to their servers."""

@@ -18,9 +18,9 @@ from __future__ import annotations
 import hashlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -28,6 +28,9 @@ import scipy.sparse
 from ..loops import products
 from .memory import check_weights
 from .sums import part_edges
+
+if TYPE_CHECKING:
+    from ..exec import Executor
 
 # A block should be long enough to be worth a task (a quarter of a million
 # numbers take about 0.3 ms) and long against the n-vector that its partial
@@ -39,22 +42,14 @@ BLOCK_NUMBERS_PER_WEIGHT = 24
 # features, whose fits are by a few passes of descent rather than by a hundred of cutting planes.
 COMPACT_BYTES = 1 << 29
 FEW_PASSES_BYTES, MANY_FEATURES = 1 << 25, 4096
+# Weights of a model that may not fit into memory: vectors of fewer always do.
+MANY_WEIGHTS = 1 << 22
 # Numbers that are worth a thread's while to copy.
 SHARED_COPY = 1 << 20
 # Rows that are looked at before all are, for whether values of a row are equal.
 ROWS_AT_FIRST = 64
 
 Result = TypeVar("Result")
-
-
-class Runner(Protocol):
-    """What a pass needs of an executor."""
-
-    threads: int
-
-    def run(self, function: Callable[[int], Result], count: int) -> list[Result]:
-        """function(k) for every k in range(count), in that order."""
-        ...
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -153,49 +148,11 @@ class ColumnMajorBlock:
 Block = CSRBlock | RowMajorBlock | ColumnMajorBlock
 
 
-class BlockSource:
-    """Blocks in memory; a subclass reads them from files when they are needed.
-
-    A pass calls ``begin`` once, and ``take`` and ``release`` for every block; any thread may.
-    """
-
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self._blocks = tuple(blocks)
-
-    def __len__(self) -> int:
-        return len(self._blocks)
-
-    def __getitem__(self, k: int) -> Block:
-        return self._blocks[k]
-
-    def __iter__(self) -> Iterator[Block]:
-        return (self[k] for k in range(len(self)))
-
-    def digest(self) -> bytes:
-        """A fingerprint of the stored values and their layout."""
-        digest = hashlib.blake2b(digest_size=16)
-        for block in self:
-            for array in block.arrays():
-                digest.update(array.dtype.str.encode())
-                digest.update(array.data)
-        return digest.digest()
-
-    def begin(self) -> None:
-        """A pass over the blocks begins."""
-
-    def take(self, k: int) -> Block:
-        """Block k, in the order of a pass."""
-        return self[k]
-
-    def release(self, k: int) -> None:
-        """Block k is not needed any more in this pass."""
-
-
 @dataclass(frozen=True)
 class BlockedMatrix:
-    """A design matrix as a sequence of row blocks."""
+    """A design matrix as a sequence of row blocks, in memory; a subclass reads them from files."""
 
-    blocks: BlockSource  # in row order
+    blocks: Sequence[Block]  # in row order
     bounds: np.ndarray  # block k holds rows bounds[k] to bounds[k + 1]
     shape: tuple[int, int]  # rows and features
     n_stored: int  # stored values: non-zeros, or rows times features
@@ -220,34 +177,39 @@ class BlockedMatrix:
         """A fingerprint of the stored numbers and their layout."""
         if "digest" not in self.facts:
             digest = hashlib.blake2b(repr(self.shape).encode(), digest_size=16)
-            digest.update(self.blocks.digest())
+            digest.update(self._content())
             self.facts["digest"] = digest.digest()
         known: bytes = self.facts["digest"]
         return known
 
-    def run(self, function: Callable[[int, Block], Result], executor: Runner) -> list[Result]:
-        """A pass over all blocks.
+    def _content(self) -> bytes:
+        """A fingerprint of the stored values and their layout, without the shape."""
+        digest = hashlib.blake2b(digest_size=16)
+        for block in self.blocks:
+            for array in block.arrays():
+                digest.update(array.dtype.str.encode())
+                digest.update(array.data)
+        return digest.digest()
+
+    def run(
+        self,
+        function: Callable[[int, Block], Result],
+        executor: Executor,
+        some: range | None = None,
+    ) -> list[Result]:
+        """A pass over all blocks, or the part of a pass that goes over some of them.
 
         ``function`` gets the number of a block and the block, which is good until it returns. The
         results come in the order of the blocks.
         """
-        source = self.blocks
-        source.begin()
+        which = range(len(self.blocks)) if some is None else some
+        return executor.run(lambda i: function(which[i], self.blocks[which[i]]), len(which))
 
-        def work(k: int) -> Result:
-            block = source.take(k)
-            try:
-                return function(k, block)
-            finally:
-                source.release(k)
-
-        return executor.run(work, len(source))
-
-    def scores(self, w: np.ndarray, out: np.ndarray, executor: Runner) -> None:
+    def scores(self, w: np.ndarray, out: np.ndarray, executor: Executor) -> None:
         """out = X·w, in one pass."""
         self.run(lambda k, block: block.scores(w, out[self.slice(k)]), executor)
 
-    def squared_norms(self, executor: Runner) -> np.ndarray:
+    def squared_norms(self, executor: Executor) -> np.ndarray:
         """|x_i|² of every row, in one pass."""
         out = np.empty(len(self))
         self.run(lambda k, block: block.squared_norms(out[self.slice(k)]), executor)
@@ -289,7 +251,7 @@ def dense_bounds(
 
 
 def compact_indices(
-    indices: np.ndarray, features: int, compact: bool, runner: Runner | None
+    indices: np.ndarray, features: int, compact: bool, runner: Executor | None
 ) -> np.ndarray:
     """Indices in 16 bits where they fit and a copy pays, else unsigned in 32 bits."""
     short = features <= 1 << 16
@@ -309,7 +271,7 @@ def compact_indices(
     return copy
 
 
-def equal_in_rows(values: np.ndarray, starts: np.ndarray, runner: Runner | None) -> bool:
+def equal_in_rows(values: np.ndarray, starts: np.ndarray, runner: Executor | None) -> bool:
     """Whether all rows have equal values, as indicators have. Others soon show that they do not."""
     rows = len(starts) - 1
     some = min(rows, ROWS_AT_FIRST)
@@ -334,7 +296,7 @@ def _csr_matrix(
     outputs: int,
     block_numbers: int | None,
     compact: bool,
-    runner: Runner | None,
+    runner: Executor | None,
     edges: Sequence[int],
 ) -> BlockedMatrix:
     starts = X.indptr.astype(np.int64)
@@ -349,7 +311,7 @@ def _csr_matrix(
         relative = read_only(starts[first : last + 1] - starts[first])
         return CSRBlock(values[stored], indices[stored], relative, equal)
 
-    blocks = BlockSource([block(a, b) for a, b in itertools.pairwise(bounds)])
+    blocks = [block(a, b) for a, b in itertools.pairwise(bounds)]
     n_stored = int(starts[-1] - starts[0])
     return BlockedMatrix(blocks, bounds, X.shape, n_stored, block(0, X.shape[0]))
 
@@ -368,7 +330,7 @@ def _dense_matrix(
             return RowMajorBlock(x[first:last])
         return ColumnMajorBlock(x, first, last - first)
 
-    blocks = BlockSource([block(a, b) for a, b in itertools.pairwise(bounds.tolist())])
+    blocks = [block(a, b) for a, b in itertools.pairwise(bounds.tolist())]
     return BlockedMatrix(blocks, bounds, X.shape, rows * features, block(0, rows))
 
 
@@ -383,7 +345,7 @@ def as_blocks(
     outputs: int = 1,
     block_numbers: int | None = None,
     compact: bool = True,
-    runner: Runner | None = None,
+    runner: Executor | None = None,
     edges: Sequence[int] | None = None,
 ) -> BlockedMatrix:
     """Cut a design matrix into row blocks without copying its values.
@@ -405,10 +367,51 @@ def as_blocks(
     edges : sequence of int, optional
         Rows from 0 to the end that blocks do not go across; not for ``RowsInBlocks``.
     """
-    check_weights(X.shape[1], outputs)
+    if X.shape[1] * outputs > MANY_WEIGHTS:
+        check_weights(X.shape[1], outputs)
     if isinstance(X, RowsInBlocks):
         return X.blocks(outputs)
     edges = (0, X.shape[0]) if edges is None else edges
     if scipy.sparse.issparse(X):
         return _csr_matrix(X, outputs, block_numbers, compact, runner, edges)
     return _dense_matrix(X, outputs, block_numbers, edges)
+
+
+def check_sparse(X: Any, name: str = "X") -> None:
+    """Refuse a sparse matrix whose indices point outside of it; anything else passes.
+
+    Compiled loops, scipy's own included, follow indices without a look. scipy checks them when it
+    builds a matrix from rows and columns, but not when it is handed the arrays of a layout, nor
+    when they are changed afterwards.
+    """
+    layout = getattr(X, "format", None) if getattr(X, "ndim", 0) == 2 else None
+    if layout in ("csr", "csc", "bsr"):
+        sizes = [n // b for n, b in zip(X.shape, getattr(X, "blocksize", (1, 1)), strict=True)]
+        lines, length = sizes if layout != "csc" else reversed(sizes)
+        starts, indices = X.indptr, X.indices
+        if len(starts) != lines + 1 or starts[0] != 0 or np.any(starts[1:] < starts[:-1]):
+            wrong = f"indptr must hold {lines + 1} numbers that begin at 0 and never decrease"
+        elif starts[-1] > min(len(indices), len(X.data)):
+            wrong = (
+                f"indptr ends at {starts[-1]}, but there are {len(indices)} indices and "
+                f"{len(X.data)} values"
+            )
+        else:
+            wrong = _outside("indices", indices[: starts[-1]], length)
+    elif layout == "coo":
+        wrong = _outside("row", X.row, X.shape[0]) or _outside("col", X.col, X.shape[1])
+    else:
+        return
+    if wrong:
+        raise ValueError(
+            f"{name} is a damaged sparse matrix: {wrong}. Build it anew from its values, rows and "
+            f"columns: scipy.sparse.csr_array((values, (rows, columns)), shape)"
+        )
+
+
+def _outside(name: str, indices: np.ndarray, length: int) -> str:
+    """What is wrong with indices that must be from 0 to below ``length``; "" if nothing is."""
+    if len(indices) == 0 or (indices.min() >= 0 and indices.max() < length):
+        return ""
+    bad = int(indices[np.argmax((indices < 0) | (indices >= length))])
+    return f"{name} must be from 0 to {length - 1}, but one is {bad}"

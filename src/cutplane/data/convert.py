@@ -200,4 +200,4 @@ def _write_text(writer: DatasetWriter, files: list[Any], options: Options) -> No
             f"{name}: indices are counted from 0 and the largest is {writer.highest_index}, "
             f"beyond {most} features; raise n_features or max_features"
         )
-    writer.set_features(wide or writer.highest_index + 1)
+    writer.features = wide or writer.highest_index + 1  # chunks were wider than they had to be

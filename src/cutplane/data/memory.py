@@ -8,7 +8,6 @@ from pathlib import Path
 _GROUPS = Path("/sys/fs/cgroup")
 _UNLIMITED = 1 << 60
 _VECTORS = 4  # of the weights, that any fit has: w, the best w, the trial, the gradient
-_WORTH_A_LOOK = 1 << 27  # bytes
 _SHARE = 0.5  # of what is available: the page cache serves others, too
 
 
@@ -25,7 +24,7 @@ def data_budget() -> int:
 def check_weights(features: int, outputs: int) -> None:
     """Refuse a model whose vectors of weights cannot be had: a wrong index makes for such."""
     need = _VECTORS * 8 * features * outputs
-    if need > _WORTH_A_LOOK and need > (there := available_memory()):
+    if need > (there := available_memory()):
         raise ValueError(
             f"numbers for each of {features} features, times {outputs} for the outputs, take at "
             f"least {need / 2**30:.0f} GiB, and {there / 2**30:.1f} GiB of memory are free; is an "

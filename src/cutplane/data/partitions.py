@@ -21,10 +21,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from .blocks import Block, BlockedMatrix, BlockSource, ColumnMajorBlock, as_blocks, read_only
+from .blocks import (
+    Block,
+    BlockedMatrix,
+    ColumnMajorBlock,
+    as_blocks,
+    check_sparse,
+    read_only,
+)
 from .dataset import Dataset
 from .rows import Rows, first_not_finite, joined_column
-from .sparse import check_sparse
 from .sums import part_edges
 from .tables import TABLE_SUFFIXES, Columns, table_chunks
 
@@ -96,7 +102,7 @@ def travelling(block: Block) -> Block:
 
 def _matrix_of(blocks: Sequence[Block], features: int, n_stored: int) -> BlockedMatrix:
     bounds = np.cumsum([0, *(block.rows for block in blocks)]).astype(np.int64)
-    return BlockedMatrix(BlockSource(blocks), bounds, (int(bounds[-1]), features), n_stored)
+    return BlockedMatrix(blocks, bounds, (int(bounds[-1]), features), n_stored)
 
 
 # -- files, each read by the worker that will hold it -------------------------------

@@ -23,7 +23,8 @@ import numpy as np
 from ..loops import vectors
 
 if TYPE_CHECKING:
-    from .blocks import Block, BlockedMatrix, Runner
+    from ..exec import Executor
+    from .blocks import Block, BlockedMatrix
 
 # Parts are the smallest share of a machine, and no pass over scores goes across their ends: so
 # many keep threads and machines busy, and more come only with rows that are worth it.
@@ -108,12 +109,6 @@ class SumPlan:
         """Arrays on the stack at most."""
         heights = np.cumsum(self.begins.astype(np.int64) - self.merges)
         return int(np.max(heights + self.merges))
-
-
-def whole_plan(blocks: int, rows: int) -> SumPlan:
-    """The plan for one who holds all parts."""
-    edges = part_edges(blocks, rows)
-    return SumPlan(edges, 0, len(edges) - 1)
 
 
 def add_nodes(nodes: Mapping[Node, Any], last: int, first: int = 0) -> Any:
@@ -224,14 +219,17 @@ class BlockSum:
     ) -> None:
         self._matrix = matrix
         self._shape = shape
-        self.plan = plan or whole_plan(len(matrix.blocks), len(matrix))
+        if plan is None:  # for one who holds all parts
+            edges = part_edges(len(matrix.blocks), len(matrix))
+            plan = SumPlan(edges, 0, len(edges) - 1)
+        self.plan = plan
         self._partials: np.ndarray | None = None
         self._stack: np.ndarray | None = None
         self._room = room_for(shape)
         self.kept = len(matrix.blocks) <= self._room
 
     def run(
-        self, partial: Callable[[int, Block, np.ndarray], None], executor: Runner
+        self, partial: Callable[[int, Block, np.ndarray], None], executor: Executor
     ) -> np.ndarray:
         """One pass: a sum for each node of the plan, a single one if the matrix has all blocks.
 
@@ -248,20 +246,13 @@ class BlockSum:
         partials, stack = self._partials, self._stack
         room = len(partials)
         top = 0
-        source = matrix.blocks
-        source.begin()
         for first in range(0, count, room):
             group = range(first, min(first + room, count))
 
-            def work(number: int, first: int = first) -> None:
-                k = first + number
-                block = source.take(k)
-                try:
-                    partial(k, block, partials[number, :-APART].reshape(self._shape))
-                finally:
-                    source.release(k)
+            def work(k: int, block: Block, first: int = first) -> None:
+                partial(k, block, partials[k - first, :-APART].reshape(self._shape))
 
-            executor.run(work, len(group))
+            matrix.run(work, executor, group)
             top = self._add_up(partials[: len(group)], group, top, stack, executor)
         return stack[:top]
 
@@ -276,7 +267,7 @@ class BlockSum:
         self._stack = np.empty((self.plan.depth, *self._shape))
 
     def _add_up(
-        self, partials: np.ndarray, group: range, top: int, stack: np.ndarray, executor: Runner
+        self, partials: np.ndarray, group: range, top: int, stack: np.ndarray, executor: Executor
     ) -> int:
         """Add the arrays of some blocks to the sums on the stack; returns the number of these."""
         sums = stack.reshape(len(stack), -1)

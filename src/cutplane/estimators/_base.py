@@ -75,6 +75,7 @@ class WithExecutor:
 class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
     """Base of all estimators that are trained by ``solve``."""
 
+    # The solvers it may have, none without such a parameter, and the stopping rules.
     _solvers: ClassVar[tuple[str, ...]] = ()
     _stopping: ClassVar[tuple[str, ...]] = STOPPING
     # Whether coefficients may be stored as a sparse matrix.
@@ -91,7 +92,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
 
     def _check_common(self) -> Settings:
         """Check the parameters; those that all estimators have are returned."""
-        return Settings.of(self, solvers=self._solvers, stopping=self._stopping)
+        return Settings.of(self)
 
     def _solve(
         self,
@@ -215,22 +216,16 @@ class ModelForm:
         return np.ascontiguousarray(rows.T if self.outputs else rows[0])
 
 
-@dataclass(eq=False, repr=False)
-class LinearModel(Estimator):
-    """An estimator with ``coef_`` and ``intercept_``, and the parameters that all of them have.
+@dataclass(eq=False, repr=False, kw_only=True)
+class CutModel(Estimator):
+    """An estimator trained by cutting planes, here or on a cluster, and the parameters of that.
 
     The fields of such a class are its parameters, the keyword arguments of its constructor.
     """
 
-    _solvers: ClassVar[tuple[str, ...]] = ("ocas", "cpa")
-
-    C: float = 1.0
-    _: KW_ONLY
     solver: str = "ocas"
     tol: float = 1e-3
     stopping: str = "relative"
-    positive: bool = False
-    bounds: tuple[Any, Any] | None = None
     max_iter: int | None = None
     time_limit: float | None = None
     n_jobs: int | None = None
@@ -239,6 +234,18 @@ class LinearModel(Estimator):
     verbose: int = 0
     callback: Callable[[Iteration], bool | None] | None = None
     checkpoint: Checkpoint | str | PathLike[str] | None = None
+
+
+@dataclass(eq=False, repr=False)
+class LinearModel(CutModel):
+    """An estimator with ``coef_`` and ``intercept_``, and the parameters that all of them have."""
+
+    _solvers: ClassVar[tuple[str, ...]] = ("ocas", "cpa")
+
+    C: float = 1.0
+    _: KW_ONLY
+    positive: bool = False
+    bounds: tuple[Any, Any] | None = None
 
     coef_: Any = field(init=False)
     intercept_: np.ndarray = field(init=False)

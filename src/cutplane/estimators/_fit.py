@@ -121,27 +121,13 @@ class Settings:
     parameters: dict[str, Any]
 
     @classmethod
-    def of(
-        cls,
-        model: Any,
-        *,
-        solvers: Sequence[str] = (),
-        stopping: Sequence[str] = STOPPING,
-    ) -> Settings:
-        """The settings of an estimator. Checks the parameters that it shares with others.
-
-        Parameters
-        ----------
-        model : estimator
-        solvers : sequence of str
-            Those it may have; empty if it has no such parameter.
-        stopping : sequence of str
-            The stopping rules it may have.
-        """
+    def of(cls, model: Any) -> Settings:
+        """The settings of an estimator. Checks the parameters that it shares with others."""
+        solvers = model._solvers
         C = check_number("C", model.C, above=0.0) if hasattr(model, "C") else 1.0
         if solvers:
             check_choice("solver", model.solver, solvers)
-        check_choice("stopping", model.stopping, stopping)
+        check_choice("stopping", model.stopping, model._stopping)
         check_number("tol", model.tol, at_least=0.0)
         max_iter = None if model.max_iter == -1 and not solvers else model.max_iter
         if max_iter is not None:
@@ -311,14 +297,15 @@ class Problem(ABC):
     ----------
     label : str
         For progress and logs.
+    total : float
+        The factor n in C·n·(mean risk): the sum of the weights.
+    crew : Workers or None
+        The workers that hold the data, if a cluster does.
     """
 
     label: str
-
-    @property
-    def crew(self) -> Any:
-        """The workers that hold the data, if a cluster does."""
-        return None
+    total: float = 1.0
+    crew: Any = None
 
     @abstractmethod
     def solver(self, run: Run) -> Ready:
@@ -335,11 +322,6 @@ class Problem(ABC):
     def fit_key(self, settings: Settings) -> str:
         """What determines the iterations of a fit, besides data and problems."""
         return f"{settings.solver}, C = {settings.C!r}"
-
-    @property
-    def total(self) -> float:
-        """The factor n in C·n·(mean risk): the sum of the weights."""
-        return 1.0
 
     def done(self, result: SolveResult, run: Settings, C: float) -> bool:
         """Whether a result of an earlier run is good enough, or cannot become better."""
@@ -562,6 +544,7 @@ class _Fit:
                 self.results.append(ready.solver.run(ready.start, *ready.more))
             self.spent += time.perf_counter() - began
             self._end(number, problem, ready.solver, run, before)
+            self.solver = None  # it knows this fit: the two would outlive it together
         if self.tasks is not None:
             self.tasks.end_problem()
 

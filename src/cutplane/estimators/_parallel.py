@@ -10,6 +10,7 @@ Memory: the rows are there once, and each thread has the vectors of one solver.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import threading
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import _interrupts
-from ..exec import make_executor
+from ..exec import ThreadExecutor, make_executor
 from ..result import SolveResult, Status
 from ._fit import Fitted, Memory, Problem, Settings, random_of, solve
 
@@ -49,82 +50,61 @@ def solve_in_parallel(
     random = _random_states(settings, count)
     results: dict[int, SolveResult] = {}
     kept: dict[int, Memory] = {}
-    errors: list[BaseException] = []
-    todo = list(range(count))[::-1]
-    taking = threading.Lock()
+    caller, making = threading.current_thread(), threading.Lock()
     end = threading.Event()  # set when the user, or an error, has ended the fit
+    interrupted = False  # by the user, and what is left gets one iteration
 
-    def work() -> None:
-        """Solve problems until none is left."""
-        while not errors:
-            with taking:
-                if not todo:
-                    return
-                k = todo.pop()
-                problem = problems[k]  # made here, one at a time
-                start = None if starts is None else starts[k]
-            over = end.is_set()  # then one iteration, so that the model is complete
-            left = settings.time_limit - (time.perf_counter() - began)
-            own = dataclasses.replace(
-                settings,
-                time_limit=0.0 if over else max(0.0, left),
-                random_state=random[k],
+    def solve_one(k: int) -> None:
+        nonlocal interrupted
+        with making:  # problems and starts, one at a time
+            problem, start = problems[k], None if starts is None else starts[k]
+        over = end.is_set()  # then one iteration, so that the model is complete
+        left = settings.time_limit - (time.perf_counter() - began)
+        own = dataclasses.replace(
+            settings, time_limit=0.0 if over else max(0.0, left), random_state=random[k]
+        )
+        with make_executor(max(1, threads // count), numbers) as executor:
+            fitted = solve(
+                [problem],
+                own,
+                executor,
+                starts=[start],
+                memories={0: memories[k]} if memories and k in memories else None,
+                dual_points=None if dual_points is None else dual_points[k : k + 1],
             )
-            with make_executor(max(1, threads // count), numbers) as executor:
-                fitted = solve(
-                    [problem],
-                    own,
-                    executor,
-                    starts=[start],
-                    memories={0: memories[k]} if memories and k in memories else None,
-                    dual_points=None if dual_points is None else dual_points[k : k + 1],
-                )
-            (result,) = fitted.results
-            if result.status is Status.INTERRUPTED:
-                end.set()
-            elif over and result.status is not Status.CONVERGED:
-                result = dataclasses.replace(result, status=Status.INTERRUPTED)
-            if 0 in fitted.memories:
-                kept[k] = fitted.memories[0]
-            results[k] = result
+        (result,) = fitted.results
+        if result.status is Status.INTERRUPTED:
+            # That of a helper follows from one of the caller.
+            interrupted |= threading.current_thread() is caller
+            end.set()
+        elif over and result.status is not Status.CONVERGED:
+            result = dataclasses.replace(result, status=Status.INTERRUPTED)
+        if 0 in fitted.memories:
+            kept[k] = fitted.memories[0]
+        results[k] = result
 
-    def help_out() -> None:
-        """What a helper thread does."""
-        with _interrupts.helping(end):
+    def task(k: int) -> None:
+        """Solve a problem. Helper threads stop after the iteration in which the fit ends."""
+        own = threading.current_thread() is caller
+        with contextlib.nullcontext() if own else _interrupts.helping(caller, end):
             try:
-                work()
-            except BaseException as error:
-                errors.append(error)
+                solve_one(k)
+            except BaseException:
                 end.set()
+                raise
 
-    helpers = [
-        threading.Thread(target=help_out, name=f"cutplane_problems_{k}", daemon=True)
-        for k in range(min(threads, count) - 1)
-    ]
-    for helper in helpers:
-        helper.start()
-    while True:  # until nothing is left, or for the second time after an interrupt
-        try:
-            work()
-            for helper in helpers:
-                helper.join()
-            if errors:
-                raise errors[0]
-            todo += [k for k in range(count) if k not in results][::-1]  # lost by an interrupt
-            if not todo:
-                return Fitted([results[k] for k in range(count)], kept)
-        except BaseException as error:
-            # As in ``solve``: an interrupt is raised if nothing is solved, or if it is not the
-            # first one.
-            if isinstance(error, KeyboardInterrupt) and results and not end.is_set():
+    with ThreadExecutor(min(threads, count)) as pool:
+        while todo := [k for k in range(count) if k not in results]:
+            try:
+                pool.run(lambda i, todo=todo: task(todo[i]), len(todo))  # type: ignore[misc]
+            except KeyboardInterrupt:
+                # As in ``solve``: it is raised if nothing is solved, or if it is not the first.
+                if interrupted or not results:
+                    raise
+                interrupted = True
                 end.set()
                 _interrupts.handled()
-                continue
-            errors.append(error)
-            end.set()
-            for helper in helpers:
-                helper.join()
-            raise
+    return Fitted([results[k] for k in range(count)], kept)
 
 
 def _random_states(settings: Settings, count: int) -> list[np.random.RandomState | None]:

@@ -19,7 +19,7 @@ from ..objective.sampled import CutBasisOracle, ScoreRiskOracle
 from ..objective.stored import StoredMatrix
 from ..result import SolveResult, Status
 from ..structured.parts import PartsModel, PartsPopulation, WithUnits
-from ._fit import Problem, Ready, Run, Settings, solve
+from ._fit import Problem, Ready, Run, Settings, seeds, solve
 from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
 from ._problems import bundle_solver, ready
 from ._sampled import ConstantProblem, CutBasisProblem, Sampling, kind_of
@@ -28,6 +28,8 @@ from ._sampled import ConstantProblem, CutBasisProblem, Sampling, kind_of
 # but the first few would compute them again.
 STORED_BYTES = 1 << 29
 CONSTANT = "constant"
+# Parts of a sample, unless the user says otherwise; in the constant-time method examples.
+SAMPLE_SIZE, CONSTANT_SAMPLE_SIZE = 1000, 100
 # Ends after which more work may follow.
 UNFORCED = (Status.CONVERGED, Status.MAX_ITER, Status.NUMERICALLY_LIMITED)
 
@@ -47,6 +49,9 @@ class PartsFit:
 
     Parameters
     ----------
+    estimator : estimator
+        With the parameters ``method``, ``sample_size``, ``passes``, ``max_basis`` and
+        ``random_state``.
     kernel : Kernel
     X : ndarray or CSR matrix
         All parts; for a precomputed kernel the values of all pairs of them.
@@ -57,44 +62,32 @@ class PartsFit:
     executor : Executor
     label : str
         For progress and logs.
-    method : {'auto', 'linear', 'constant', 'exact'}
-    sample_size : int
-        Parts of a sample; examples in the constant-time method.
-    passes : int
-        Samples in a row without a violation that end the constant-time method.
-    max_basis : int or None
-    seed : int
-        Of the samples.
     """
 
     def __init__(
         self,
+        estimator: Any,
         kernel: Kernel,
         X: Any,
         model: PartsModel,
         settings: Settings,
         executor: Executor,
         label: str,
-        *,
-        method: str,
-        sample_size: int,
-        passes: int,
-        max_basis: int | None,
-        seed: int,
     ) -> None:
-        if method == CONSTANT and sample_size >= model.count:
+        method = estimator.method
+        size = CONSTANT_SAMPLE_SIZE if method == CONSTANT else SAMPLE_SIZE
+        size = size if estimator.sample_size is None else int(estimator.sample_size)
+        if method == CONSTANT and size >= model.count:
             method = "exact"  # there is something to prove
         self._kernel, self._X, self._model, self._executor = kernel, X, model, executor
-        self._settings, self._max_basis, self._size = settings, max_basis, sample_size
+        self._settings, self._max_basis, self._size = settings, estimator.max_basis, size
         self._constant = method == CONSTANT
         # In the constant-time method of as many examples as a sample has.
         self._score_risk = (
-            model.some(np.arange(min(model.count, sample_size)), executor)
-            if self._constant
-            else model.score_risk(executor)
+            model.some(np.arange(size), executor) if self._constant else model.score_risk(executor)
         )
         # An exact bound must hold for the kernel itself.
-        sampled = sample_size < {"linear": model.parts, CONSTANT: model.count}.get(method, 0)
+        sampled = size < {"linear": model.parts, CONSTANT: model.count}.get(method, 0)
         self._single = (
             sampled
             and settings.tol >= SINGLE_TOL
@@ -103,17 +96,18 @@ class PartsFit:
         self._matrix = kernel_matrix(kernel, X, executor, single=self._single)
         kind = kind_of(kernel, self._matrix)
         self._used = self._matrix if self._constant else _stored(self._matrix, executor)
-        self._oracle = self._make_oracle(method, np.random.default_rng(seed))
+        self._oracle = self._make_oracle(method, seeds(estimator.random_state, 1)[0])
         self._oracle.definite = bool(kernel.definite)
         if self._used.values is not None and self._matrix.values is None:
             self._oracle.kernel_values = X.shape[0] ** 2
-        facts = (label, self._oracle, self._coefficients, kind, model.count)
+        facts = (label, self._oracle, kind, float(model.count))
         self.problem = CutBasisProblem(*facts)
         if self._constant:
-            self.problem = ConstantProblem(*facts, passes=passes)
+            self.problem = ConstantProblem(*facts, passes=int(estimator.passes))
         self.kernel_values, self.basis_error = 0, 0.0
 
-    def _make_oracle(self, method: str, rng: np.random.Generator) -> CutBasisOracle:
+    def _make_oracle(self, method: str, seed: int) -> CutBasisOracle:
+        rng = np.random.default_rng(seed)
         if self._constant:
             population = PartsPopulation(self._used, self._model, self._executor)
             return ConstantOracle(population, self._executor, rng, size=self._size)
@@ -127,13 +121,6 @@ class PartsFit:
             centred=self._settings.solver != "cpa",
             free=self._model.parts,
         )
-
-    def _coefficients(self, w: np.ndarray) -> np.ndarray:
-        """Coefficients of a point of the solver's."""
-        expansion = self._oracle.cut_basis.expand(w)
-        out = np.zeros(self._model.shape)
-        out[expansion.rows] = expansion.coef.reshape(-1, out.shape[1])
-        return out
 
     def sampling(self) -> Sampling:
         """What the theorems need, from the largest √k(u, u).
@@ -212,7 +199,7 @@ class PartsFit:
         oracle = LinearOracle(blocks, self._score_risk, products=products)
         start = np.concatenate([factor.T @ projection.coef, w[parts:]])
         settings = dataclasses.replace(self._settings, time_limit=seconds)
-        problem = SpanProblem("basis", oracle, self._model.count)
+        problem = SpanProblem("basis", oracle, float(self._model.count))
         fitted = solve([problem], settings, self._executor, starts=[start])
         found = fitted.results[0].w.reshape(shape)
         w[projection.rows] = scipy.linalg.solve_triangular(
@@ -229,17 +216,13 @@ class SpanProblem(Problem):
     ----------
     label : str
     oracle : LinearOracle
-    count : int
-        Number of examples.
+    total : float
+        The number of examples.
     """
 
     label: str
     oracle: LinearOracle
-    count: int
-
-    @property
-    def total(self) -> float:
-        return float(self.count)
+    total: float
 
     def solver(self, run: Run) -> Ready:
         return ready(bundle_solver(self.oracle, run.C * self.total, run), run)

@@ -146,9 +146,8 @@ class LinearProblem(Problem):
     matrix: Matrix
     constant: float
 
-    @property
-    def crew(self) -> Any:
-        return getattr(self.matrix, "crew", None)
+    def __post_init__(self) -> None:
+        self.crew = getattr(self.matrix, "crew", None)
 
     def data_digest(self) -> bytes:
         return self.matrix.digest()
@@ -180,9 +179,8 @@ class RowProblem(LinearProblem):
     bounds: Bounds | None = None
     _kept: RowOracle | None = field(default=None, repr=False)  # of the C before, on a path
 
-    @property
-    def total(self) -> float:
-        return self.targets.total
+    def __post_init__(self) -> None:
+        self.crew, self.total = getattr(self.matrix, "crew", None), self.targets.total
 
     def digest(self) -> bytes:
         digest = hashlib.blake2b(digest_size=16)
@@ -267,19 +265,15 @@ class ListwiseProblem(LinearProblem):
     Attributes
     ----------
     risk : ListwiseRisk
-    mass : float
+    total : float
         The sum of the weights of the rows.
     bounds : Bounds or None
         On w.
     """
 
     risk: ListwiseRisk
-    mass: float
+    total: float
     bounds: Bounds | None = None
-
-    @property
-    def total(self) -> float:
-        return self.mass
 
     def digest(self) -> bytes:
         bounds = b"" if self.bounds is None else self.bounds.digest()
@@ -306,13 +300,8 @@ class JointProblem(Problem):
     label: str
     model: JointModel
 
-    @property
-    def crew(self) -> Any:
-        return getattr(self.model, "crew", None)
-
-    @property
-    def total(self) -> float:
-        return float(self.model.count)
+    def __post_init__(self) -> None:
+        self.crew, self.total = getattr(self.model, "crew", None), float(self.model.count)
 
     def data_digest(self) -> bytes:
         return self.model.digest()

@@ -21,9 +21,9 @@ from sklearn.utils.validation import validate_data
 
 from .._checks import check_weights, class_factors
 from ..data import BlockedMatrix, as_blocks
+from ..data.blocks import check_sparse
 from ..data.dataset import Dataset
 from ..data.partitions import FolderShare, MemoryShare, RowFiles, travelling
-from ..data.sparse import check_sparse
 from ..data.sums import SumPlan, part_edges, share_parts
 from ..exec import make_executor
 
@@ -85,11 +85,10 @@ class TrainingRows:
             return
         from ..cluster.executor import workers_of
         from ..cluster.orders import Each, Hold
-        from ..cluster.partitions import checked_workers
         from ..cluster.rows import RemoteMatrix, hold_rows
 
         with workers_of(executor) as crew:
-            workers = checked_workers(crew)
+            workers = crew.checked()
             edges = part_edges(len(matrix.blocks), len(matrix))
             runs = share_parts(np.diff(edges).tolist(), [worker.threads for worker in workers])
             plans = [SumPlan(edges, first, last) for first, last in runs]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -49,26 +49,17 @@ class CutBasisProblem(Problem):
     ----------
     label : str
     oracle : ScoreRiskOracle
-    expand : callable
-        The coefficients of a point of the solver, in the shape of a result's ``w``.
     kind : str
         Of the certificate that the kernel allows: see ``kind_of``.
-    scale : float
-        What C multiplies the mean risk by, besides itself.
     start : ndarray of int64 or None
         Rows on which the problem is solved first.
     """
 
     label: str
     oracle: Any
-    expand: Callable[[np.ndarray], np.ndarray]
     kind: str = "exact"
-    scale: float = 1.0
+    total: float = 1.0
     start: np.ndarray | None = None
-
-    @property
-    def total(self) -> float:
-        return self.scale
 
     def solver(self, run: Run) -> Ready:
         position = cut_position(run.settings.solver)
@@ -84,10 +75,16 @@ class CutBasisProblem(Problem):
         return ready(solver, run)
 
     def point(self, solver: Any) -> tuple[np.ndarray, float]:
-        return self.expand(solver.best.w), 0.0
+        return solver.coefficients(), 0.0
 
     def finish(self, solver: Any, result: SolveResult) -> SolveResult:
-        return qualified(result, self.kind)
+        """The result with a certificate that claims no more than such a kernel allows."""
+        certificate = result.certificate
+        if self.kind == "withheld":
+            certificate = dataclasses.replace(certificate, dual=-math.inf, kind="withheld")
+        elif certificate.kind == "exact":
+            certificate = dataclasses.replace(certificate, kind=self.kind)
+        return dataclasses.replace(result, certificate=certificate)
 
     def cautions(self, settings: Settings, results: list[SolveResult]) -> Iterator[Warning]:
         if any(result.certificate.kind == "withheld" for result in results):
@@ -124,43 +121,21 @@ def kind_of(kernel: Kernel, matrix: KernelMatrix) -> str:
     return kind
 
 
-def qualified(result: SolveResult, kind: str) -> SolveResult:
-    """The result with a certificate that claims no more than such a kernel allows."""
-    certificate = result.certificate
-    if kind == "withheld":
-        certificate = dataclasses.replace(certificate, dual=-math.inf, kind="withheld")
-    elif certificate.kind == "exact":
-        certificate = dataclasses.replace(certificate, kind=kind)
-    return dataclasses.replace(result, certificate=certificate)
-
-
-@dataclass(frozen=True)
-class Reduced:
-    """Results whose models use fewer rows.
-
-    Attributes
-    ----------
-    results : list of SolveResult
-    error : float
-        The largest |w − Pw|.
-    """
-
-    results: list[SolveResult]
-    error: float
-
-
 def reduce_basis(
     matrix: KernelMatrix,
     risks: Sequence[tuple[Risk, Targets]],
     results: list[SolveResult],
     C: float,
     most: int,
-) -> Reduced:
-    """Project all models to the span of the same few rows, and compute their objectives anew."""
+) -> tuple[list[SolveResult], float]:
+    """Project all models to the span of the same few rows, and compute their objectives anew.
+
+    Returns their results, and the largest |w − Pw|.
+    """
     coef = np.concatenate([r.w.reshape(len(r.w), -1) for r in results], axis=1)
     rows = np.flatnonzero(np.any(coef != 0.0, axis=1))
     if len(rows) <= most:
-        return Reduced(results, 0.0)
+        return results, 0.0
     projection = projected(matrix, rows, coef[rows], most)
     scores = matrix.combine(projection.rows, projection.coef)
     squares = np.einsum("ij,ij->j", projection.coef, scores[projection.rows])
@@ -177,7 +152,7 @@ def reduce_basis(
             result.certificate, primal=primal, dual=min(primal, result.certificate.dual)
         )
         changed.append(dataclasses.replace(result, w=w, certificate=certificate))
-    return Reduced(changed, projection.error)
+    return changed, projection.error
 
 
 def single_scores(

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -20,8 +22,8 @@ from ..exec import SerialExecutor, make_executor
 from ..objective.structured import JointModel
 from ..result import SolveResult
 from ..structured.parts import PartsModel
-from ._base import Estimator
-from ._fit import Settings, seeds, warn
+from ._base import CutModel
+from ._fit import Settings, warn
 from ._kernel import (
     basis_attributes,
     canonical_rows,
@@ -35,8 +37,6 @@ from ._problems import JointProblem
 from ._sampled import NOT_SAMPLED, Sampling, sampling_bounds
 
 METHODS = ("auto", "linear", CONSTANT, "exact")
-# Parts of a sample; in the constant-time method examples.
-SAMPLE_SIZE, CONSTANT_SAMPLE_SIZE = 1000, 100
 # Fitted attributes that models with a kernel have.
 OF_KERNELS = (
     "support_",
@@ -51,28 +51,26 @@ OF_KERNELS = (
 )
 
 
-class StructuredModel(Estimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class StructuredModel(CutModel):
     """Base of the estimators of structured outputs. Parameters are documented there."""
 
-    _solvers: ClassVar[tuple[str, ...]] = ("cpa", "ocas")
+    tol: float = 1e-2
+    kernel: str | Callable[[Any, Any], Any] | None = None
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    method: str = "auto"
+    sample_size: int | None = None
+    passes: int = 4
+    max_basis: int | None = None
+    random_state: Any = None
 
-    solver: str
-    kernel: Any
-    method: str
-    sample_size: int | None
-    passes: int
-    max_basis: int | None
-    random_state: Any
-
-    _samplings: list[Sampling]
+    _samplings: list[Sampling] = field(init=False)
 
     @abstractmethod
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
-        """The fitted attributes of a linear model."""
-
-    @abstractmethod
-    def _plain_attributes(self, plain: np.ndarray) -> dict[str, Any]:
-        """The fitted attributes besides the functions in a kernel's space."""
+        """The fitted attributes from w; with a kernel, from the plain numbers besides it."""
 
     def _check_common(self) -> Settings:
         settings = super()._check_common()
@@ -131,33 +129,22 @@ class StructuredModel(Estimator):
 
         def attributes(points: list[tuple[np.ndarray, float]]) -> dict[str, Any]:
             coef = points[0][0]
+            if coef.ndim == 1:  # there was no loss so far, and so no cut
+                coef = np.zeros(model.shape)
             own = coef[: rows.shape[0]]
             support = np.flatnonzero(np.any(own != 0.0, axis=1))
             return {
-                **self._plain_attributes(coef[model.parts :].reshape(-1)[: model.plain]),
+                **self._attributes(coef[model.parts :].reshape(-1)[: model.plain]),
                 **basis_attributes(kernel, rows, support, np.ascontiguousarray(own[support].T)),
                 "n_basis_": len(support),
             }
 
         common = dataclasses.replace(settings, warm_start=False)
-        size = CONSTANT_SAMPLE_SIZE if self.method == CONSTANT else SAMPLE_SIZE
         work = rows.shape[0] * max(1, rows.shape[1]) * 64
         with single_threaded_blas(), make_executor(self.n_jobs, work) as executor:
             if kernel.function is not None:
                 executor = SerialExecutor()  # the user's function is called from one thread
-            fit = PartsFit(
-                kernel,
-                rows,
-                model,
-                common,
-                executor,
-                label,
-                method=self.method,
-                sample_size=size if self.sample_size is None else int(self.sample_size),
-                passes=int(self.passes),
-                max_basis=None if self.max_basis is None else int(self.max_basis),
-                seed=seeds(self.random_state, 1)[0],
-            )
+            fit = PartsFit(self, kernel, rows, model, common, executor, label)
             result = self._solve(
                 data, [fit.problem], common, executor, attributes, improve=fit.improve
             )[0]

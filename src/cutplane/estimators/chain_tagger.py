@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from contextlib import nullcontext
-from os import PathLike
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,26 +13,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_flag, check_integer
 from ..cluster.executor import workers_of
-from ..cluster.partitions import checked_workers
 from ..data import as_blocks
-from ..data.sparse import check_sparse
+from ..data.blocks import check_sparse
 from ..exec import make_executor
 from ..objective.structured import JointModel
-from ..result import Iteration
 from ..structured import chain
-from ..structured.named import Template, has_names, named_tokens
+from ..structured.named import Template, named_tokens
 from ..structured.parts import KernelChains
-from ..structured.sequences import split, stack_labels, stack_rows, starts_of
+from ..structured.sequences import has_names, split, stack_labels, stack_rows, starts_of
 from ._attributes import check_basis, check_stored, stored_classes, stored_features
 from ._fit import Settings, warn_of, with_callbacks
 from ._rows import FLOATS
 from ._structured import OF_KERNELS, StructuredModel
-from .checkpoint import Checkpoint
 
 # Fitted attributes of the linear form, or of second order.
 OF_LINEAR = ("coef_", "second_transitions_")
 
 
+@dataclass(eq=False, repr=False)
 class ChainTagger(StructuredModel):
     """Labels the tokens of sequences with a linear chain, trained as a structural SVM.
 
@@ -179,62 +176,14 @@ class ChainTagger(StructuredModel):
 
     _solvers = ("auto", "bcfw", "ocas", "cpa")
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: str = "hamming",
-        order: int = 1,
-        boundaries: bool = False,
-        solver: str = "auto",
-        tol: float = 1e-2,
-        stopping: str = "relative",
-        kernel: str | Callable[[Any, Any], Any] | None = None,
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        method: str = "auto",
-        sample_size: int | None = None,
-        passes: int = 4,
-        max_basis: int | None = None,
-        random_state: Any = None,
-        min_count: int = 1,
-        template: str | None = None,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        n_jobs: int | None = None,
-        executor: Any = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Callable[[Iteration], bool | None] | None = None,
-        checkpoint: Checkpoint | str | PathLike[str] | None = None,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.order = order
-        self.boundaries = boundaries
-        self.solver = solver
-        self.tol = tol
-        self.stopping = stopping
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.method = method
-        self.sample_size = sample_size
-        self.passes = passes
-        self.max_basis = max_basis
-        self.random_state = random_state
-        self.min_count = min_count
-        self.template = template
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
+    C: float = 1.0
+    _: KW_ONLY
+    loss: str = "hamming"
+    order: int = 1
+    boundaries: bool = False
+    solver: str = "auto"
+    min_count: int = 1
+    template: str | None = None
 
     @with_callbacks
     def fit(self, X: Any, y: Any, lengths: Any = None) -> ChainTagger:
@@ -281,9 +230,13 @@ class ChainTagger(StructuredModel):
             examples = chain.ChainExamples.in_parts(rows, starts, truth, shape, str(self.loss))
             known = self.warm_start and hasattr(self, "coef_")
             start = shape.pack(self._chain_weights()) if known else None
+            model: JointModel = examples
             local = self.executor is None
             with nullcontext() if local else workers_of(self.executor) as crew:
-                model = examples if crew is None else _on_cluster(examples, crew)
+                if crew is not None:
+                    from ..cluster.chains import ChainsOnCluster
+
+                    model = ChainsOnCluster(examples, crew)
                 result = self._fit_linear((X, y), "chain", model, settings, start)
         else:
             chains = chain.LabelledChains(starts, truth, shape, str(self.loss))
@@ -334,7 +287,6 @@ class ChainTagger(StructuredModel):
         -------
         labels : list of ndarray, one per sequence; with ``lengths`` one array for all tokens
         """
-        check_is_fitted(self)
         rows, starts, _ = self._tokens(X, lengths)
         labels = self.classes_[self._decoded(rows, starts)]
         return labels if lengths is not None else split(labels, starts)
@@ -351,7 +303,6 @@ class ChainTagger(StructuredModel):
         -------
         scores : list of ndarray, shape (length, n_classes); with ``lengths`` one array
         """
-        check_is_fitted(self)
         rows, starts, _ = self._tokens(X, lengths)
         scores = self._emissions(rows)
         return scores if lengths is not None else split(scores, starts)
@@ -369,7 +320,6 @@ class ChainTagger(StructuredModel):
         -------
         score : float
         """
-        check_is_fitted(self)
         rows, starts, _ = self._tokens(X, lengths)
         truth = stack_labels(y, starts)
         if len(truth) == 0:
@@ -385,6 +335,8 @@ class ChainTagger(StructuredModel):
 
         With the features of the model, or of X if there is none yet.
         """
+        if fitted:
+            check_is_fitted(self)
         width = self.n_features_in_ if fitted else None
         if has_names(X, lengths is not None):
             return self._named_tokens(X, lengths, fitted)
@@ -463,17 +415,9 @@ class ChainTagger(StructuredModel):
         return chain.ChainWeights(coef, self.transitions_, self.begin_, self.finish_, second)
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
-        weights = self._shape.unpack(w)
-        return {
-            "coef_": np.ascontiguousarray(weights.emissions.T),
-            **self._chain_attributes(weights),
-        }
-
-    def _plain_attributes(self, plain: np.ndarray) -> dict[str, Any]:
-        return self._chain_attributes(dataclasses.replace(self._shape, features=0).unpack(plain))
-
-    def _chain_attributes(self, weights: chain.ChainWeights) -> dict[str, Any]:
-        """All but the emissions."""
+        linear = self.kernel is None
+        shape = self._shape if linear else dataclasses.replace(self._shape, features=0)
+        weights = shape.unpack(w)
         attributes = {
             "transitions_": weights.transitions.copy(),
             "begin_": weights.begin.copy(),
@@ -482,18 +426,13 @@ class ChainTagger(StructuredModel):
             "n_features_in_": self.n_features_in_,
             "_shape": self._shape,
         }
+        if linear:
+            attributes["coef_"] = np.ascontiguousarray(weights.emissions.T)
         if hasattr(self, "feature_names_in_"):
             attributes["feature_names_in_"] = self.feature_names_in_
         if self._shape.order == 2:
             attributes["second_transitions_"] = weights.second.transpose(1, 0, 2).copy()
         return attributes
-
-
-def _on_cluster(examples: chain.ChainExamples, crew: Any) -> JointModel:
-    """The sequences on workers."""
-    from ..cluster.chains import ChainsOnCluster
-
-    return ChainsOnCluster(examples, crew, checked_workers(crew))
 
 
 def _encoded(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

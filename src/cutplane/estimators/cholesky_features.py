@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from ._kernel import (
 SELECTIONS = ("pivoted", "random")
 
 
+@dataclass(eq=False, repr=False)
 class CholeskyFeatures(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
 ):
@@ -87,30 +89,17 @@ class CholeskyFeatures(
     True
     """
 
-    def __init__(
-        self,
-        kernel: str | Callable[[Any, Any], Any] = "rbf",
-        *,
-        n_components: int = 250,
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        selection: str = "pivoted",
-        max_candidates: int = 20000,
-        tol: float = 0.0,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.selection = selection
-        self.max_candidates = max_candidates
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    kernel: str | Callable[[Any, Any], Any] = "rbf"
+    _: KW_ONLY
+    n_components: int = 250
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    selection: str = "pivoted"
+    max_candidates: int = 20000
+    tol: float = 0.0
+    n_jobs: int | None = None
+    random_state: Any = None
 
     _sparse_coef = False
 

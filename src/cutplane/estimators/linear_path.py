@@ -160,9 +160,8 @@ def linear_svc_path(
         rows.blocks(svc._outputs()) as matrix,
         make_executor(svc.n_jobs, matrix.n_stored) as executor,
     ):
-        form = svc._form(matrix, encoded, weights)
-        problems = list(svc._problems(matrix, form, encoded, weights))
-        results = solve(problems, common, executor, Cs=path.tolist()).results
+        form, problems = svc._problems(matrix, encoded, weights)
+        results = solve(list(problems), common, executor, Cs=path.tolist()).results
     warn_of(common, None, results)
     return path_of(svc, path, form, results, settings)
 

@@ -243,8 +243,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             self.classes_, self.multilabel_ = np.arange(labels.shape[1]), True
             self.sparse_labels_ = labels.sparse
         with rows.blocks(self._outputs()) as matrix:
-            form = self._form(matrix, targets, weights)
-            problems = self._problems(matrix, form, targets, weights)
+            form, problems = self._problems(matrix, targets, weights)
             dual_points = None
             if dual_init is not None:
                 dual_points = self._check_dual_init(dual_init, form, len(weights))
@@ -324,11 +323,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
     def _problems(
         self,
         matrix: BlockedMatrix | RemoteMatrix,
-        form: ModelForm,
         targets: Any,
         weights: np.ndarray,
-    ) -> Sequence[Problem]:
+    ) -> tuple[ModelForm, Sequence[Problem]]:
         """All classes at once, each class against the rest, or each label against its absence."""
+        form = self._form(matrix, targets, weights)
         bounds = bounds_of(self, matrix.shape[1])
 
         def make(k: int) -> RowProblem:
@@ -365,7 +364,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 bounds=bounds,
             )
 
-        return Lazy(form.problems, make)
+        return form, Lazy(form.problems, make)
 
     def _check_dual_init(self, dual_init: Any, form: ModelForm, rows: int) -> np.ndarray:
         """A dual point per problem, divided by C."""

@@ -284,11 +284,10 @@ positive, bounds, max_iter
                 weights, _ = weigh_classes(svc, rows.encoded, rows.weights * counts)
             except ValueError as error:
                 raise ValueError(f"fold {fold}: {error}") from error
-            form = svc._form(rows.matrix, rows.encoded, weights)
+            form, problems = svc._problems(rows.matrix, rows.encoded, weights)
             settings = dataclasses.replace(svc._check_common(), callback=stopped, verbose=0)
-            problems = list(svc._problems(rows.matrix, form, rows.encoded, weights))
             with make_executor(threads, rows.matrix.n_stored) as executor:
-                fitted = solve(problems, settings, executor, Cs=Cs.tolist(), complete=False)
+                fitted = solve(list(problems), settings, executor, Cs=Cs.tolist(), complete=False)
             return path_of(svc, Cs, form, fitted.results, self._settings())
 
         # A fold is a single task, however many rounds it takes: fewer numbers are worth a thread.
@@ -359,8 +358,7 @@ positive, bounds, max_iter
         copy_features(self, model)
         settings = model._check_common()
         weights, _ = weigh_classes(model, rows.encoded, rows.weights)
-        form = model._form(rows.matrix, rows.encoded, weights)
-        problems = model._problems(rows.matrix, form, rows.encoded, weights)
+        form, problems = model._problems(rows.matrix, rows.encoded, weights)
         start = (
             np.mean([path.coefs[best] for path in paths], axis=0),
             np.mean([path.intercepts[best] for path in paths], axis=0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -56,6 +57,7 @@ POOL = 20_000
 FEW_ROWS = 50_000
 
 
+@dataclass(eq=False, repr=False)
 class SampledCutSVC(ClassifierMixin, KernelModel):
     """Support vector classifier with kernels for many rows, by sampled cutting planes.
 
@@ -163,52 +165,28 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
     ('exact', True)
     """
 
-    def __init__(
-        self,
-        kernel: str | Callable[[Any, Any], Any] = "rbf",
-        C: float = 1.0,
-        *,
-        method: str = "linear",
-        sample_size: int = 400,
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        solver: str = "ocas",
-        multi_class: str = "ovr",
-        class_weight: dict[Any, float] | str | None = None,
-        tol: float = 1e-3,
-        stopping: str = "relative",
-        passes: int = 4,
-        start_rows: int = 4000,
-        max_basis: int | str | None = None,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        callback: Callable[[Iteration], bool | None] | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.method = method
-        self.sample_size = sample_size
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.solver = solver
-        self.multi_class = multi_class
-        self.class_weight = class_weight
-        self.tol = tol
-        self.stopping = stopping
-        self.passes = passes
-        self.start_rows = start_rows
-        self.max_basis = max_basis
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    kernel: str | Callable[[Any, Any], Any] = "rbf"
+    C: float = 1.0
+    _: KW_ONLY
+    method: str = "linear"
+    sample_size: int = 400
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    solver: str = "ocas"
+    multi_class: str = "ovr"
+    class_weight: dict[Any, float] | str | None = None
+    tol: float = 1e-3
+    stopping: str = "relative"
+    passes: int = 4
+    start_rows: int = 4000
+    max_basis: int | str | None = None
+    max_iter: int | None = None
+    time_limit: float | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+    callback: Callable[[Iteration], bool | None] | None = None
 
     _solvers = ("ocas", "cpa")
 
@@ -251,9 +229,9 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
                 precise = matrix
                 if isinstance(matrix, ProductMatrix):  # the kernel in double precision
                     precise = kernel_matrix(kernel, X, executor, single=False)
-                reduced = reduce_basis(precise, risks, results, settings.C, int(self.max_basis))
-                self.basis_error_ = reduced.error
-                return reduced.results
+                most = int(self.max_basis)
+                results, self.basis_error_ = reduce_basis(precise, risks, results, settings.C, most)
+                return results
 
             results = self._solve(
                 data,
@@ -366,7 +344,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
                     pool=pool,
                 )
             oracle.definite = bool(kernel.definite)
-            facts = (label, oracle, _expansion(oracle, matrix.columns), kind, targets.total)
+            facts = (label, oracle, kind, targets.total)
             problems.append(
                 ConstantProblem(*facts, passes=int(self.passes))
                 if sampled
@@ -460,15 +438,3 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         if len(self.classes_) == 2:
             return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
         return self.classes_[scores.argmax(axis=1)]
-
-
-def _expansion(oracle: Any, rows: int) -> Callable[[np.ndarray], np.ndarray]:
-    """What gives the coefficients of all rows of a point in the span of the cuts."""
-
-    def expand(w: np.ndarray) -> np.ndarray:
-        expansion = oracle.cut_basis.expand(w)
-        coef = np.zeros((rows, *expansion.coef.shape[1:]))
-        coef[expansion.rows] = expansion.coef
-        return coef
-
-    return expand

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from contextlib import closing, nullcontext
-from os import PathLike
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,10 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_integer
 from ..cluster.executor import workers_of
-from ..cluster.partitions import checked_workers
-from ..data.sparse import check_sparse
-from ..exec import available_threads
-from ..result import Certificate, Iteration, SolveResult, Status
+from ..data.blocks import check_sparse
+from ..exec import thread_count
+from ..result import Certificate, SolveResult, Status
 from ..structured.examples import Examples
 from ..structured.linear import LinearExamples
 from ..structured.parts import KernelProblem
@@ -39,7 +37,6 @@ from ._fit import Settings, store_results, warn, warn_of, with_callbacks
 from ._parts_fit import CONSTANT
 from ._rows import FLOATS
 from ._structured import OF_KERNELS, StructuredModel
-from .checkpoint import Checkpoint
 
 # A risk this much, relatively, below a bound on it is no rounding.
 BELOW_BOUND = 1e-7
@@ -47,6 +44,7 @@ BELOW_BOUND = 1e-7
 OF_FORMS = ("coef_", "plain_coef_")
 
 
+@dataclass(eq=False, repr=False)
 class StructuredSVM(StructuredModel):
     """Structural SVM for outputs of any kind, described by a :class:`~cutplane.structured.Problem`.
 
@@ -175,58 +173,12 @@ class StructuredSVM(StructuredModel):
     _solvers = ("cpa", "ocas", "auto", "bcfw")
     _since: ClassVar = {"part_shape_": "problems got scores instead of weights"}
 
-    def __init__(
-        self,
-        problem: Any,
-        C: float = 1.0,
-        *,
-        rescaling: str = "margin",
-        solver: str = "cpa",
-        tol: float = 1e-2,
-        stopping: str = "relative",
-        cache_size: int = 5,
-        kernel: str | Callable[[Any, Any], Any] | None = None,
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        method: str = "auto",
-        sample_size: int | None = None,
-        passes: int = 4,
-        max_basis: int | None = None,
-        random_state: Any = None,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        n_jobs: int | None = None,
-        executor: Any = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Callable[[Iteration], bool | None] | None = None,
-        checkpoint: Checkpoint | str | PathLike[str] | None = None,
-    ) -> None:
-        self.problem = problem
-        self.C = C
-        self.rescaling = rescaling
-        self.solver = solver
-        self.tol = tol
-        self.stopping = stopping
-        self.cache_size = cache_size
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.method = method
-        self.sample_size = sample_size
-        self.passes = passes
-        self.max_basis = max_basis
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
+    problem: Any
+    C: float = 1.0
+    _: KW_ONLY
+    rescaling: str = "margin"
+    solver: str = "cpa"
+    cache_size: int = 5
 
     @with_callbacks
     def fit(self, X: Any, y: Any) -> StructuredSVM:
@@ -293,11 +245,10 @@ class StructuredSVM(StructuredModel):
                 from ..cluster.examples import ChunksOnCluster
 
                 assert linear is not None  # with a kernel all is on one machine
-                workers = checked_workers(crew)
-                chunks = ChunksOnCluster(crew, workers, inference.chunks, examples.threads)
+                chunks = ChunksOnCluster(crew, inference.chunks, examples.threads)
                 linear.send(crew, chunks)
             elif self.method != CONSTANT:  # there samples are made here, and are small
-                inference.start(self._processes())
+                inference.start(1 if self.n_jobs is None else thread_count(self.n_jobs))
             if linear is not None:
                 result = self._fit_linear(data, "structured", linear, settings, start)
             else:
@@ -334,12 +285,6 @@ class StructuredSVM(StructuredModel):
         if self.kernel is not None:
             return self.plain_coef_
         return self.coef_[math.prod(self.part_shape_) :]
-
-    def _processes(self) -> int:
-        jobs = self.n_jobs
-        if jobs is None:
-            return 1
-        return jobs if jobs > 0 else max(1, available_threads() + 1 + jobs)
 
     def _judged(self, result: SolveResult, examples: Examples) -> SolveResult:
         """Store the result with the certificate that the inference allows for."""
@@ -421,11 +366,8 @@ class StructuredSVM(StructuredModel):
         )
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
-        return {"coef_": w.copy(), "problem_": self.problem_, "part_shape_": self.part_shape_}
-
-    def _plain_attributes(self, plain: np.ndarray) -> dict[str, Any]:
-        attributes = self._attributes(plain)
-        return {"plain_coef_": attributes.pop("coef_"), **attributes}
+        name = "coef_" if self.kernel is None else "plain_coef_"
+        return {name: w.copy(), "problem_": self.problem_, "part_shape_": self.part_shape_}
 
 
 def _examples(name: str, values: Any) -> Any:

@@ -7,6 +7,7 @@ left to ``load_model``, which knows what to say about it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,20 +76,21 @@ class LinearScorer:
         return self.classes_[best]
 
 
-def read_scorer(path: Any, parameters: dict[str, dict[str, Any]]) -> LinearScorer | None:
+def read_scorer(path: Any, defaults: Callable[[str], dict[str, Any]]) -> LinearScorer | None:
     """The scorer of a file, or None if ``load_model`` is needed.
 
     Parameters
     ----------
     path : path
-    parameters : dict of str to dict
-        The parameters of the estimators and their defaults; others mean a file of another version.
+    defaults : callable
+        The parameters of an estimator, by its name, and their defaults; others mean a file of
+        another version.
     """
     try:
         file = store.read(path)
         content, kind = file.header.content, file.header.kind
         values = content["attributes"]
-        if kind not in KINDS or not set(content["parameters"]) <= set(parameters[kind]):
+        if kind not in KINDS or not set(content["parameters"]) <= set(defaults(kind)):
             return None
         if values.get("multilabel_") or "results_" not in values:
             return None
@@ -105,7 +107,7 @@ def read_scorer(path: Any, parameters: dict[str, dict[str, Any]]) -> LinearScore
             coef,
             intercept,
             found.get("classes_", np.zeros(0)),
-            {**parameters[kind], **stored},
+            {**defaults(kind), **stored},
             names_in,
         )
         check_stored(scorer, "coef_", (outputs, found["n_features_in_"]))

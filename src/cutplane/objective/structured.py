@@ -45,18 +45,16 @@ class JointModel(ABC):
         Length of w.
     count : int
         Number of examples.
+    numbers : int
+        Work of a pass, in stored values of a data matrix that is read once.
     has_scores : bool
         Whether points have scores, to which blending adds rounding.
     """
 
     dimension: int
     count: int
+    numbers: int = 0
     has_scores = True
-
-    @property
-    def numbers(self) -> int:
-        """Work of a pass, in stored values of a data matrix that is read once."""
-        return 0
 
     @abstractmethod
     def digest(self) -> bytes:

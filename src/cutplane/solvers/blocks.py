@@ -357,7 +357,7 @@ class ChainBlocks:
             partial[...] = 0.0
             block.add_gradient(chains.weight * shares[matrix.slice(k)], partial)
 
-        emissions = examples.sum_blocks(gradient, executor)
+        emissions = examples.sum.run(gradient, executor)[0]
         return Cut(shape.pack(counts._replace(emissions=emissions)), chains.weight * losses)
 
 

@@ -161,6 +161,7 @@ class AutoSolver(IterativeSolver):
             return status
         finally:
             self._take(stage)
+            stage.observer = None  # which is this solver: the two would outlive the fit together
 
     def _take(self, stage: IterativeSolver) -> None:
         """Take over what a stage has reached so far.

@@ -281,13 +281,14 @@ class Factor:
         total = np.zeros((self._size, self._size))
         if source.whole is not None:
             self._add(source.whole, rows, bends, total)
-        else:  # in the order of a pass
-            source.blocks.begin()
-            for k in range(len(source.blocks)):
+        else:
+
+            def part(k: int, block: Block) -> None:
                 first, last = source.bounds[k], source.bounds[k + 1]
                 inside = rows[np.searchsorted(rows, first) : np.searchsorted(rows, last)]
-                self._add(source.blocks.take(k), inside - first, bends[first:last], total)
-                source.blocks.release(k)
+                self._add(block, inside - first, bends[first:last], total)
+
+            source.run(part, SerialExecutor())
         if isinstance(source.blocks[0], CSRBlock):
             # Columns need not be in order: what lies above the diagonal belongs below.
             total += np.triu(total, 1).T

@@ -182,16 +182,20 @@ class SampledSolver(BundleSolver):
 
     def _result(self, status: Status) -> SolveResult:
         result = super()._result(status)
-        assert isinstance(self.best, CutBasisBest)
-        expansion = self.best.cut_basis.expand(self.best.w)
-        w = np.zeros((self.oracle.rows, *expansion.coef.shape[1:]))
-        w[expansion.rows] = expansion.coef
         certificate = result.certificate
         if self.oracle.cut_basis.negative and not self.oracle.definite:
             certificate = Certificate(certificate.primal, -np.inf, "withheld")
         elif not self.oracle.exact:
             certificate = replace(certificate, kind="estimated")
-        return replace(result, w=w, certificate=certificate)
+        return replace(result, w=self.coefficients(), certificate=certificate)
+
+    def coefficients(self) -> np.ndarray:
+        """The coefficients of all rows at the best point."""
+        assert isinstance(self.best, CutBasisBest)
+        expansion = self.best.cut_basis.expand(self.best.w)
+        coef = np.zeros((self.oracle.rows, *expansion.coef.shape[1:]))
+        coef[expansion.rows] = expansion.coef
+        return coef
 
 
 class ConstantTimeSolver(SampledSolver):

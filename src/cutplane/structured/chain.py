@@ -340,6 +340,11 @@ class ChainExamples(JointModel):
 
     A point's ``scores`` are the emissions, its ``coef`` the most violated labelling.
 
+    Attributes
+    ----------
+    sum : BlockSum
+        Of arrays in the shape of W, one per block of tokens.
+
     Parameters
     ----------
     matrix : BlockedMatrix
@@ -357,7 +362,8 @@ class ChainExamples(JointModel):
         self.shape = chains.shape
         self.dimension = self.shape.dimension
         self.count = round(1.0 / chains.weight)
-        self._sum = BlockSum(matrix, (self.shape.features, self.shape.labels), plan)
+        self.numbers = work(self.shape, matrix)
+        self.sum = BlockSum(matrix, (self.shape.features, self.shape.labels), plan)
 
     @classmethod
     def in_parts(
@@ -379,16 +385,6 @@ class ChainExamples(JointModel):
         )
         plan = SumPlan(np.searchsorted(matrix.bounds, starts[edges]), 0, len(edges) - 1)
         return cls(matrix, chains, plan)
-
-    @property
-    def plan(self) -> SumPlan:
-        """How sums over blocks are added up."""
-        return self._sum.plan
-
-    @property
-    def numbers(self) -> int:
-        """Work of a pass, in numbers of the data."""
-        return work(self.shape, self.matrix)
 
     def digest(self) -> bytes:
         """Identifies the data, the labels and the loss."""
@@ -453,15 +449,9 @@ class ChainExamples(JointModel):
             partial[...] = 0.0
             block.add_gradient(coef, partial)
 
-        emissions = self._sum.run(gradient, executor)
+        emissions = self.sum.run(gradient, executor)
         counts = chains.count_sums(path, executor)
         return [
             shape.pack(some._replace(emissions=product))
             for product, some in zip(emissions, counts, strict=True)
         ]
-
-    def sum_blocks(
-        self, task: Callable[[int, Block, np.ndarray], None], executor: Executor
-    ) -> np.ndarray:
-        """The sum over all blocks of what a task writes for each, in the shape of W."""
-        return self._sum.run(task, executor)[0]

@@ -152,12 +152,6 @@ class Chunk:
         lists = (self.problem, self.numbers, self.X, outputs)
         return coefficients_of(*lists, self.counts, self.outputs), plain_of(*lists, self.plain)
 
-    def linear_scores(self, w: np.ndarray) -> Scores:
-        """What inference gets where functions of parts are linear: W, then plain weights, in w."""
-        own = len(w) - self.plain
-        weights = w[:own].reshape(self.outputs, -1) if self.outputs else np.zeros((0, 0))
-        return self.scores(rows.part_scores(self.parts, weights), w[own:])
-
     def scores(self, table: np.ndarray, w: np.ndarray) -> Scores:
         """What inference gets, from scores of parts and plain weights."""
         return Scores(self.problem, self.X, w, table, self.counts)
@@ -177,7 +171,10 @@ class Chunk:
 
         Inference compares scores of outputs, which are rounded as those of its answer are.
         """
-        outputs = self.most_violated(self.linear_scores(w))
+        own = len(w) - self.plain  # W, then plain weights
+        weights = w[:own].reshape(self.outputs, -1) if self.outputs else np.zeros((0, 0))
+        scores = self.scores(rows.part_scores(self.parts, weights), w[own:])
+        outputs = self.most_violated(scores)
         offsets = losses_of(self.problem, self.numbers, self.Y, outputs)
         coef, plain = self._features(outputs)
         features = rows.joint_rows(self.parts, coef, self.counts, plain)

@@ -202,16 +202,13 @@ class LinearExamples(JointModel):
         self.examples = examples
         self.dimension = examples.dimension
         self.count = examples.count
+        # So many that threads are used wherever they can be.
+        self.numbers = 1 << 40 if examples.threads else self.dimension
         self.crew: Any = None
         self._chunks = examples.inference.chunks
         self._cache_size = cache_size
         self._kept = 0
         self._holders: Any = ChunksHere(examples.inference)  # or what a cluster has in its place
-
-    @property
-    def numbers(self) -> int:
-        """So many that threads are used wherever they can be."""
-        return 1 << 40 if self.examples.threads else self.dimension
 
     def send(self, crew: Any, holders: Any) -> None:
         """Have the workers of a cluster, who hold the chunks, run the inference."""

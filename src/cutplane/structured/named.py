@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from .sequences import is_list
+
 MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
 NO_MACRO = re.compile(r"%x(?!\[-?\d+,\d+\])")
 
@@ -60,33 +62,6 @@ class NamedTokens:
         return rows
 
 
-def has_names(X: Any, flat: bool) -> bool:
-    """Whether tokens have features with names; otherwise they are rows of numbers.
-
-    Parameters
-    ----------
-    X : list of sequences of tokens, or list of tokens
-    flat : bool
-        Whether it is a list of tokens.
-    """
-    if not _is_list(X):
-        return False
-    for sequence in [X] if flat else X:
-        if not _is_list(sequence):
-            return isinstance(sequence, Mapping | str)
-        for token in sequence:
-            if not _is_list(token):
-                return isinstance(token, Mapping | set | frozenset | str)
-            if len(token):
-                return isinstance(token[0], str)
-    return False
-
-
-def _is_list(values: Any) -> bool:
-    text = isinstance(values, np.ndarray) and values.ndim > 0 and values.dtype.kind in "OU"
-    return text or isinstance(values, list | tuple)
-
-
 def named_tokens(X: Any, template: Template | None = None) -> NamedTokens:
     """The features of the tokens of sequences.
 
@@ -100,7 +75,7 @@ def named_tokens(X: Any, template: Template | None = None) -> NamedTokens:
     values: list[float] = []
     ends = [0]
     for s, sequence in enumerate(X):
-        if not _is_list(sequence):
+        if not is_list(sequence):
             raise ValueError(
                 f"sequence {s} of X must be a list of tokens, got {type(sequence).__name__}"
             )
@@ -199,8 +174,8 @@ class Template:
     def apply(self, sequence: Sequence[Any], number: int) -> Iterator[list[str]]:
         """Names of the features of each token; the number of the sequence is for messages."""
         for t, token in enumerate(sequence):
-            if not _is_list(token) or len(token) < self.columns:
-                has = f"{len(token)} columns" if _is_list(token) else f"no columns: {token!r:.40}"
+            if not is_list(token) or len(token) < self.columns:
+                has = f"{len(token)} columns" if is_list(token) else f"no columns: {token!r:.40}"
                 raise ValueError(
                     f"token {t} of sequence {number} of X has {has}, but the template needs "
                     f"{self.columns}"

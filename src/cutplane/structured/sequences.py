@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from ..data.sparse import check_sparse
+from ..data.blocks import check_sparse
 
 logger = logging.getLogger("cutplane")
 
@@ -169,3 +169,31 @@ def stack_labels(y: Any, starts: np.ndarray) -> np.ndarray:
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         raise ValueError("y has a label that is not a finite number")
     return y
+
+
+def has_names(X: Any, flat: bool) -> bool:
+    """Whether tokens have features with names; otherwise they are rows of numbers.
+
+    Parameters
+    ----------
+    X : list of sequences of tokens, or list of tokens
+    flat : bool
+        Whether it is a list of tokens.
+    """
+    if not is_list(X):
+        return False
+    for sequence in [X] if flat else X:
+        if not is_list(sequence):
+            return isinstance(sequence, Mapping | str)
+        for token in sequence:
+            if not is_list(token):
+                return isinstance(token, Mapping | set | frozenset | str)
+            if len(token):
+                return isinstance(token[0], str)
+    return False
+
+
+def is_list(values: Any) -> bool:
+    """Whether this is a list, a tuple, or an array of text or objects."""
+    text = isinstance(values, np.ndarray) and values.ndim > 0 and values.dtype.kind in "OU"
+    return text or isinstance(values, list | tuple)

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -29,8 +29,8 @@ from ..._checks import check_flag, check_integer
 from ..blocks import (
     Block,
     BlockedMatrix,
-    BlockSource,
     CSRBlock,
+    Result,
     RowMajorBlock,
     RowsInBlocks,
     csr_bounds,
@@ -40,6 +40,9 @@ from ..memory import data_budget
 from ..rows import MOST_FEATURES, Rows, row_of
 from .arrays import MappedArray, damaged
 from .manifest import Manifest, is_label, label_array
+
+if TYPE_CHECKING:
+    from ...exec import Executor
 
 CHUNK = 1 << 24  # bytes of values per chunk
 WINDOW = 1 << 24  # bytes that are asked for, and given back, at a time
@@ -238,7 +241,7 @@ class Dataset(RowsInBlocks):
         first, last = int(bounds[0]), int(bounds[-1])
         begin, end = rows.stored(first, last)
         source = MappedBlocks(self, rows, bounds, (outputs, only))
-        return BlockedMatrix(source, bounds - first, (last - first, self.n_features), end - begin)
+        return MappedMatrix(source, bounds - first, (last - first, self.n_features), end - begin)
 
     # -- the files ----------------------------------------------------------------
 
@@ -423,7 +426,7 @@ def _floats(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float32 if values.dtype.kind in "iu" else values.dtype)
 
 
-class MappedBlocks(BlockSource):
+class MappedBlocks(Sequence[Block]):
     """Blocks of mapped rows, made when they are asked for; they begin at the rows ``bounds``.
 
     ``request`` are the arguments of ``Dataset.blocks``: they are pickled with the data set instead
@@ -456,7 +459,7 @@ class MappedBlocks(BlockSource):
     def __len__(self) -> int:
         return len(self._bounds) - 1
 
-    def __getitem__(self, k: int) -> Block:
+    def __getitem__(self, k: Any) -> Any:
         return self._block(range(len(self))[k])
 
     def _block(self, k: int, room: np.ndarray | None = None) -> Block:
@@ -515,5 +518,35 @@ class MappedBlocks(BlockSource):
         return self._rows.extent(self._bounds[first], self._bounds[last])
 
 
-def _blocks_of(dataset: Dataset, outputs: int, only: range | None) -> BlockSource:
+def _blocks_of(dataset: Dataset, outputs: int, only: range | None) -> Sequence[Block]:
     return dataset.blocks(outputs, only).blocks
+
+
+@dataclass(frozen=True)
+class MappedMatrix(BlockedMatrix):
+    """Blocks that are read when their turn in a pass comes, and may be dropped after it."""
+
+    blocks: MappedBlocks
+
+    def _content(self) -> bytes:
+        return self.blocks.digest()
+
+    def run(
+        self,
+        function: Callable[[int, Block], Result],
+        executor: Executor,
+        some: range | None = None,
+    ) -> list[Result]:
+        source = self.blocks
+        which = range(len(source)) if some is None else some
+        if which.start == 0:
+            source.begin()
+
+        def visit(i: int) -> Result:
+            block = source.take(which[i])
+            try:
+                return function(which[i], block)
+            finally:
+                source.release(which[i])
+
+        return executor.run(visit, len(which))

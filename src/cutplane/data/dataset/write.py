@@ -128,9 +128,9 @@ class DatasetWriter:
     ) -> None:
         self._folder = folder
         self._fixed = n_features is not None
-        self._features = 0
+        self.features = 0
         if n_features is not None:
-            self._features = check_integer(
+            self.features = check_integer(
                 "n_features", n_features, at_least=1, at_most=MOST_FEATURES
             )
         self._dtype = None if dtype is None else value_type(dtype)
@@ -195,13 +195,13 @@ class DatasetWriter:
             self._file("starts", np.int64).write(np.zeros(1, np.int64))
         else:
             self._set_width(X.shape[1])
-            self._file("values", X.dtype, self._features)
+            self._file("values", X.dtype, self.features)
 
     def _set_width(self, features: int) -> None:
         if not self._fixed:
-            self._features = max(self._features, features)
-        elif features != self._features and (features > self._features or not self._sparse):
-            raise ValueError(f"the data has {features} columns, but n_features={self._features}")
+            self.features = max(self.features, features)
+        elif features != self.features and (features > self.features or not self._sparse):
+            raise ValueError(f"the data has {features} columns, but n_features={self.features}")
 
     def _matrix(self, X: Any, where: str) -> Any:
         """The features as a CSR matrix or a row-major array of the right type."""
@@ -248,14 +248,14 @@ class DatasetWriter:
 
     def _add_matrix(self, X: Any, where: str) -> None:
         if not self._sparse:
-            if X.shape[1] != self._features:
+            if X.shape[1] != self.features:
                 raise ValueError(
-                    f"{where} has {X.shape[1]} columns, the ones before {self._features}"
+                    f"{where} has {X.shape[1]} columns, the ones before {self.features}"
                 )
             self._files["values"].write(X)
             return
         self._set_width(X.shape[1])
-        if self._features > _SMALL and self._files["indices"].dtype.itemsize == 2:
+        if self.features > _SMALL and self._files["indices"].dtype.itemsize == 2:
             self._files["indices"].rewrite(np.uint32)
         self.lowest_index = min(self.lowest_index, int(X.indices.min(initial=MOST_FEATURES)))
         self.highest_index = max(self.highest_index, int(X.indices.max(initial=-1)))
@@ -271,15 +271,11 @@ class DatasetWriter:
 
     # -- the end ------------------------------------------------------------------
 
-    def set_features(self, features: int) -> None:
-        """Have so many columns, if sparse chunks were wider than they had to be."""
-        self._features = features
-
     def shift_indices(self) -> None:
         """Count features from one less: column 0, which is empty, goes."""
-        self._features -= 1
+        self.features -= 1
         self.highest_index -= 1
-        small = np.uint16 if self._features <= _SMALL else np.uint32
+        small = np.uint16 if self.features <= _SMALL else np.uint32
         self._files["indices"].rewrite(small, lambda indices: indices - indices.dtype.type(1))
 
     def leave_out(self, name: str) -> None:
@@ -293,18 +289,18 @@ class DatasetWriter:
         """Complete the files; what they hold."""
         if not self.rows:
             raise ValueError("there are no rows to write")
-        if not self._features:
+        if not self.features:
             raise ValueError("the data has no columns; pass n_features")
-        if self._names is not None and len(self._names) != self._features:
+        if self._names is not None and len(self._names) != self.features:
             raise ValueError(
-                f"feature_names has {len(self._names)} names for {self._features} columns"
+                f"feature_names has {len(self._names)} names for {self.features} columns"
             )
-        n_stored = self._files["values"].length * (1 if self._sparse else self._features)
+        n_stored = self._files["values"].length * (1 if self._sparse else self.features)
         arrays = {name: file.finish() for name, file in self._files.items()}
         kind, labels, counts = self._labels.summary()
         return Manifest(
             rows=self.rows,
-            features=self._features,
+            features=self.features,
             n_stored=n_stored,
             sparse=self._sparse,
             arrays=arrays,
