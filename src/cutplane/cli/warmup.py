@@ -35,11 +35,11 @@ FLAGS = {"": (Argument("--all", "Compile for everything, which takes some minute
 
 def run(args: argparse.Namespace) -> int:
     """Compile; returns the exit code."""
-    from .. import _jit
-    from ..reporting.compiling import tell_of_compiling
-
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress
+
+    from .. import _jit
+    from ..reporting.compiling import tell_of_compiling
 
     tell_of_compiling(silently=True)  # it is all that this command does
     steps = [step for step in STEPS if args.all or step.common]
