@@ -230,7 +230,8 @@ PARAMETERS = (
     Parameter("solver", HOW, "bcfw goes through the sequences one by one, with far fewer calls of "
               "inference. ocas is the optimised cutting plane algorithm, cpa the plain one. auto "
               "begins with bcfw, for chains of first order without a kernel, and changes to ocas "
-              "if that is expected to end earlier.", choices=("auto", "bcfw", "ocas", "cpa"), of=("ChainTagger",)),
+              "if that is expected to end earlier.", choices=("auto", "bcfw", "ocas", "cpa"),
+              of=("ChainTagger",)),
     Parameter("solver", HOW, "ocas is the optimised cutting plane algorithm; cpa is the plain "
               "one, usually slower.", choices=("ocas", "cpa")),
     Parameter("method", HOW, "With a kernel: where cuts come from. "
