@@ -25,7 +25,8 @@ What a loss must have, with ℓ' any subgradient:
 and what it may have:
 
     regression          True if z = s − y
-    curvature(z)        ℓ''(z), for smooth losses that have one wherever they are not 0
+    curvature(z)        ℓ''(z), for smooth losses that have one wherever they are not 0; needed if
+                        the domain is infinite
     conjugate_curvature ℓ*''(u), if it is the same for all u inside the domain
     conjugate_kinks     where inside the domain ℓ*' jumps
     conjugate_slope(u)  ℓ*'(u), if also it jumps nowhere and the domain ends above

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import subprocess
@@ -52,6 +53,19 @@ def test_says_what_was_compiled(monkeypatch, capsys):
         assert counts.loops == 1
         assert re.match(r"doubling +1 loop in \d.*s\ncompiled 1 loop in ", out)
     assert main(["warmup", "--all"]) == 0
+    assert capsys.readouterr().out.startswith("everything was compiled already")
+
+
+def test_a_terminal_shows_which_step_is_being_compiled(monkeypatch, capsys):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    few(monkeypatch)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert main(["warmup"]) == 0
+    assert "nothing" in sys.stderr.getvalue() and "1/1" in sys.stderr.getvalue()
     assert capsys.readouterr().out.startswith("everything was compiled already")
 
 

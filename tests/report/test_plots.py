@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import io
 import subprocess
 import sys
@@ -14,6 +15,7 @@ matplotlib.use("Agg")
 from matplotlib.figure import Figure
 
 from cutplane.reporting.plots import convergence_figure, plot_convergence
+from cutplane.result import Certificate
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +63,18 @@ def test_lower_panel_holds_the_relative_gap_on_a_log_axis(run):
     assert ax.get_yscale() == "log"
     low, high = ax.get_ylim()
     assert low < result.column("relative_gap").min() and high > result.column("relative_gap").max()
+
+
+def test_curves_end_with_the_certificate(run):
+    """It is proved after the last iteration, and differs from that a little."""
+    result = dataclasses.replace(run(90), certificate=Certificate(101.0, 99.0))
+    ax = plot_convergence(result)
+    assert [line.get_ydata()[-1] for line in ax.lines] == [101.0, 99.0]
+    assert ax.figure.axes[1].lines[0].get_ydata()[-1] == result.certificate.relative_gap
+    assert ax.get_title(loc="left") == "Gap of 2 % after 90 iterations"
+    withheld = dataclasses.replace(result, certificate=Certificate(101.0, -np.inf, "withheld"))
+    bound = plot_convergence(withheld).lines[1]
+    np.testing.assert_array_equal(bound.get_ydata(), result.column("dual"))
 
 
 def test_seconds(result):

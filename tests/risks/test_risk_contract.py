@@ -46,9 +46,8 @@ def line_slope(risk, start, end, k, targets):
 
 def rounding(case, targets, *terms):
     """A bound on the rounding of sums of weighted losses and of the given terms."""
-    largest = sum(np.abs(term).sum() for term in terms) + 1.0
-    if "squared" in case.name:
-        largest = sum((targets.weights * (1.0 + np.abs(t)) ** 2).sum() for t in terms) + 1.0
+    losses = (case.sum(s, 0.0, targets) for term in terms for s in (term, -term))
+    largest = sum(np.abs(term).sum() for term in terms) + sum(losses) + 1.0
     return 1e-13 * (1.0 + targets.weights.sum()) * largest
 
 

@@ -150,8 +150,8 @@ PARAMETERS = (
     Parameter("criterion", MODEL, "What the limits between the grades minimise on the training "
               "data: the mean distance from the true grade (absolute), or the number of wrong "
               "grades (zero_one).", choices=("absolute", "zero_one")),
-    Parameter("epsilon", MODEL, "Errors smaller than this cost nothing; for --loss huber, from "
-              "where the loss is a line.", number_from_zero, of=("LinearSVR",)),
+    Parameter("epsilon", MODEL, "Errors smaller than this cost nothing; for --loss huber, the "
+              "error from which on the loss is linear.", number_from_zero, of=("LinearSVR",)),
     Parameter("epsilon", MODEL, "Errors smaller than this cost nothing.", number_from_zero),
     Parameter("nu", MODEL, "At most this share of the training rows is taken for novelties. It is "
               "above 0 and up to 1.", share),
@@ -160,9 +160,9 @@ PARAMETERS = (
               choices=(1, 2)),
     Parameter("boundaries", MODEL, "Give the first and the last tag of a sequence weights of "
               "their own."),
-    Parameter("fit_intercept", MODEL, "Train the bias b together with the weights, for f1 and "
-              "error_rate. The other measures do not depend on it, and it is always chosen after "
-              "training.", of=("MeasureSVC",)),
+    Parameter("fit_intercept", MODEL, "Train the bias b together with the weights, for "
+              "measures of the predictions such as f1. Measures of the order of the rows do not "
+              "depend on it, and it is always chosen after training.", of=("MeasureSVC",)),
     Parameter("fit_intercept", MODEL, "Add a bias b to the scores. It is not regularised, unless "
               "--intercept-scaling is given."),
     Parameter("intercept_scaling", MODEL, "Make the bias the weight of a constant feature of this "
@@ -221,7 +221,7 @@ PARAMETERS = (
     # -- how to compute it
     Parameter("solver", HOW, "auto chooses by the size of the data. ocas is the optimised cutting "
               "plane algorithm, cpa the plain one. dcd is dual coordinate descent, for data in "
-              "memory. sgd and pegasos are stochastic: quick and rough. Every one ends with a "
+              "memory. sgd and pegasos are stochastic: quick and inexact. Every one ends with a "
               "certificate.", choices=("auto", "ocas", "cpa", "dcd", "sgd", "pegasos"),
               of=("LinearSVC",)),
     Parameter("solver", HOW, "auto chooses by the size of the data. ocas is the optimised cutting "
@@ -229,8 +229,9 @@ PARAMETERS = (
               "memory.", choices=("auto", "ocas", "cpa", "dcd"), of=("LinearSVR",)),
     Parameter("solver", HOW, "bcfw goes through the sequences one by one, with far fewer calls of "
               "inference. ocas is the optimised cutting plane algorithm, cpa the plain one. auto "
-              "is bcfw for chains of first order without a kernel, then ocas where that will be "
-              "done before it.", choices=("auto", "bcfw", "ocas", "cpa"), of=("ChainTagger",)),
+              "begins with bcfw, for chains of first order without a kernel, and changes to ocas "
+              "if that is expected to end earlier.", choices=("auto", "bcfw", "ocas", "cpa"),
+              of=("ChainTagger",)),
     Parameter("solver", HOW, "ocas is the optimised cutting plane algorithm; cpa is the plain "
               "one, usually slower.", choices=("ocas", "cpa")),
     Parameter("method", HOW, "With a kernel: where cuts come from. "

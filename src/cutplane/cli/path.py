@@ -4,9 +4,9 @@ one that does best to MODEL.
 
 examples:
   cutplane path --C 0.01,0.1,1,10 --validation dev.svm train.svm model
-  cutplane path --C 1,10,100 --validation dev.svm --select f1 train.svm model
-  cutplane path --ranking --C 1,10,100,1000 --validation dev.svm train.svm model
-  cutplane path --measure roc_auc --C 10,1000 --validation dev.svm train.svm model
+  cutplane path --C 0.1,1,10 --validation dev.svm --select f1 train.svm model
+  cutplane path --ranking --C 0.001,0.01,0.1,1 --validation dev.svm train.svm model
+  cutplane path --measure roc_auc --C 0.1,1,10 --validation dev.svm train.svm model
   cutplane path --C 0.1,1,10 --validation dev.svm --plot path.png train.svm model
 """
 

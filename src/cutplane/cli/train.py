@@ -8,7 +8,7 @@ examples:
   cutplane train --C 10 --loss logistic train.svm model
   cutplane train --calibrate sigmoid train.svm model
   cutplane train --measure roc_auc train.svm model    trained for the ROC area
-  cutplane train --ranking --C 100 train.svm model    queries by qid:
+  cutplane train --ranking --C 0.1 train.svm model    queries by qid:
   cutplane train --ordinal train.svm model            grades, ratings
   cutplane train --kernel rbf --gamma 0.05 train.svm model
   cutplane train --regression --quantile 0.1,0.5,0.9 train.svm model

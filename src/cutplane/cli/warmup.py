@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,35 +35,48 @@ FLAGS = {"": (Argument("--all", "Compile for everything, which takes some minute
 
 def run(args: argparse.Namespace) -> int:
     """Compile; returns the exit code."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress
+
     from .. import _jit
     from ..reporting.compiling import tell_of_compiling
 
     tell_of_compiling(silently=True)  # it is all that this command does
-    stream = report_stream()
+    steps = [step for step in STEPS if args.all or step.common]
     began, loops, compiling = time.perf_counter(), 0, 0.0
-    steps: Iterable[Step] = [step for step in STEPS if args.all or step.common]
-    if is_terminal(sys.stderr):
-        from rich.console import Console
-        from rich.progress import track
-
-        steps = track(steps, "compiling", console=Console(stderr=True), transient=True)
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of tiny data that say little
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        warnings.catch_warnings(action="ignore"),  # of tiny data that say little
+        Progress(
+            "{task.description:<44}",
+            BarColumn(20),
+            MofNCompleteColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            disable=not is_terminal(sys.stderr),
+            # Other output goes above the bar; but what goes to a file stays there.
+            redirect_stdout=is_terminal(sys.stdout),
+        ) as bar,
+    ):
+        stream = report_stream()
         samples = Samples(Path(folder))
+        task = bar.add_task("", total=len(steps))
         for step in steps:
+            bar.update(task, description=step.title)
             with _jit.compilations() as counts:
                 step.fit(samples)
+            bar.advance(task)
             loops, compiling = loops + counts.loops, compiling + counts.seconds
             if counts.loops:
                 text = f"{_loops(counts.loops)} in {format_seconds(counts.seconds)}"
                 print(f"{step.title:<44} {text}", file=stream)
-    spent = format_seconds(time.perf_counter() - began)
-    if loops:
-        spent = f"compiled {_loops(loops)} in {format_seconds(compiling)} ({spent} in all)"
-    else:
-        spent = f"everything was compiled already ({spent})"
-    print(spent, file=stream)
-    return stream.code(ExitCode.OK)
+        spent = format_seconds(time.perf_counter() - began)
+        if loops:
+            spent = f"compiled {_loops(loops)} in {format_seconds(compiling)} ({spent} in all)"
+        else:
+            spent = f"everything was compiled already ({spent})"
+        print(spent, file=stream)
+        return stream.code(ExitCode.OK)
 
 
 def _loops(count: int) -> str:

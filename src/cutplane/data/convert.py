@@ -50,7 +50,7 @@ def convert_dataset(
     source : path, '-', binary file, or sequence of these
         One file, or several that follow each other as if they were one. '-' is standard input.
     path : path
-        Of the folder to make, by custom with the suffix .cut. It appears when it is complete.
+        Of the folder to make, usually with the suffix .cut. It appears when it is complete.
     format : {'auto', 'svmlight', 'npz', 'parquet', 'arrow', 'csv'}, default='auto'
         By default what the suffix says: .npz, .parquet, .arrow or .feather, .csv; anything else is
         svmlight text.

@@ -55,18 +55,18 @@ class ChainTagger(StructuredModel):
     loss : {'hamming', 'zero_one'}, default='hamming'
         The number of wrong tokens, or 1 for every sequence with a wrong token.
     order : {1, 2}, default=1
-        Labels before a label that its score depends on: with 2 every three labels in a row
-        have a weight, too, and inference takes n_classes times as long.
+        How many labels before a label its score depends on. With 2, every three labels in a row
+        have a weight as well, and inference takes n_classes times as long.
     boundaries : bool, default=False
         Whether the first and the last label of a sequence have weights of their own.
     solver : {'auto', 'bcfw', 'ocas', 'cpa'}, default='auto'
         ``bcfw``: block-coordinate ascent in the dual, one sequence after the other (Lacoste-Julien
         et al. 2013), which needs a small part of the inference that cutting planes need. ``ocas``
         and ``cpa``: the optimised cutting plane algorithm and the plain one, which run inference
-        in threads or on a cluster. ``auto``: ``bcfw``, and ``ocas`` as soon as its gap shows that
-        this will be done before it, as with few weights and large C; with a kernel, a checkpoint,
-        a cluster or of second order ``ocas`` at once. The constant-time method always takes the
-        plain one.
+        in threads or on a cluster. ``auto`` begins with ``bcfw``, and changes to ``ocas`` if that
+        is expected to end earlier, as with few weights and large C. With a kernel, a checkpoint,
+        a cluster or ``order=2`` it takes ``ocas`` from the start. The constant-time method always
+        takes ``cpa``.
     tol : float, default=1e-2
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
@@ -82,20 +82,20 @@ class ChainTagger(StructuredModel):
         With a kernel. ``exact``: a cut is made of all tokens that the most violated labellings
         have wrong; the certificate is exact. ``linear``: of a sample of these tokens; the time is
         linear in the number of tokens, the objective known exactly and the lower bound
-        estimated. ``constant``: samples of all sequences; neither the time of an iteration nor
-        what is known depends on their number, and the objective is an estimate, too. ``auto``:
-        exact if the kernel values of all pairs of tokens can be stored in half a gigabyte, up to
-        some 11,000 tokens, else linear.
+        estimated. ``constant``: a cut is made of a sample of all sequences; the time of an
+        iteration does not depend on their number, and the objective is an estimate as well.
+        ``auto``: exact if the kernel values of all pairs of tokens can be stored in half a
+        gigabyte, up to about 11,000 tokens, otherwise linear.
     sample_size : int or None, default=None
         Tokens of a sample, 1000 if None; cuts with no more wrong tokens are exact. With
         ``method='constant'`` sequences, 100 if None.
     passes : int, default=4
         Samples in a row that must show no violation before the constant-time method ends.
     max_basis : int or None, default=None
-        With a kernel: most training tokens that predictions are computed from. If there are more
-        so many of them are chosen, and the model is trained further in their span, on all
-        sequences with any method. The certificate is still about the optimum of all tokens. None:
-        all of them.
+        With a kernel: most training tokens that predictions are computed from. If the model has
+        more, so many of them are chosen, and the model is trained further in their span, on all
+        sequences, whatever the method. The certificate still compares with the optimum over all
+        tokens. None: no limit.
     random_state : int, RandomState or None, default=None
         Of the samples.
     min_count : int, default=1
@@ -110,10 +110,10 @@ class ChainTagger(StructuredModel):
         As for :class:`LinearSVC`; with a kernel every fit starts anew.
     checkpoint
         As for :class:`LinearSVC`; not with a kernel.
-    executor : None, int, dask.distributed.Client or DaskCluster, default=None
-        Who runs training: a number is the same as ``n_jobs``; with a cluster its workers do, which
-        get their sequences once. The answer is the same, to the last bit, and workers may be lost.
-        Not with a kernel.
+    executor : dask.distributed.Client, DaskCluster or None, default=None
+        A Dask cluster whose workers get their sequences once and run the fit. The result is that
+        of ``solver='ocas'`` on one machine, to the last bit, and workers may be lost. Not with a
+        kernel.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class ChainTagger(StructuredModel):
     n_kernel_values_ : int
         Computed in training.
     transitions_ : ndarray, shape (n_classes, n_classes)
-        Score of the label of the column after that of the row.
+        Score of two labels that follow one another: the row is the first, the column the second.
     second_transitions_ : ndarray, shape (n_classes, n_classes, n_classes)
         With ``order=2``: score of label k after j after i at [i, j, k].
     begin_, finish_ : ndarray, shape (n_classes,)

@@ -64,9 +64,9 @@ class Checkpoint:
     stays when the fit is done; remove it when the model is safe. One fit, one file: do not share a
     path between fits that run in parallel.
 
-    A fit with a checkpoint sums over all rows in every iteration, where one without goes on from
-    the last sum by the rows that changed, and ``solver='auto'`` is ``'ocas'`` then. So the bits of
-    a linear model with a checkpoint are not those of one without; both are within ``tol``.
+    A fit with a checkpoint sums over all rows in every iteration; a fit without one updates the
+    last sum for the rows that changed. With a checkpoint, ``solver='auto'`` means ``'ocas'``. So
+    the last bits of a linear model differ with and without a checkpoint; both are within ``tol``.
 
     On a cluster the scores of the rows stay with the workers, and are computed anew from w when
     the file is written: the bits of a fit then depend on when that is. What was begun on a cluster

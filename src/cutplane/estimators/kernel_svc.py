@@ -43,7 +43,7 @@ class SVC(ClassifierMixin, KernelMachine):
 
     Minimises ½|w|² + C·Σ_i weight_i·max(0, 1 − y_i(<w, φ(x_i)> + b)) in the kernel's feature
     space by decomposition of the dual. Parameters and attributes are those of scikit-learn's
-    ``SVC``; docs/scikit-learn.md lists the differences.
+    ``SVC``. The page "Differences from scikit-learn" of the documentation lists what differs.
 
     Parameters
     ----------
@@ -54,29 +54,31 @@ class SVC(ClassifierMixin, KernelMachine):
         blocks of rows, never for all at once. ``precomputed`` takes the matrix of
         kernel values as X.
     degree : int, default=3
-        Of ``poly``.
+        The degree of the kernel ``poly``.
     gamma : {'scale', 'auto'} or float, default='scale'
-        Of ``rbf``, ``poly`` and ``sigmoid``. ``scale``: 1 / (n_features · X.var()), ``auto``: 1 /
-        n_features.
+        The γ of the kernels ``rbf``, ``poly`` and ``sigmoid``. ``scale`` means 1 / (n_features ·
+        X.var()), ``auto`` means 1 / n_features.
     coef0 : float, default=0.0
-        Of ``poly`` and ``sigmoid``.
+        The constant term of the kernels ``poly`` and ``sigmoid``.
     shrinking : bool, default=True
         Leave out variables that will probably stay at their bounds, and check them at the
         end. The answer is the same to ``tol``.
     probability : False, default=False
-        For code that sets it: True is an error that names the remedy, ``calibrate``.
+        True is an error that names the remedy, ``calibrate``. The parameter exists so that
+        programs that set it to False keep running.
     tol : float, default=1e-3
-        Where to stop, in the unit of ``stopping``. From 1e-4 on kernel values of more than 500 rows
-        are computed in single precision where that does; the certificate never is.
+        Where to stop, in the unit of ``stopping``. If it is at least 1e-4, kernel values of more
+        than 500 rows are computed in single precision where that is precise enough. The
+        certificate is always computed in double precision.
     cache_size : float, default=200
         Memory for kernel rows, in MB (10⁶ bytes).
     class_weight : dict or 'balanced', optional
         Factors on C by class.
     max_iter : int or None, default=None
-        Most iterations, that is working sets, per problem. None or −1 for no limit; then a
-        problem ends as numerically limited once twice as many steps do not halve the gap any more.
+        Most iterations, that is working sets, per problem. None or −1 means no limit. A problem
+        then ends as numerically limited if doubling the number of steps does not halve the gap.
     decision_function_shape : {'ovr', 'ovo'}, default='ovr'
-        For more than two classes: whether ``decision_function`` tells a score per class
+        For more than two classes: whether ``decision_function`` returns a score per class
         or per pair of classes.
     break_ties : bool, default=False
         Whether ``predict`` follows the scores per class instead of the votes of the pairs.
@@ -96,7 +98,7 @@ class SVC(ClassifierMixin, KernelMachine):
     verbose : int, default=0
         1 shows a line of progress with the violation and the number of active variables.
     random_state : int, RandomState or None, default=None
-        Not used: nothing is drawn at random. For code that sets it.
+        Not used: nothing is drawn at random. It exists so that programs that set it keep running.
     callback : callable or None, default=None
         Called with an :class:`~cutplane.Iteration` that also has ``violation`` and ``active``;
         a true answer stops the fit.
@@ -105,19 +107,19 @@ class SVC(ClassifierMixin, KernelMachine):
         from it if it exists.
     calibrate : {'sigmoid', 'isotonic'} or None, default=None
         Give probabilities, by Platt's sigmoid or by isotonic regression on the scores of rows
-        that a fit has not seen: before the fit to all rows one fit per fold leaves the rows of
-        the fold out. All have the same kernel, with the ``gamma`` of all rows, whose values are
-        computed once if they are few. Sample weights count, those of classes do not.
-        ``callback``, ``checkpoint`` and ``warm_start`` are for the fit to all rows;
-        ``time_limit`` is for each.
+        that a fit has not seen. Before the fit to all rows there is one fit per fold, which leaves
+        the rows of the fold out. All fits have the same kernel, with the ``gamma`` of all rows;
+        its values are computed once if they are few. Sample weights count, class weights do not.
+        ``callback``, ``checkpoint`` and ``warm_start`` apply to the fit to all rows,
+        ``time_limit`` to each fit.
     cv : int, splitter, iterable or None, default=None
         The folds of ``calibrate``, as in scikit-learn: number of stratified folds (None for 5),
         or what makes them.
     stopping : {'relative', 'absolute', 'epsilon', 'kkt'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·(sum of weights)·tol. ``kkt``: the optimality conditions are violated by at
-        most tol, libsvm's rule; the gap is what that turns out to be worth, and a fit that
-        ends with more than 1 % warns.
+        most tol, libsvm's rule. This says nothing about the gap; a fit that ends with a gap of
+        more than 1 % warns.
 
     Attributes
     ----------
@@ -136,10 +138,10 @@ class SVC(ClassifierMixin, KernelMachine):
     n_iter_ : int
         Iterations; the most of any problem.
     certificate_ : Certificate
-        In the objective above, verified in double precision with all rounding taken off; with
-        several problems of the sum of theirs. ``kind`` is 'exact' if the kernel's form, or a
-        factorisation of up to 2,000 rows, proves it positive semidefinite; 'withheld', and the gap
-        infinite, if it is not; else 'conditional'.
+        Of the objective above, computed in double precision, with all rounding accounted for; with
+        several problems, of the sum of their objectives. ``kind`` is 'exact' if the kernel's form,
+        or a factorisation of up to 2,000 rows, proves that the kernel is positive semidefinite. It
+        is 'withheld', with an infinite gap, if the kernel is not, and 'conditional' otherwise.
     certificates_ : list of Certificate
         One per problem, in the order of ``intercept_``.
     results_ : list of SolveResult
@@ -148,7 +150,7 @@ class SVC(ClassifierMixin, KernelMachine):
     fit_status_ : int
         0 if all problems converged.
     calibration_ : Calibration
-        What makes scores probabilities, with ``calibrate``.
+        What turns scores into probabilities, with ``calibrate``.
     shape_fit_ : tuple of int
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)

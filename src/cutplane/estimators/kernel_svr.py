@@ -68,7 +68,7 @@ class SVR(RegressorMixin, _SingleProblem):
     C : float, default=1.0
         Weight of the losses against the regulariser.
     epsilon : float, default=0.1
-        Errors up to this are free.
+        Errors up to this size cost nothing.
     kernel, degree, gamma, coef0, shrinking, cache_size, max_iter, working_set_size
         As for :class:`SVC`.
     tol : float, default=1e-3
@@ -214,7 +214,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
     n_jobs, time_limit, warm_start, verbose, callback, checkpoint
         As for :class:`SVC`.
     stopping : {'relative', 'absolute', 'epsilon', 'kkt'}, default='relative'
-        As for :class:`SVC`, by the size of the objective, which is negative.
+        As for :class:`SVC`. The objective is negative; ``relative`` takes its absolute value.
 
     Attributes
     ----------

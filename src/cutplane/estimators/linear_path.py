@@ -107,9 +107,8 @@ def linear_svc_path(
 ) -> LinearSVCPath:
     """Fit a linear SVM for every C of a path, each from where the last one ended.
 
-    As a loop over :class:`LinearSVC` with ``warm_start=True``, but the data is
-    checked and cut into blocks only once. Every model has its own certificate, which the
-    warm start does not weaken.
+    This does the same as a loop over :class:`LinearSVC` with ``warm_start=True``, but checks the
+    data and cuts them into blocks only once. Every model has its own certificate.
 
     Parameters
     ----------
@@ -117,8 +116,8 @@ def linear_svc_path(
     y : array-like, shape (n_samples,), optional for a data set that has labels
         Class labels.
     Cs : int or array-like of float, default=10
-        Values of C, fitted in this order; the cheapest is from small to large. An integer
-        stands for so many values from 0.001 to 100, evenly in the logarithm.
+        Values of C, fitted in this order; from small to large is the fastest. An integer asks
+        for so many values between 0.001 and 100, evenly spaced in the logarithm.
     sample_weight : array-like, shape (n_samples,), optional
         Factors on C by row. By default the costs of a data set on disk.
     **settings

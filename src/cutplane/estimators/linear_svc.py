@@ -51,10 +51,9 @@ def _gives_probabilities(model: Any) -> bool:
 class LinearSVC(ClassifierMixin, LinearModel):
     """Linear support vector classifier with a certificate of optimality.
 
-    Minimises ½|w|² + C·Σ_i weight_i·loss(y_i(<w, x_i> + b)) by cutting planes and
-    returns, with the model, a proof of how far its objective is from the
-    optimum at most. Parameters are those of scikit-learn's ``LinearSVC`` where
-    they mean the same.
+    Minimises ½|w|² + C·Σ_i weight_i·loss(y_i(<w, x_i> + b)) and returns, with the model, a proof
+    of how far its objective is from the optimum, at most. Parameters have the names of those of
+    scikit-learn's ``LinearSVC`` where they mean the same.
 
     Parameters
     ----------
@@ -65,18 +64,20 @@ class LinearSVC(ClassifierMixin, LinearModel):
         ``hinge`` is the SVM, ``logistic`` gives logistic regression and its probabilities,
         ``huberised_hinge`` is the hinge with a parabola of width ½ in place of its kink.
     penalty : {'l2'}, default='l2'
-        The regulariser, ½|w|². For code that sets it: there is no other.
+        The regulariser, ½|w|². There is no other; the parameter exists so that programs that set
+        it keep running.
     solver : {'auto', 'ocas', 'cpa', 'dcd', 'sgd', 'pegasos'}, default='auto'
-        ``auto`` chooses by the shape of the data: small data are one compiled call of Newton's
-        method, which is also the choice where features are few; otherwise it begins with ``dcd``,
-        and goes on with Newton's method if that will be done before. On disk without few features,
-        on clusters and for joint problems of all classes it takes ``ocas``, the optimised
-        cutting plane algorithm. ``cpa`` is the plain one of SVM-perf and BMRM. ``dcd`` is dual
-        coordinate descent, for data in memory. These take every loss. ``sgd`` (Bottou) and
-        ``pegasos`` are stochastic: quick, rough, and measured by the same certificate.
+        ``auto`` chooses by the shape of the data. It takes Newton's method for small data, for
+        few features and, in memory, for the logistic loss. Otherwise it begins with ``dcd``, and
+        changes to Newton's method if that is expected to end earlier. It takes ``ocas`` for data
+        on disk with many features, on clusters, and for joint problems of all classes.
+        ``ocas`` is the optimised cutting plane algorithm, ``cpa`` the plain one of SVM-perf and
+        BMRM, and ``dcd`` dual coordinate descent, for data in memory. These take every loss.
+        ``sgd`` (Bottou) and ``pegasos`` are stochastic: quick and inexact, and measured by the
+        same certificate.
     dual : bool or 'auto', default='auto'
-        Not used: every solver here bounds the dual, and the optimum is the same. For code that
-        sets it.
+        Not used: the optimum does not depend on it. It exists so that programs that set it keep
+        running.
     tol : float, default=1e-3
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
@@ -97,8 +98,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
     bounds : pair (low, high) or None, default=None
         Bounds on the coefficients, each a number or an array with one per feature; infinite where
         there is none. They hold for the coefficients of every class, not for the bias; with
-        ``positive`` both hold. Problems with bounds are solved by ``ocas``, which ``auto`` is
-        then, or ``cpa``.
+        ``positive`` both hold. Problems with bounds are solved by ``ocas``, which ``auto`` means
+        in this case, or by ``cpa``.
     max_iter : int or None, default=None
         Most iterations per problem, or epochs of the stochastic solvers. An iteration is a cut,
         a step of Newton's method, or some passes of ``dcd`` and a certificate; those of all
@@ -110,8 +111,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Threads; −1 or None for all cores that the process may use. The result does not
         depend on it, to the last bit.
     executor : dask.distributed.Client, DaskCluster or None, default=None
-        A Dask cluster whose workers run the fit; the rows go to them. The result is the same, to
-        the last bit; solvers are ``ocas`` and ``cpa``, and ``auto`` is ``ocas`` then.
+        A Dask cluster whose workers hold the rows and run the fit, with the solver ``ocas``, which
+        ``auto`` means in this case, or ``cpa``. The result is that of the same solver on one
+        machine, to the last bit.
     warm_start : bool, default=False
         Start from the previous ``coef_`` and, if data and weights are the same, from
         the cuts that were active there: then another C costs few iterations.
@@ -126,8 +128,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         answer stops the fit.
     checkpoint : Checkpoint, path or None, default=None
         Write the state of the fit there, every minute or as :class:`~cutplane.Checkpoint`
-        says, and go on from it if it exists. For the solvers ``ocas`` and ``cpa``; ``auto``
-        is ``ocas`` then. With a checkpoint the model has other last bits than without.
+        says, and go on from it if it exists. For the solvers ``ocas``, which ``auto`` means in
+        this case, and ``cpa``. The last bits of a model differ with and without a checkpoint.
     coef_threshold : float or None, default=None
         None for ``coef_`` as an array. A number makes it a CSR matrix that keeps the weights w
         with |w| ≥ coef_threshold; 0 keeps all but zeros. Small weights are dropped as soon as a
@@ -145,7 +147,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         The numbers of the columns of Y for several labels per row; of a model from the command line
         the labels in the file.
     multilabel_ : bool
-        Whether the model was fitted to an indicator matrix Y of labels.
+        Whether y was an indicator matrix of labels.
     n_iter_ : int
         Iterations; the most of any problem.
     certificate_ : Certificate
@@ -157,7 +159,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         One per problem: the certificate with status, trace and timings. With ``coef_threshold``
         their ``w`` are empty: they are in ``coef_``.
     calibration_ : Calibration
-        What makes scores probabilities, in the model of a ``LinearSVCCV(calibrate=…)`` alone.
+        What turns scores into probabilities; only in the model of a ``LinearSVCCV(calibrate=…)``.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
         If X had string column names.
@@ -457,10 +459,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes; for ``loss='logistic'``, and for a calibrated model.
 
-        That of a class is 1/(1 + exp(−score)). With more than two classes these are
-        the probabilities of each class against the rest, divided by their sum; with
-        ``multi_class='multinomial'`` exp(score), divided by the sum. Labels of which a row may
-        have several have each their own probability. The model of a
+        The probability of a class is 1/(1 + exp(−score)). With more than two classes, the
+        probabilities of each class against the rest are divided by their sum; with
+        ``multi_class='multinomial'`` the values exp(score) are divided by their sum. If a row may
+        have several labels, every label has its own probability. The model of a
         ``LinearSVCCV(calibrate=…)`` has the probabilities of its calibration instead.
 
         Parameters
@@ -494,13 +496,14 @@ class LinearSVC(ClassifierMixin, LinearModel):
     def sparsify(self, threshold: float = 0.0) -> LinearSVC:
         """Keep ``coef_`` as a sparse matrix: less memory and smaller files if most of it is 0.
 
-        Predictions and a further ``fit`` make arrays of some rows of it for a while.
+        Predictions, and a further ``fit``, turn some rows of it into arrays while they run.
 
         Parameters
         ----------
         threshold : float, default=0
-            Drop the weights w with |w| < threshold as well. ``certificate_`` is that of the
-            model before: for that of the smaller model set ``coef_threshold`` and fit.
+            Also drop the weights w with |w| < threshold. ``certificate_`` is still that of the
+            model with all weights. If you need that of the smaller model, set ``coef_threshold``
+            and fit.
 
         Returns
         -------

@@ -86,8 +86,8 @@ class LinearSVCCV(ClassifierMixin, WithExecutor, BaseEstimator):
     Parameters
     ----------
     Cs : int or array-like of float, default=10
-        Values of C, fitted in this order; the cheapest is from small to large. An integer
-        stands for so many values from 0.001 to 100, evenly in the logarithm.
+        Values of C, fitted in this order; from small to large is the fastest. An integer asks
+        for so many values between 0.001 and 100, evenly spaced in the logarithm.
     cv : int, splitter, iterable or None, default=None
         As in scikit-learn: number of stratified folds (None for 5), or what makes them.
     scoring : str, callable or None, default=None
@@ -97,7 +97,7 @@ class LinearSVCCV(ClassifierMixin, WithExecutor, BaseEstimator):
         Fit a model with the best C to all rows. Without it there is no model to predict with.
     calibrate : {'sigmoid', 'isotonic'} or None, default=None
         Give probabilities, by Platt's sigmoid or by isotonic regression on the scores of the
-        held-out rows at the chosen C. Sample weights count, those of classes do not.
+        held-out rows at the chosen C. Sample weights count, class weights do not.
     loss, solver, tol, stopping, fit_intercept, intercept_scaling, class_weight, multi_class, \
 positive, bounds, max_iter
         As for :class:`LinearSVC`.
@@ -105,7 +105,7 @@ positive, bounds, max_iter
         Seconds per fold, and for the last fit.
     n_jobs : int or None, default=None
         Threads; None for all cores that the process may use. The result does not depend on it.
-    executor : None, int, dask.distributed.Client or DaskCluster, default=None
+    executor : dask.distributed.Client, DaskCluster or None, default=None
         As for :class:`LinearSVC`. On a cluster the folds follow one another, on the same rows.
     random_state : int, RandomState or None, default=None
         As for :class:`LinearSVC`.
@@ -115,7 +115,7 @@ positive, bounds, max_iter
     Attributes
     ----------
     C_ : float
-        The C of the best mean score; the smallest one of equals.
+        The C of the best mean score; the smallest if several are equally good.
     Cs_ : ndarray, shape (n_Cs,)
     scores_ : ndarray, shape (n_folds, n_Cs)
         Of the held-out rows.
@@ -125,7 +125,8 @@ positive, bounds, max_iter
     best_score_ : float
         Mean score at ``C_``.
     best_estimator_ : LinearSVC
-        Fitted to all rows. With ``calibrate`` it has the probabilities, too: save this one.
+        Fitted to all rows. With ``calibrate`` it also gives the probabilities. This is the model
+        to save.
     coef_, intercept_, n_iter_, certificate_, certificates_, results_
         Of ``best_estimator_``.
     classes_ : ndarray, shape (n_classes,)

@@ -43,8 +43,8 @@ class LinearSVR(RegressorMixin, LinearModel):
     """Linear regression by support vectors, quantiles or Huber's loss, with a certificate.
 
     Minimises ½|w|² + C·Σ_i weight_i·loss(<w, x_i> + b − y_i) and returns, with the model, a proof
-    of how far its objective is from the optimum at most. Parameters are those of scikit-learn's
-    ``LinearSVR`` where they mean the same.
+    of how far its objective is from the optimum, at most. Parameters have the names of those of
+    scikit-learn's ``LinearSVR`` where they mean the same.
 
     Parameters
     ----------
@@ -58,10 +58,11 @@ default='epsilon_insensitive'
         - ``epsilon_insensitive``: max(0, \\|r\\| − ε), support vector regression;
         - ``squared_epsilon_insensitive``: its square;
         - ``quantile``: max(−τ·r, (1 − τ)·r), the pinball loss: predicts the τ-quantile of y;
-        - ``huber``: ½r² up to \\|r\\| = ε, beyond that ε(\\|r\\| − ½ε), which outliers pull less.
+        - ``huber``: ½r² up to \\|r\\| = ε, beyond that ε(\\|r\\| − ½ε), so that
+          outliers have less influence.
     epsilon : float, default=0.0
-        ε above, in the unit of y: deviations that cost nothing, at least 0; for ``huber`` where the
-        loss becomes linear, above 0.
+        ε above, in the unit of y: deviations up to it cost nothing. For ``huber`` it is the
+        deviation at which the loss becomes linear, and must be above 0.
     quantile : float or list of float, default=0.5
         τ above, between 0 and 1. Several are fitted to the same copy of the data, one after the
         other.
@@ -113,7 +114,7 @@ default='epsilon_insensitive'
 
     Notes
     -----
-    The unit of C is one over that of y. Features on similar scales are found faster.
+    The unit of C is one over that of y. A fit is faster if the features have similar scales.
 
     Examples
     --------

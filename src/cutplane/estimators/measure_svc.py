@@ -58,8 +58,8 @@ class MeasureSVC(ClassifierMixin, LinearModel):
     """Linear classifier for two classes, trained for ROC area, F1, precision at k and the like.
 
     Minimises ½|w|² + C·m·risk, where m is the number of rows, or the sum of their weights, and the
-    risk is convex and never less than one minus the measure on the training data. It certifies how
-    far from the optimum the answer is. What SVM-perf does, with far fewer iterations.
+    risk is convex and never less than one minus the measure on the training data. The certificate
+    says how far the model is from the optimum, at most. SVM-perf solves the same problems.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         Weight of the risk per row, as for every estimator here: with ``error_rate`` it is that of
         :class:`LinearSVC`. SVM-perf's c is C·m/100.
     k : int, float or None, default=None
-        For precision and recall at k: a number of rows, or if a float one in units of the number
-        of positive rows. None means 0.5 for precision, and 2.0 for recall or all rows.
+        For precision and recall at k: a number of rows, or, as a float, a multiple of the number
+        of positive rows. None means 0.5 for precision, and 2.0, or all rows, for recall.
     beta : float or None, default=None
         For ``fbeta`` and ``q_beta``: recall counts so many times as much. None means 1.
     max_fpr : float or None, default=None
@@ -102,7 +102,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
     class_weight : dict or 'balanced', optional
         Factors on the weights of the rows, by class; the notes say what weights are. In ROC areas,
         where every pair has a row of each class, they move the decision threshold alone.
-        'balanced' is for ``error_rate`` and ``roc_auc``; see ``balanced_error``, too.
+        'balanced' is for ``error_rate`` and ``roc_auc``. See also the measure ``balanced_error``.
     confidence : float or None, default=None
         For ``recall_at_fpr``: the probability that the model's false positive rate is at most
         ``max_fpr``, over the choice of the rows. None means 0.95.
@@ -116,11 +116,12 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·m·tol, SVM-perf's rule in units of the measure.
     fit_intercept : bool, default=True
-        For measures of the predictions, train the decision threshold with the weights. For those of
-        the order the threshold does not matter in training, and is always fitted after.
+        For measures of the predictions, train the decision threshold with the weights. For
+        measures of the order the threshold does not matter in training, and it is always fitted
+        afterwards.
     intercept_scaling : float or None, default=None
-        Value of the constant feature whose weight is the intercept. None means 1
-        and a true, unregularised bias for ``error_rate``.
+        Value of the constant feature whose weight is the intercept. None means 1; for
+        ``error_rate`` it means a bias that is not regularised.
     positive : bool, default=False
         Let no coefficient be negative, as for :class:`LinearSVC`.
     bounds : pair (low, high) or None, default=None

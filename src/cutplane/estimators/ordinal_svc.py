@@ -25,9 +25,10 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
     """Linear classifier for ordered classes: learns to rank, then where to cut.
 
     Minimises ½|w|² + C·m·(mean over pairs of different class of max(0, 1 − (s_i − s_j))), where m
-    is the number of rows, or the sum of their weights, as SVM-perf's ordinal regression, and
-    certifies how far from the optimum the answer is. Thresholds between the classes are then fitted
-    to the training scores, exactly. The cost does not depend on the number of classes.
+    is the number of rows, or the sum of their weights, as SVM-perf's ordinal regression does. The
+    certificate says how far the model is from the optimum, at most. Thresholds between the classes
+    are then fitted to the training scores, exactly. The cost does not depend on the number of
+    classes.
 
     Parameters
     ----------
@@ -35,8 +36,8 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         Weight of the losses per row, as for every estimator here: the mean over pairs counts as
         much as the mean over rows does in :class:`LinearSVC`.
     criterion : {'absolute', 'zero_one'}, default='absolute'
-        What the thresholds minimise on the training data: how many classes the
-        predictions are off, or how many predictions are off.
+        What the thresholds minimise on the training data: ``absolute`` the mean number of classes
+        by which predictions are off, ``zero_one`` the number of wrong predictions.
     class_weight : dict or 'balanced', optional
         Factors on the rows of each class; pairs count by the product.
     solver : {'ocas', 'cpa'}, default='ocas'

@@ -29,9 +29,9 @@ class RankSVM(LinearModel):
 
     By default minimises ½|w|² + C·m·(mean over comparable pairs of max(0, 1 − (s_i − s_j))), where
     a pair is comparable if both rows are of the same query and y_i > y_j, and m is the number of
-    rows, or the sum of their weights, in queries that have a pair. It certifies how far from the
-    optimum the answer is. Targets may be grades or any real numbers: no pair is ever formed, the
-    cost is O(m log m) for any number of distinct targets.
+    rows, or the sum of their weights, in queries that have a pair. The certificate says how far
+    the model is from the optimum, at most. Targets may be grades or any real numbers. No pair is
+    ever formed: the cost is O(m log m) for any number of distinct targets.
 
     Parameters
     ----------

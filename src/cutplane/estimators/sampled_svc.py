@@ -76,9 +76,10 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
     method : {'linear', 'constant', 'exact'}, default='linear'
         ``linear``: every cut is a sample of the rows that have a loss; the time is linear in the
         number of rows, the objective is known exactly and the lower bound estimated. ``constant``:
-        samples of all rows; neither the time nor what is known depends on their number. ``exact``:
-        no sampling, a number of kernel values quadratic in that of the rows, an exact certificate.
-        ``constant`` with samples of as many rows as there are is ``exact``.
+        every cut is a sample of all rows; the time does not depend on the number of rows, and both
+        objective and lower bound are estimates. ``exact``: nothing is sampled; the number of kernel
+        values is quadratic in that of the rows, and the certificate is exact. ``constant`` with a
+        ``sample_size`` of all rows is ``exact``.
     sample_size : int, default=400
         Rows of a sample.
     degree, gamma, coef0
@@ -99,13 +100,13 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         Samples in a row that must show no violation before the constant-time method ends.
     start_rows : int, default=4000
         With ``method='linear'`` and ``solver='ocas'``: the problem is first solved on so many rows
-        without sampling cuts, and goes on from there. If there are no more rows, that is the
-        solution, and the certificate is exact. 0: start from nothing.
+        without sampling, and the solution is the first cut. If there are no more rows than that,
+        this is the solution, and the certificate is exact. 0: start with no cut.
     max_basis : int, 'pool' or None, default=None
-        Most rows that predictions are computed from. With a number the model is projected to
-        the span of so many of its rows if it has more; ``basis_error_`` tells what that changes.
+        Most rows that predictions are computed from. With a number, a model with more rows is
+        projected to the span of so many of them; ``basis_error_`` bounds what that changes.
         'pool': with ``method='linear'`` all samples are drawn from the same 20,000 rows, taken
-        at random; the estimated bound is then that of models of these rows. None: no limit.
+        at random, and the estimated bound is that of models of these rows. None: no limit.
     max_iter : int or None, default=None
         Most iterations per problem.
     time_limit : float or None, default=None

@@ -70,9 +70,9 @@ class StructuredSVM(StructuredModel):
         ``ocas``: the optimised one, with fewer iterations of several passes: better at large C.
         ``bcfw``: block-coordinate ascent in the dual, some examples at a time (Lacoste-Julien et
         al. 2013), which keeps the outputs that it has found; better where there are many weights.
-        ``auto``: ``bcfw``, and ``cpa`` as soon as its gap shows that this will be done before it;
-        with a kernel, a checkpoint or a cluster ``cpa`` at once. The constant-time method
-        always takes ``cpa``.
+        ``auto`` begins with ``bcfw``, and changes to ``cpa`` if that is expected to end earlier.
+        With a kernel, a checkpoint or a cluster it takes ``cpa`` from the start. The
+        constant-time method always takes ``cpa``.
     tol : float, default=1e-2
         Gap at which to stop, in the unit of ``stopping``.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
@@ -90,18 +90,18 @@ class StructuredSVM(StructuredModel):
     method : {'auto', 'linear', 'constant', 'exact'}, default='auto'
         With a kernel. ``exact``: cuts are made of all parts with a coefficient; the
         certificate is exact. ``linear``: of a sample; the objective is known exactly, the lower
-        bound estimated. ``constant``: samples of all examples, inference for these alone; neither
-        the time of an iteration nor what is known depends on their number, and the objective is
-        an estimate, too. ``auto``: exact if the kernel values of all parts can be stored in
-        half a gigabyte, else linear.
+        bound estimated. ``constant``: cuts are made of a sample of all examples, and inference
+        runs for these alone; the time of an iteration does not depend on their number, and the
+        objective is an estimate as well. ``auto``: exact if the kernel values of all parts can be
+        stored in half a gigabyte, otherwise linear.
     sample_size : int or None, default=None
         Parts of a sample, 1000 if None; cuts of no more are exact. With
         ``method='constant'`` examples, 100 if None.
     passes : int, default=4
         Samples in a row that must show no violation before the constant-time method ends.
     max_basis : int or None, default=None
-        With a kernel: most training parts that predictions are computed from. If
-        there are more so many of them are chosen, and the model is trained further in their span.
+        With a kernel: most training parts that predictions are computed from. If the model has
+        more, so many of them are chosen, and the model is trained further in their span.
     random_state : int, RandomState or None, default=None
         Of the samples.
     max_iter, time_limit, verbose, callback
@@ -111,16 +111,16 @@ class StructuredSVM(StructuredModel):
     checkpoint
         As for :class:`LinearSVC`; not with a kernel.
     n_jobs : int or None, default=None
-        Processes for inference, because Python code would wait for itself in threads; None for
-        1, since starting one takes a second. Threads if the problem has
-        ``most_violated_batch`` or ``releases_gil``; None is then all cores. The answer does not
-        depend on it, to the last bit. With ``method='constant'`` inference is in this process.
-    executor : None, int, dask.distributed.Client or DaskCluster, default=None
-        Who runs the inference: a number is the same as ``n_jobs``; with a cluster its workers do,
-        which get the problem and their examples once, pickled. A worker runs Python code in one
-        thread, so start one worker per core; batch forms use all threads of a
-        worker. The answer is the same, to the last bit, and workers may be lost. Not with a
-        kernel.
+        Number of processes for inference: Python code gains nothing from threads. None means 1,
+        because starting a process takes a second. If the problem has ``most_violated_batch`` or
+        ``releases_gil``, it is the number of threads, and None means all cores. The answer does
+        not depend on it, to the last bit. With ``method='constant'`` inference runs in this
+        process.
+    executor : dask.distributed.Client, DaskCluster or None, default=None
+        A Dask cluster whose workers run the inference. They get the problem and their examples
+        once, pickled. A worker runs Python code in one thread, so start one worker per core;
+        batch forms use all threads of a worker. The answer is that of the same solver on one
+        machine, to the last bit, and workers may be lost. Not with a kernel.
 
     Attributes
     ----------
@@ -148,9 +148,9 @@ class StructuredSVM(StructuredModel):
     n_iter_ : int
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above. ``kind`` is 'estimated' if
-        the problem says that its inference is not exact or cuts were sampled, and 'withheld', the
-        gap infinite, if it says it is and turned out not to be, or if the kernel is not positive
-        semidefinite.
+        the problem has ``exact = False`` or cuts were sampled. It is 'withheld', with an infinite
+        gap, if inference turned out not to be exact although the problem has ``exact = True``, or
+        if the kernel is not positive semidefinite.
     certificates_, results_ : list of Certificate, list of SolveResult
         With one entry: that certificate, and the same with status, trace and timings.
 

@@ -163,7 +163,7 @@ def best_other_path(scores, a, b, second, transitions, begin, finish, truth, wor
     labels = scores.shape[1]
     highest = -np.inf
     last = state = 0
-    rest = 0.0  # what the truth scores behind t, but for what depends on the label there
+    rest = 0.0  # what the truth scores behind t, except what depends on the label there
     for t in range(b - 1, a - 1, -1):
         here = alpha[t - a]
         for i in range(here.size):
@@ -253,7 +253,7 @@ def most_violated(
         chain = (scores, a, b, second, transitions, begin, finish)
         loss = worst_path(*chain, truth, per_token, work, alpha, path)
         value = loss + (path_score(*chain, path) - path_score(*chain, truth))
-        if value <= 0.0:  # a tie with the truth, but for rounding
+        if value <= 0.0:  # a tie with the truth, except for rounding
             path[a:b] = truth[a:b]
         else:
             total += weight * value

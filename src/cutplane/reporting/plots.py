@@ -63,8 +63,9 @@ def plot_convergence(
 
     The upper panel shows the objective falling and the lower bound rising until they meet, zoomed
     to where they do: the first iterations are often orders of magnitude away. The lower panel
-    shows the relative gap on a logarithmic axis. Several runs share the panels; each objective is
-    then divided by its final value, so that all of them meet at 1.
+    shows the relative gap on a logarithmic axis. The last point of a curve is the certificate of
+    the fit. Several runs share the panels; each objective is then divided by its final value, so
+    that all of them meet at 1.
 
     Parameters
     ----------
@@ -128,8 +129,20 @@ def _runs(results: Any, x: str, labels: Sequence[str] | None) -> list[Run]:
     for label, result in pairs:
         if not result.trace:
             raise ValueError(f"{label or 'the result'} holds no iterations to plot")
-    names = (attributes[x], "primal", "dual", "relative_gap")
-    return [Run(label, *map(result.column, names)) for label, result in pairs]
+    return [_run(label, result, attributes[x]) for label, result in pairs]
+
+
+def _run(label: str, result: SolveResult, x: str) -> Run:
+    """The curves of a fit. They end with its certificate, which is proved after the last iteration.
+
+    Both differ in the last digits: the proof computes objective and bound anew from the data.
+    """
+    names = (x, "primal", "dual", "relative_gap")
+    run = Run(label, *map(result.column, names))
+    proved = result.certificate
+    if np.isfinite(proved.gap):
+        run.primal[-1], run.dual[-1], run.gap[-1] = proved.primal, proved.dual, proved.relative_gap
+    return run
 
 
 def _labelled(results: Any, prefix: str) -> list[tuple[str, SolveResult]]:

@@ -18,7 +18,7 @@ method costs in passes of descent.
 - Small data: Newton's method in one compiled call.
 - Newton's method at once where it is cheap: where it costs no more than 4·STEPS passes, four for a
   step on a loss with kinks; and for the logistic loss, whose directions can do without the factor,
-  and whose steps of descent are dear.
+  and whose steps of descent are expensive.
 - Otherwise descent. A gap that was P, the objective, and is now G after the work W will have come
   down to the tolerance after about W·log(1/tol)/log(P/G). If what is left of that is more than
   Newton's method costs, that begins, cold: a start from descent does not speed it up. The first

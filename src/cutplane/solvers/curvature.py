@@ -2,9 +2,9 @@
 
 The constant feature or the free bias is the last entry of d; a free bias has no 1 in the matrix.
 
-A ``Factor`` has the Cholesky factor of the matrix. Where features are many that is too dear, and
-the logistic loss has its directions from ``ConjugateGradients``, which need products with the rows
-only: until a direction has taken as much work as a factor does, which comes in their place then.
+A ``Factor`` has the Cholesky factor of the matrix. With many features that is too expensive. The
+logistic loss then gets its directions from ``ConjugateGradients``, which need products with the
+rows only. Once a direction has taken as much work as a factor does, a factor takes their place.
 Losses with a ``conjugate_curvature`` do not need them: descent takes conjugate gradients on the
 rows that matter, which are fewer.
 """

@@ -10,9 +10,9 @@ with all of u, p, q inside. A row contributes C_i/(ℓ*'' + p/(high − u) + q/(
 the matrix: no row comes in or goes out from one step to the next, so that some 20 steps are enough
 whatever C is (Ferris & Munson, "Interior-point methods for massive support vector machines", 2002).
 That is for losses whose ℓ* is smooth, and quadratic, between finite ends.
-But every step is dear: its matrix is one of all rows. A step is one of Mehrotra: a direction
-towards μ = 0 says how far μ may be lowered and how large the products of changes are, and a second
-one with the same matrix takes both into account.
+But every step is expensive: its matrix is a sum over all rows. A step is Mehrotra's: a first
+direction, towards μ = 0, says how far μ may be lowered and how large the products of changes are,
+and a second one with the same matrix takes both into account.
 """
 
 from __future__ import annotations

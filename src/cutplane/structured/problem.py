@@ -34,11 +34,11 @@ class Problem:
 
     Inputs x and outputs y may be anything. Write ``loss``, ``most_violated``, ``predict``, and
     either ``joint_feature`` or ``parts`` with ``part_coefficients``. With parts the model may have
-    a kernel; a problem that has both ways is taken by its parts. Methods must not keep state.
+    a kernel; if a problem has both, its parts are used. Methods must not keep state.
 
     Every method but ``prepare`` has a form for many examples at once, with ``_batch`` after its
-    name, that gets lists and gives a list, an array or a matrix with a row per example. Write it
-    instead of the other one where numpy or compiled code does many examples faster.
+    name, which gets lists and returns a list, an array or a matrix with a row per example. Write
+    it instead of the other one if numpy or compiled code handles many examples faster.
 
     Attributes
     ----------

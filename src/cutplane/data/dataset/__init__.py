@@ -1,4 +1,4 @@
-"""Data sets on disk: folders of arrays with a manifest, by custom named ``….cut``."""
+"""Data sets on disk: folders of arrays with a manifest, usually named ``….cut``."""
 
 from .read import Dataset, open_dataset
 from .write import write_dataset

@@ -44,7 +44,7 @@ def write_dataset(
     Parameters
     ----------
     path : path
-        Of the folder to make, by custom with the suffix .cut. It appears when it is complete.
+        Of the folder to make, usually with the suffix .cut. It appears when it is complete.
     chunks : iterable
         Of ``X``, ``(X, y)``, ``(X, y, qid)``, ``(X, y, qid, cost)`` or ``Rows``: consecutive rows
         of a dense or sparse matrix, their labels (numbers or text), queries and factors on C. None

@@ -38,7 +38,7 @@ ENOUGH = 1e-15
 
 
 def factor_of(matrix: KernelMatrix, budget: float) -> np.ndarray | None:
-    """F with K = F·Fᵀ but for rounding; None if it takes more than ``budget`` bytes."""
+    """F with K = F·Fᵀ up to rounding; None if it takes more than ``budget`` bytes."""
     rows = matrix.columns
     x = matrix.linear_rows
     if x is not None and x.shape[1] <= rows:

@@ -77,7 +77,7 @@ class DualProblem:
         return beta if self.row_of is None else np.bincount(self.row_of, beta, minlength=rows)
 
     def digest(self) -> bytes:
-        """A fingerprint of the problem but for the kernel."""
+        """A fingerprint of the problem without the kernel."""
         digest = hashlib.blake2b(repr((len(self), self.total)).encode(), digest_size=16)
         for array in (self.linear, self.lower, self.upper, self.rows):
             digest.update(np.ascontiguousarray(array).data)
