@@ -11,11 +11,11 @@ import scipy.optimize
 from sklearn import svm
 
 from cutplane.exec import SerialExecutor, ThreadExecutor
-from cutplane.kernels import Kernel, ProductMatrix, points_of
+from cutplane.kernels import Kernel, PrecomputedMatrix, ProductMatrix, points_of
 from cutplane.loops import decomposition as loops
 from cutplane.result import Status
 from cutplane.solvers.decomposition.problem import DualProblem, DualSettings
-from cutplane.solvers.decomposition.solver import DualSolver
+from cutplane.solvers.decomposition.solver import DualSolver, solve_small
 
 
 @dataclass(frozen=True)
@@ -237,22 +237,19 @@ def test_values_of_a_larger_matrix(case):
     rows = np.random.default_rng(0).permutation(size + 5)[:size]
     values = np.full((size + 5, size + 5), np.nan)
     values[np.ix_(rows, rows)] = K
-    beta, nothing = problem.start(), np.empty(0)
-    limits, kernel = (1e-8, 0.0, -1.0), (0.0, False, nothing, nothing, 0.0)
+    beta, room = problem.start(), np.empty((size, size))
+    matrix, settings = PrecomputedMatrix(values), DualSettings(tol=1e-8)
     for _ in range(10):  # it makes so many steps, and may be called again
-        _, found = loops.solve_small(
-            values, rows, False, *limits, *problem.numbers, *kernel, np.empty(size * size), beta
-        )
-    bias, primal, dual = found[:3]
-    assert primal - dual <= 1e-8 * abs(primal)
+        _, found = solve_small(matrix, values, rows, room, problem, settings, beta)
+    assert found.gap <= 1e-8 * abs(found.primal)
     assert case.value(beta) == pytest.approx(case.optimum, rel=1e-7, abs=1e-9)
-    assert dual == pytest.approx(-case.value(beta), rel=1e-9, abs=1e-12)
-    assert primal == pytest.approx(case.primal(beta, bias), rel=1e-9)
+    assert found.dual == pytest.approx(-case.value(beta), rel=1e-9, abs=1e-12)
+    assert found.primal == pytest.approx(case.primal(beta, found.bias), rel=1e-9)
 
 
 def test_small_problem_stops_when_told(monkeypatch):
     case = classification(Kernel("linear"), 1e3, rows=300)
-    monkeypatch.setattr("cutplane.loops.decomposition.STEPS_PER_VARIABLE", 1)
+    monkeypatch.setattr("cutplane.solvers.decomposition.solver.STEPS_PER_VARIABLE", 1)
     few = case.solver(tol=1e-9, max_iter=2).run()
     assert few.status is Status.MAX_ITER and few.n_iter == 2
     assert case.solver(tol=1e-9, time_limit=1e-9).run().status is Status.TIME_LIMIT
@@ -295,14 +292,14 @@ def test_inner_problem_against_a_generic_solver(seed):
     beta = np.clip(0.2 * rng.normal(size=size), lower, upper)
     c = rng.normal(size=size)
     total = beta.sum()
-    g, point, seen = K @ beta + c, beta.copy(), np.empty(2)
+    g, point = K @ beta + c, beta.copy()
     # The block of K is somewhere in a larger array.
     rows, columns = rng.permutation(size + 2)[:size], rng.permutation(size + 3)[:size]
     source = np.full((size + 2, size + 3), np.nan)
     source[np.ix_(rows, columns)] = K
-    block = np.empty((size, size)), np.arange(size), np.zeros(size, dtype=bool)
+    block, marks = (np.empty((size, size)), np.full(size, -1)), np.empty((3, size), np.int64)
     box = K.diagonal().copy(), g, point, lower, upper
-    loops.pairwise_steps(source, rows, columns, *block, *box, 1e-10, 10**6, seen)
+    steps = loops.pairwise_steps(source, rows, columns, *block, *box, 1e-10, 10**6, *marks)
     reference = scipy.optimize.minimize(
         lambda b: 0.5 * b @ K @ b + c @ b,
         beta,
@@ -316,7 +313,7 @@ def test_inner_problem_against_a_generic_solver(seed):
     assert np.all((point >= lower) & (point <= upper))
     assert 0.5 * point @ K @ point + c @ point <= reference.fun + 1e-9
     np.testing.assert_allclose(g, K @ point + c, atol=1e-9)
-    assert seen[0] <= 1e-10
+    assert steps[1] <= 1e-10
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -324,18 +321,30 @@ def test_best_bias_against_all_breakpoints(seed):
     rng = np.random.default_rng(seed)
     size = 30
     lower, upper = -rng.integers(0, 3, size).astype(float), rng.integers(0, 3, size).astype(float)
-    total = 0.0 if seed % 2 else float(0.3 * upper.sum() + 0.3 * lower.sum())
+    beta = lower + (upper - lower) * np.clip(np.round(rng.normal(0.5, 0.7, size), 1), 0.0, 1.0)
     g = np.round(rng.normal(size=size), 1)  # with ties
-    problem = DualProblem(np.zeros(size), lower, upper, total)
 
-    def primal(b: float) -> float:
+    def gap_at(b: float) -> float:
         r = g + b
-        return b * total + (upper * np.maximum(0, -r) - lower * np.maximum(0, r)).sum()
+        return ((beta - lower) * np.maximum(0, r) + (upper - beta) * np.maximum(0, -r)).sum()
 
-    best = min(primal(b) for b in -g)
-    assert primal(loops.best_bias(g, problem.lower, problem.upper, problem.total)) == pytest.approx(
-        best, abs=1e-9
-    )
+    violation, bias, gap = loops.assess(g, beta, lower, upper, True)
+    assert gap == pytest.approx(gap_at(bias), abs=1e-12)
+    assert gap == pytest.approx(min(gap_at(b) for b in -g), abs=1e-9)
+    assert violation == max(0.0, g[beta > lower].max() - g[beta < upper].min())
+    assert loops.assess(g, beta, lower, upper, False)[2] >= gap - 1e-12
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_the_bias_is_in_the_middle_of_what_is_best(side):
+    """Two variables at bounds leave an interval, one leaves half a line, and none all of it."""
+    lower, upper = np.array([0.0, -1.0]), np.array([1.0, 0.0])
+    g, beta = side * np.array([3.0, 1.0]), np.array([1.0, -1.0])
+    wrong = 2.0 if side > 0 else 0.0
+    assert loops.assess(g, beta, lower, upper, True) == (wrong, -side * 2.0, wrong)
+    one = np.zeros(1)
+    assert loops.assess(one + 5.0, one, one, one + 1.0, True) == (0.0, -5.0, 0.0)
+    assert loops.assess(one + 5.0, one, one, one, True) == (0.0, 0.0, 0.0)
 
 
 def test_start_and_repair_are_feasible():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +24,6 @@ from ..kernels import (
     training_points,
 )
 from ..kernels.points import Points
-from ..loops import decomposition as loops
 from ..reporting.line import DualLine
 from ..result import Iteration, SolveResult, Status
 from ..solvers.decomposition.problem import (
@@ -32,10 +32,10 @@ from ..solvers.decomposition.problem import (
     DualProblem,
     DualSettings,
 )
-from ..solvers.decomposition.solver import PARTS, DualSolver
-from ..solvers.decomposition.verify import Verified
+from ..solvers.decomposition.solver import PARTS, DualSolver, solve_small
 from ._fit import Attributes, Memory, Problem, Ready, Run, Settings, warn_of
 from ._kernel import KernelModel, kernel_of
+from .checkpoint import Checkpoint
 
 STOPPING = ("relative", "absolute", "epsilon", "kkt")
 # Beyond this, rounding of a kernel in single precision would show in the objective.
@@ -49,7 +49,7 @@ LARGE_GAP = 0.01
 FEW_ROWS = 500
 # All problems of a fit take their values from one matrix if it is this small.
 ONE_MATRIX = 2500
-# Variables of a problem that is solved by one compiled call, and the seconds that a call may take.
+# Variables of a problem that is solved without looking at limits, and the seconds that it may take.
 # Pairs of 1,150 rows, 26 classes: the general solver takes 1.15 (rbf) and 1.4 times (poly) as long.
 SMALL = 1500
 SMALL_SECONDS = 1.0
@@ -171,7 +171,7 @@ class KernelRows:
         settings: DualSettings,
         beta: np.ndarray,
     ) -> SolveResult | None:
-        """Solve and verify a problem of few variables in one compiled call, from ``beta``.
+        """Solve and verify a problem of few variables at once, from ``beta``.
 
         None if it is not small, if the settings ask for more than a solution, or if it is not
         solved by that; ``beta`` has come nearer to the solution then. Python takes a fifth of a
@@ -192,19 +192,13 @@ class KernelRows:
         else:
             matrix, values = stored, stored.whole()
             rows = rows if which is None else np.concatenate([self._places[k] for k in which])
-        all_rows = problem.row_of is None and (stored is None or which is None)
-        shift, shift_error, reach = matrix.moved
-        if len(shift):
-            shift, shift_error = shift[rows], shift_error[rows]
-        if not all_rows and len(self._room) < count * count:
-            self._room = np.empty(count * count)
-        mass = problem.mass
-        rounds, found = loops.solve_small(
-            values, rows, all_rows, *settings.limits(mass), *problem.numbers,
-            matrix.amplification, matrix.relative, shift, shift_error, reach, self._room, beta,
-        )  # fmt: skip
-        verified = Verified(*found)
-        if not verified.good(settings, mass):
+        room = None
+        if problem.row_of is not None or (stored is not None and which is not None):
+            if len(self._room) < count * count:
+                self._room = np.empty(count * count)
+            room = self._room[: count * count].reshape(count, count)
+        rounds, verified = solve_small(matrix, values, rows, room, problem, settings, beta)
+        if not verified.good(settings, problem.mass):
             return None
         seconds = time.perf_counter() - began
         primal, dual = verified.primal, verified.dual
@@ -300,7 +294,9 @@ class KernelProblem(Problem):
     def solver(self, run: Run) -> Ready:
         start, dual = self._start(run), self.dual
         start = dual.start() if start is None else dual.repaired(start)
-        settings = replace(self.rows.settings, time_limit=run.stop.time_limit)
+        settings = self.rows.settings
+        if run.stop.time_limit < np.inf:
+            settings = replace(settings, time_limit=run.stop.time_limit)
         result = self.rows.solve_small(dual, self.which, settings, start)
         if result is not None:
             return Ready(Solved(result, run.observe))
@@ -387,17 +383,34 @@ class KernelProblem(Problem):
             )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelMachine(KernelModel):
-    """A kernel model that is trained by decomposition of the dual."""
+    """A kernel model that is trained by decomposition of the dual.
+
+    The fields of such a class are its parameters, the keyword arguments of its constructor.
+    """
 
     _stopping: ClassVar[tuple[str, ...]] = STOPPING
     _sparse_coef: ClassVar[bool] = True  # if the rows are
     # Whether the bias is free, and so the coefficients sum to 0.
     _free_bias: ClassVar[bool] = True
 
-    shrinking: bool
-    cache_size: float
-    working_set_size: int | None
+    kernel: str | Callable[[Any, Any], Any] = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    tol: float = 1e-3
+    stopping: str = "relative"
+    shrinking: bool = True
+    cache_size: float = 200
+    max_iter: int | None = None
+    working_set_size: int | None = None
+    n_jobs: int | None = None
+    time_limit: float | None = None
+    warm_start: bool = False
+    verbose: int = 0
+    callback: Callable[[Iteration], bool | None] | None = None
+    checkpoint: Checkpoint | str | PathLike[str] | None = None
 
     def _check_common(self) -> Settings:
         settings = super()._check_common()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from .._blas import single_threaded_blas
 from .._checks import check_choice, check_flag, check_weights
 from ..exec import Executor
-from ..result import Iteration, SolveResult
+from ..result import SolveResult
 from ..solvers.decomposition.problem import DualProblem
 from ._attributes import check_kernel_model, check_stored, stored_classes
 from ._calibration import Calibration, check_calibrate, check_calibration
@@ -28,7 +27,6 @@ from ._fit import Lazy, Settings, solve, warn_of, with_callbacks
 from ._kernel import as_rows, basis_attributes, executor_for, training_rows
 from ._kernel_problem import KernelMachine, KernelProblem, KernelRows
 from ._rows import encode_classes, weigh_classes
-from .checkpoint import Checkpoint
 
 
 def _gives_probabilities(model: Any) -> bool:
@@ -38,6 +36,7 @@ def _gives_probabilities(model: Any) -> bool:
     raise AttributeError("probabilities are for calibrate='sigmoid' or 'isotonic', got None")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SVC(ClassifierMixin, KernelMachine):
     """Support vector classifier with kernels and a certificate of optimality.
 
@@ -166,62 +165,17 @@ class SVC(ClassifierMixin, KernelMachine):
     True
     """
 
-    calibration_: Calibration
+    C: float = 1.0
+    probability: bool | str = False
+    class_weight: dict[Any, float] | str | None = None
+    decision_function_shape: str = "ovr"
+    break_ties: bool = False
+    multi_class: str = "ovo"
+    random_state: Any = None
+    calibrate: str | None = None
+    cv: Any = None
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        kernel: str | Callable[[Any, Any], Any] = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        probability: bool | str = False,
-        tol: float = 1e-3,
-        cache_size: float = 200,
-        class_weight: dict[Any, float] | str | None = None,
-        max_iter: int | None = None,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        multi_class: str = "ovo",
-        working_set_size: int | None = None,
-        n_jobs: int | None = None,
-        time_limit: float | None = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        random_state: Any = None,
-        callback: Callable[[Iteration], bool | None] | None = None,
-        checkpoint: Checkpoint | str | PathLike[str] | None = None,
-        stopping: str = "relative",
-        calibrate: str | None = None,
-        cv: Any = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.multi_class = multi_class
-        self.working_set_size = working_set_size
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.random_state = random_state
-        self.callback = callback
-        self.checkpoint = checkpoint
-        self.stopping = stopping
-        self.calibrate = calibrate
-        self.cv = cv
+    calibration_: Calibration = field(init=False)
 
     # -- fitting ----------------------------------------------------------------------
 

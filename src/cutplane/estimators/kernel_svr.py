@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from os import PathLike
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,12 @@ from sklearn.base import OutlierMixin, RegressorMixin
 
 from .._checks import check_number, check_weights
 from ..kernels import Kernel
-from ..result import Iteration
 from ..solvers.decomposition.problem import DualProblem
 from ._attributes import check_kernel_model, check_stored
 from ._fit import Settings, with_callbacks
 from ._kernel import as_rows, basis_attributes, executor_for, training_rows
 from ._kernel_problem import KernelMachine, KernelProblem
 from ._rows import check_sum
-from .checkpoint import Checkpoint
 
 ON_BORDER = 1e-9  # of the offset
 
@@ -57,6 +54,7 @@ class _SingleProblem(KernelMachine):
         check_kernel_model(self, 1, 1)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SVR(RegressorMixin, _SingleProblem):
     """Support vector regression with kernels and a certificate of optimality.
 
@@ -105,46 +103,8 @@ class SVR(RegressorMixin, _SingleProblem):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: str | Callable[[Any, Any], Any] = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        shrinking: bool = True,
-        cache_size: float = 200,
-        max_iter: int | None = None,
-        working_set_size: int | None = None,
-        n_jobs: int | None = None,
-        time_limit: float | None = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Callable[[Iteration], bool | None] | None = None,
-        checkpoint: Checkpoint | str | PathLike[str] | None = None,
-        stopping: str = "relative",
-    ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.C = C
-        self.epsilon = epsilon
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.working_set_size = working_set_size
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
-        self.stopping = stopping
+    C: float = 1.0
+    epsilon: float = 0.1
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
@@ -198,6 +158,7 @@ class SVR(RegressorMixin, _SingleProblem):
         return self._scores(X)[:, 0]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OneClassSVM(OutlierMixin, _SingleProblem):
     """Novelty detection: a region that holds most of the training rows (Schölkopf et al. 2001).
 
@@ -244,44 +205,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
 
     _free_bias = False  # the coefficients sum to nu times the weights
 
-    def __init__(
-        self,
-        *,
-        kernel: str | Callable[[Any, Any], Any] = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        nu: float = 0.5,
-        shrinking: bool = True,
-        cache_size: float = 200,
-        max_iter: int | None = None,
-        working_set_size: int | None = None,
-        n_jobs: int | None = None,
-        time_limit: float | None = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Callable[[Iteration], bool | None] | None = None,
-        checkpoint: Checkpoint | str | PathLike[str] | None = None,
-        stopping: str = "relative",
-    ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.nu = nu
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.working_set_size = working_set_size
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
-        self.stopping = stopping
+    nu: float = 0.5
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:

@@ -518,7 +518,7 @@ class CallableMatrix(KernelMatrix):
         self.dtype = np.dtype(np.float64)
         self.columns = self._right.shape[0]
 
-    @property
+    @cached_property
     def diagonal(self) -> np.ndarray:  # type: ignore[override]
         """k(x, x), from square blocks."""
         size, step = self._left.shape[0], 64

@@ -98,7 +98,7 @@ def interior_point(
         return None
     moved[free] = np.clip(found, problem.lower[free], problem.upper[free])
     # What the sum lacks goes to one variable inside: spread over all it would take many off bounds.
-    return problem.repaired(balanced(problem, moved))
+    return problem.repaired(balanced(problem, moved)[0])
 
 
 class _Run:

@@ -20,6 +20,7 @@ of terms none of which is negative.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,9 @@ from typing import Any
 import numpy as np
 
 from ...result import Certificate, Iteration
+
+# The least part of a violation to aim at in one go: the gap does not fall in proportion to it.
+LEAST_PART = 1e-3
 
 
 @dataclass(frozen=True)
@@ -148,22 +152,23 @@ class DualSettings:
         """The gap that is small enough; ``mass`` is the sum of the widths of all boxes."""
         return self.tol * {"relative": abs(primal), "epsilon": mass}.get(self.stopping, 1.0)
 
-    def limits(self, mass: float) -> tuple[float, float, float]:
-        """The gap that is enough as a part of |primal|, and besides; the violation, −1 if free."""
-        if self.stopping == "kkt":
-            return 0.0, 0.0, self.tol
-        relative = self.tol if self.stopping == "relative" else 0.0
-        return relative, self.enough(0.0, mass), -1.0
-
     def reached(
         self, violation: float, gap: float, primal: float, mass: float, part: float = 1.0
     ) -> bool:
         """Whether a part of the tolerance is kept."""
-        if not np.isfinite(gap):
+        if not math.isfinite(gap):
             return False
         if self.stopping == "kkt":
             return violation <= part * self.tol
         return gap <= part * self.enough(primal, mass)
+
+    def goal(
+        self, violation: float, gap: float, primal: float, mass: float, part: float = 1.0
+    ) -> float:
+        """The violation at which a part of the tolerance is probably kept."""
+        if self.stopping == "kkt":
+            return self.tol
+        return violation * min(1.0, max(LEAST_PART, part * self.enough(primal, mass) / gap))
 
 
 @dataclass(frozen=True)

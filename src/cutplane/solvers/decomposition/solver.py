@@ -73,6 +73,7 @@ MIDDLE, MIDDLE_SET = 2500, 1000
 LARGE_SET = 512  # a working set worth a product of matrices
 KEEP_FROM = 64  # smaller sets are chosen afresh every time
 SET_STEPS = 500  # what an iteration costs besides its steps of pairs, in such steps
+STEPS_PER_VARIABLE = 50  # most steps of an inner problem; one that takes more creeps
 EXACT_SET = 64  # working sets up to this size are solved (almost) exactly
 CHUNK = 4096  # columns of s that a thread updates at a time
 PART = 0.1  # of the violation: how far the others are solved
@@ -160,6 +161,71 @@ class _State:
     step: float = 0.0  # the largest change of a variable that led here
 
 
+def solve_small(
+    matrix: KernelMatrix,
+    values: np.ndarray,
+    rows: np.ndarray,
+    room: np.ndarray | None,
+    problem: DualProblem,
+    settings: DualSettings,
+    beta: np.ndarray,
+) -> tuple[int, Verified]:
+    """Solve a problem of few variables, from ``beta``, which is changed, and verify the point.
+
+    This is a ``DualSolver`` with a working set of all variables, without observer and limits.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+        In double precision; it says how exact the values are.
+    values : ndarray
+        All values of the matrix.
+    rows : ndarray of int
+        The row of the matrix of every variable.
+    room : ndarray or None
+        Where rows of the variables are copied to; None if the matrix has just these rows.
+
+    Returns
+    -------
+    rounds : int
+    verified : Verified
+    """
+    count, mass, (c, lower, upper, total, _) = len(problem), problem.mass, problem.numbers
+    diagonal = values[rows, rows]
+    K, place, used = values, np.arange(count), np.flatnonzero(beta)
+    if room is not None:
+        K, place = room, np.full(count, -1)
+        K[: len(used)] = values[rows[used, None], rows]
+        place[used] = np.arange(len(used))
+    g = c + _exact_sums(matrix, K, place, diagonal, beta)[0] if len(used) else c.copy()
+    marks = np.empty((3, count), dtype=np.int64)
+    rounds, steps_left = 0, STEPS_PER_VARIABLE * max(count, EXACT_SET)
+    while steps_left > 0:
+        violation, _, gap = loops.assess(g, beta, lower, upper, True)
+        target = gap, gap - 0.5 * float(beta @ (g + c)), mass
+        if not violation > 0.0 or settings.reached(violation, *target):
+            break
+        tol = 0.5 * settings.goal(violation, *target)
+        steps, *_ = loops.pairwise_steps(
+            values, rows, rows, K, place, diagonal, g, beta, lower, upper, tol, steps_left, *marks
+        )
+        steps_left -= max(1, steps)
+        rounds += 1
+    lack = loops.balance(beta, lower, upper, total)
+    s, error = _exact_sums(matrix, K, place, diagonal, beta)
+    return rounds, verify(matrix, rows, problem, beta, lack, s, error)
+
+
+def _exact_sums(
+    matrix: KernelMatrix, K: np.ndarray, place: np.ndarray, diagonal: np.ndarray, beta: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Σ_j beta_j·K[place_j], and how far each value is off at most; ``diagonal`` is that of K."""
+    s, sizes, *parts = np.zeros((4, K.shape[1]))
+    loops.sums_with_sizes(K, place, beta, s, sizes, *parts)
+    depth = loops.SOME + len(beta) // loops.SOME
+    return s, rounding(matrix, diagonal, beta, depth, sizes)
+
+
 class DualSolver:
     """One run of the decomposition solver.
 
@@ -237,7 +303,8 @@ class DualSolver:
         assert state is not None
         active = state.active
         g = state.s[active.columns] + active.linear
-        bias = loops.assess(g, state.beta[active.variables], active.lower, active.upper)[1]
+        beta = state.beta[active.variables]
+        bias = loops.assess(g, beta, active.lower, active.upper, True)[1]
         shift = self._exact.moved[0]
         if len(shift):
             bias -= float(shift[self._problem.rows] @ state.beta)
@@ -269,17 +336,12 @@ class DualSolver:
             assert state is not None
             active, beta = state.active, state.beta[state.active.variables]
             g = state.s[active.columns] + active.linear
-            violation, bias, gap = loops.assess(g, beta, active.lower, active.upper)
             # Of small sets not every iteration is told, and worth the best bias.
             now, size = self._iterations, self._size
             told = now == 0 or (now + 1) * size // EXACT_SET != now * size // EXACT_SET
-            enough = settings.enough(gap - state.value, self._mass)
-            if told and not state.absent and self._part * enough < gap <= loops.NEAR * enough:
-                box = active.lower, active.upper
-                best = loops.best_bias(g, *box, self._problem.total)
-                gap = min(gap, loops.gap_at(g, beta, *box, best))
-            primal = gap - state.value
-            reached = settings.reached(violation, gap, primal, self._mass, self._part)
+            violation, bias, gap = loops.assess(g, beta, active.lower, active.upper, told)
+            target = gap, gap - state.value, self._mass, self._part
+            reached = settings.reached(violation, *target)
             hopeless = hopeless or self._pace.hopeless(gap)  # also once all variables are back
             stuck = hopeless or stalled >= patience or not violation > 0.0 or np.isnan(gap)
             if reached or stuck:
@@ -299,10 +361,7 @@ class DualSolver:
                 if status is not None:
                     return status
                 continue
-            goal = settings.tol
-            if settings.stopping != "kkt":
-                goal = violation * min(1.0, max(loops.LEAST_PART, self._part * enough / gap))
-            chosen = self._choose(g, beta)
+            chosen, goal = self._choose(g, beta), settings.goal(violation, *target)
             self._state = self._optimise(chosen, g, beta, violation, goal)
             gained = state.value - self._state.value
             if gained > 1e-15 * abs(state.value) or violation < 0.5 * least:
@@ -331,9 +390,9 @@ class DualSolver:
             slot = self._cache.fetch(active.rows[active.columns[[i]]])[0]
             row = self._cache.slots[slot][active.columns]
             diagonal = self._diagonal[active.rows[active.columns]]
-            may_fall = (beta > active.lower).astype(np.int64)
-            best = loops.partner(g, row, diagonal, g[i], diagonal[i], may_fall, np.empty(len(g)))
-            return np.array([i, best])
+            curvatures = np.maximum(diagonal[i] + diagonal - 2.0 * row, loops.FLAT)
+            gains = np.maximum(g - g[i], 0.0) ** 2 / curvatures
+            return np.array([i, np.argmax(np.where(beta > active.lower, gains, 0.0))])
         falling = np.where(beta > active.lower, g, -np.inf)
         least, most = growing.min(), falling.max()
         previous = active.previous
@@ -366,16 +425,15 @@ class DualSolver:
         begin = time.perf_counter()
         slots = self._cache.fetch(rows)
         fetched = time.perf_counter()
-        point, slope, seen = beta[chosen], g[chosen], np.empty(2)
+        point, slope = beta[chosen], g[chosen]
         source, own = self._cache.slots, slots[place]
         if count == len(self._problem) == len(rows) and source.flags.carray:
-            block = source, own, np.ones(count, dtype=bool)  # the values where they are
+            block = source, own  # the values where they are
         else:
             if len(self._room) < count * count or self._room.dtype != source.dtype:
                 self._room = np.empty(count * count, dtype=source.dtype)
-            room = self._room[: count * count].reshape(count, count)
-            block = room, np.arange(count), np.zeros(count, dtype=bool)
-        steps = loops.pairwise_steps(
+            block = self._room[: count * count].reshape(count, count), np.full(count, -1)
+        steps, _, curvature = loops.pairwise_steps(
             source,
             own,
             columns,
@@ -386,11 +444,11 @@ class DualSolver:
             active.lower[chosen],
             active.upper[chosen],
             tol,
-            loops.STEPS_PER_VARIABLE * max(count, EXACT_SET) if count > 2 else 1,
-            seen,
+            STEPS_PER_VARIABLE * max(count, EXACT_SET) if count > 2 else 1,
+            *np.empty((3, count), dtype=np.int64),
         )
         self._pace.add(max(steps, SET_STEPS) if count > 2 else steps, SET_STEPS)
-        self._least_curvature = min(self._least_curvature, seen[1])
+        self._least_curvature = min(self._least_curvature, curvature)
         solved = time.perf_counter()
         change = point - beta[chosen]
         # Exact for a quadratic: the mean of the slopes at both ends.
@@ -547,18 +605,17 @@ class DualSolver:
         if state.absent:
             self._cache.reset(self._matrix)
             active = ActiveSet.of(problem, np.arange(len(problem)))
-        beta = balanced(problem, state.beta)
+        rows, lift = problem.rows, self._known.lift
+        beta, lack = balanced(problem, state.beta)
         sums = problem.row_sums(beta, self._matrix.columns)
         careful = exact.careful_sums(sums)
         s, error = self._sums(beta, sums) if careful is None else careful
-        found = verify(exact, problem, beta, s, error, self._known.lift)
+        found = verify(exact, rows, problem, beta, lack, s[rows], error[rows], lift)
         if careful is None and found.slack > 0.5 * self._settings.enough(found.primal, self._mass):
-            rows = len(sums)
-            if 8 * rows * rows <= self._settings.cache_bytes and exact.dtype == np.float64:
-                s, sizes = np.empty(rows), np.empty(rows)
-                loops.sums_with_sizes(exact.whole(), sums, s, sizes)
-                error = rounding(exact, sums, loops.SOME + rows // loops.SOME, sizes)
-                found = verify(exact, problem, beta, s, error, self._known.lift)
+            count = len(sums)
+            if 8 * count * count <= self._settings.cache_bytes and exact.dtype == np.float64:
+                s, error = _exact_sums(exact, exact.whole(), np.arange(count), exact.diagonal, sums)
+                found = verify(exact, rows, problem, beta, lack, s[rows], error[rows], lift)
         value = 0.5 * float(sums @ s) + float(problem.linear @ beta)
         self._state = _State(beta, s, value, active, step=state.step)
         self._verified = found
@@ -572,16 +629,16 @@ class DualSolver:
         enough for variables at 0 whose margin is larger than the error: they have no loss.
         """
         problem, used = self._problem, np.flatnonzero(sums)
-        error = rounding(self._exact, sums, len(used))
+        error = rounding(self._exact, self._exact.diagonal, sums, len(used))
         if self._single and 2 * len(used) > len(sums):
             return self._exact.combine(used, sums[used]), error
         s = np.zeros(len(sums))
         self._add_products(sums, s)
         if self._single:
-            rough = rounding(self._matrix, sums, len(used))
+            rough = rounding(self._matrix, self._diagonal, sums, len(used))
             rows = problem.rows
             g = s[rows] + problem.linear
-            violation, bias, _ = loops.assess(g, beta, problem.lower, problem.upper)
+            violation, bias, _ = loops.assess(g, beta, problem.lower, problem.upper, True)
             r, margin = g + bias, 2.0 * rough[rows] + violation
             clear = (problem.lower == 0.0) & (r > margin) | (problem.upper == 0.0) & (r < -margin)
             needed = np.unique(rows[~clear | (beta != 0.0)])

@@ -34,7 +34,6 @@ from ...kernels import NEGATIVE, KernelMatrix, has_negative_eigenvalue
 from ...loops import decomposition as loops
 from .problem import DualProblem, DualSettings
 
-NOTHING = np.empty(0)
 SAMPLE = 160  # rows on which a kernel is tested
 PROVABLE = 2000  # rows whose values are factorised
 
@@ -80,11 +79,10 @@ class Verified:
         return self.slack > 0.9 * enough and self.gap - self.slack <= max(enough, 0.1 * self.slack)
 
 
-def balanced(problem: DualProblem, beta: np.ndarray) -> np.ndarray:
-    """The point with Σβ as near to the total as one free variable can bring it."""
+def balanced(problem: DualProblem, beta: np.ndarray) -> tuple[np.ndarray, float]:
+    """The point with Σβ as near to the total as one free variable can bring it, and how near."""
     beta = beta.copy()
-    loops.balance(beta, problem.lower, problem.upper, problem.total)
-    return beta
+    return beta, loops.balance(beta, problem.lower, problem.upper, problem.total)
 
 
 def stretched(problem: DualProblem, beta: np.ndarray, found: Verified) -> np.ndarray | None:
@@ -97,11 +95,15 @@ def stretched(problem: DualProblem, beta: np.ndarray, found: Verified) -> np.nda
         return None
     longer = beta * (1.0 + 2.0 * found.doubt)
     inside = np.all((longer >= problem.lower) & (longer <= problem.upper))
-    return balanced(problem, longer) if inside else None
+    return balanced(problem, longer)[0] if inside else None
 
 
 def rounding(
-    matrix: KernelMatrix, sums: np.ndarray, depth: int, sizes: np.ndarray = NOTHING
+    matrix: KernelMatrix,
+    diagonal: np.ndarray,
+    sums: np.ndarray,
+    depth: int,
+    sizes: np.ndarray | None = None,
 ) -> np.ndarray:
     """How far Σ_j sums_j·K_ij may be off, for every row i, if it is added in double precision.
 
@@ -109,23 +111,26 @@ def rounding(
     ----------
     matrix : KernelMatrix
         Where the values come from.
-    sums : ndarray
-        Coefficients of the rows.
+    diagonal, sums : ndarray
+        K_ii and coefficients of the rows.
     depth : int
         Additions that a term goes through, at most.
     sizes : ndarray, optional
         Σ_j |sums_j|·|K_ij|, if that is known.
     """
-    error = np.empty(len(sums))
-    roots = np.sqrt(np.abs(matrix.diagonal))
-    loops.rounding(roots, sums, sizes, depth, matrix.amplification, matrix.relative, error)
-    return error
+    roots = np.sqrt(np.abs(diagonal))
+    most = roots * float(np.abs(sums) @ roots)
+    size = most if sizes is None else sizes
+    off = size if matrix.relative else most
+    return loops.UNIT * ((depth + 8.0) * size + matrix.amplification * off)
 
 
 def verify(
     matrix: KernelMatrix,
+    rows: np.ndarray,
     problem: DualProblem,
     beta: np.ndarray,
+    lack: float,
     s: np.ndarray,
     error: np.ndarray,
     lift: float = 0.0,
@@ -136,19 +141,30 @@ def verify(
     ----------
     matrix : KernelMatrix
         In double precision.
+    rows : ndarray of int
+        The row of the matrix of every variable.
     problem : DualProblem
     beta : ndarray
         Within its bounds.
+    lack : float
+        How far Σβ is off its total, at most.
     s, error : ndarray
-        Kβ of every row, and how far each value is off at most.
+        Kβ of every variable, and how far each value is off at most.
     lift : float
         K + lift·I is known to be positive semidefinite.
     """
-    rows = problem.rows
-    sums = problem.row_sums(beta, len(s))
-    largest = float(np.abs(matrix.diagonal).max(initial=0.0))
-    point = s[rows], error[rows], sums, s, error, beta
-    return Verified(*loops.certify(*point, *problem.numbers, lift, largest, *matrix.moved))
+    shift, shift_error, reach = matrix.moved
+    if len(shift):
+        shift, shift_error = shift[rows], shift_error[rows]
+    if lift:
+        lift *= float(np.sum(np.bincount(rows, beta) ** 2))
+    largest = float(np.abs(matrix.diagonal[rows]).max(initial=0.0))
+    c, lower, upper, *rest = problem.numbers
+    violation, bias, _ = loops.assess(s + c, beta, lower, upper, True)
+    bias, primal, dual, slack, doubt = loops.certify(
+        s, error, beta, bias, lack, c, lower, upper, *rest, lift, largest, shift, shift_error, reach
+    )
+    return Verified(bias, primal, dual, violation, slack, violation + doubt)
 
 
 # -- whether the kernel is positive semidefinite ----------------------------------------------
