@@ -105,7 +105,6 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         dual_points: np.ndarray | None = None,
         improve: Callable[[list[SolveResult]], list[SolveResult]] | None = None,
         threads: int = 1,
-        n_stored: int = 0,
     ) -> list[SolveResult]:
         """Solve the problems of a fit, and store the model.
 
@@ -116,8 +115,8 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
             As for ``solve``.
         attributes : callable
             The fitted attributes, from w and bias of the problems, perhaps of the first ones only.
-        threads, n_stored : int
-            Threads that may take a problem each, and the stored numbers of the data.
+        threads : int
+            That may take a problem each.
         improve : callable, optional
             Makes the results that are stored from those of the solvers.
         """
@@ -133,7 +132,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         # Callbacks and checkpoints want one problem after the other.
         in_turn = tasks is not None or settings.callback or settings.checkpoint is not None
         if threads > 1 and len(problems) > 1 and not in_turn:
-            fitted = solve_in_parallel(problems, settings, threads, n_stored, **known)
+            fitted = solve_in_parallel(problems, settings, threads, **known)
         else:
             fitted = solve(
                 problems, settings, executor, tasks=tasks, attributes=attributes, **known
@@ -281,9 +280,9 @@ class LinearModel(Estimator):
             starts = Lazy(form.problems, partial(form.point, *start))
         threads = 1
         if isinstance(matrix, BlockedMatrix) and matrix.whole is not None:
-            # A problem is a single task, however many rounds it takes: fewer numbers are worth it.
-            threads = thread_count(self.n_jobs, 4 * form.problems * matrix.n_stored)
-        with make_executor(self.n_jobs, matrix.n_stored) as executor:
+            # A problem is a single task, however many rounds it takes: less work is worth it.
+            threads = thread_count(self.n_jobs, 4 * form.problems * problems[0].work)
+        with make_executor(self.n_jobs, problems[0].work) as executor:
             return self._solve(
                 data,
                 problems,
@@ -293,7 +292,6 @@ class LinearModel(Estimator):
                 starts=starts,
                 dual_points=dual_points,
                 threads=threads,
-                n_stored=matrix.n_stored,
             )
 
     def _linear_attributes(

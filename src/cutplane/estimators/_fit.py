@@ -320,6 +320,11 @@ class Problem(ABC):
         """The workers that hold the data, if a cluster does."""
         return None
 
+    @property
+    def work(self) -> int:
+        """What a pass over the data costs, in stored numbers: whether threads are worth it."""
+        return 0
+
     @abstractmethod
     def solver(self, run: Run) -> Ready:
         """The solver of this problem, ready to start."""

@@ -156,13 +156,11 @@ def linear_svc_path(
     rows = open_rows(svc, X, y, sample_weight)
     svc.classes_, encoded = encode_classes(rows.y)
     weights, _ = weigh_classes(svc, encoded, rows.weights)
-    with (
-        rows.blocks(svc._outputs()) as matrix,
-        make_executor(svc.n_jobs, matrix.n_stored) as executor,
-    ):
+    with rows.blocks(svc._outputs()) as matrix:
         form = svc._form(matrix, encoded, weights)
         problems = list(svc._problems(matrix, form, encoded, weights))
-        results = solve(problems, common, executor, Cs=path.tolist()).results
+        with make_executor(svc.n_jobs, problems[0].work) as executor:
+            results = solve(problems, common, executor, Cs=path.tolist()).results
     warn_of(common, None, results)
     return path_of(svc, path, form, results, settings)
 
