@@ -191,13 +191,13 @@ def available_threads() -> int:
 
 
 def make_executor(n_jobs: int | None, numbers: int) -> Executor:
-    """The executor for a problem of ``numbers`` stored values, see ``thread_count``."""
+    """The executor for passes that read ``numbers`` values, see ``thread_count``."""
     threads = thread_count(n_jobs, numbers)
     return ThreadExecutor(threads) if threads > 1 else SerialExecutor()
 
 
 def thread_count(n_jobs: int | None, numbers: int = 1 << 62) -> int:
-    """How many threads a problem of ``numbers`` stored values is worth.
+    """How many threads a pass that reads ``numbers`` values is worth.
 
     Parameters
     ----------
@@ -205,8 +205,8 @@ def thread_count(n_jobs: int | None, numbers: int = 1 << 62) -> int:
         None or -1 for every core the process may use; otherwise the number of
         threads, and a negative number counts back from all (−2: all but one).
     numbers : int, optional
-        Non-zeros of the data, or rows times features: small problems run
-        serially whatever was asked for, because that is faster.
+        Non-zeros of the data, or rows times features, and whatever else a pass computes, in
+        units of these: small problems run serially whatever was asked for, because that is faster.
     """
     worth = numbers // NUMBERS_PER_THREAD
     if worth <= 1:  # without asking for the cores, which takes 50 ms the first time

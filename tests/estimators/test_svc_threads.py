@@ -114,6 +114,19 @@ def test_the_same_bits_on_large_data(monkeypatch, variant):
     assert len({repr(bits(model)) for model in models}) == 1
 
 
+def test_dear_rows_are_worth_threads(monkeypatch):
+    """A row of the logistic loss takes as long as tens of stored numbers."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(30_000, 10))
+    y = X @ rng.normal(size=10) + rng.normal(size=len(X)) > 0.0
+    pools = Pools(monkeypatch)
+    LinearSVC(C=1e-3, n_jobs=2).fit(X, y)
+    assert not pools.sizes
+    models = [LinearSVC(C=1e-3, loss="logistic", n_jobs=jobs).fit(X, y) for jobs in (1, 2)]
+    assert pools.sizes == [2]
+    assert bits(models[0]) == bits(models[1])
+
+
 @pytest.mark.parametrize("features", [40_000])
 def test_the_same_bits_with_many_features(monkeypatch, features):
     """Long vectors are worked on in chunks of columns."""

@@ -106,7 +106,6 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         dual_points: np.ndarray | None = None,
         improve: Callable[[list[SolveResult]], list[SolveResult]] | None = None,
         threads: int = 1,
-        n_stored: int = 0,
     ) -> list[SolveResult]:
         """Solve the problems of a fit, and store the model.
 
@@ -117,8 +116,8 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
             As for ``solve``.
         attributes : callable
             The fitted attributes, from w and bias of the problems, perhaps of the first ones only.
-        threads, n_stored : int
-            Threads that may take a problem each, and the stored numbers of the data.
+        threads : int
+            That may take a problem each.
         improve : callable, optional
             Makes the results that are stored from those of the solvers.
         """
@@ -134,7 +133,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         # Callbacks and checkpoints want one problem after the other.
         in_turn = tasks is not None or settings.callback or settings.checkpoint is not None
         if threads > 1 and len(problems) > 1 and not in_turn:
-            fitted = solve_in_parallel(problems, settings, threads, n_stored, **known)
+            fitted = solve_in_parallel(problems, settings, threads, **known)
         else:
             fitted = solve(
                 problems, settings, executor, tasks=tasks, attributes=attributes, **known
@@ -288,9 +287,9 @@ class LinearModel(CutModel):
             starts = Lazy(form.problems, partial(form.point, *start))
         threads = 1
         if isinstance(matrix, BlockedMatrix) and matrix.whole is not None:
-            # A problem is a single task, however many rounds it takes: fewer numbers are worth it.
-            threads = thread_count(self.n_jobs, 4 * form.problems * matrix.n_stored)
-        with make_executor(self.n_jobs, matrix.n_stored) as executor:
+            # A problem is a single task, however many rounds it takes: less work is worth it.
+            threads = thread_count(self.n_jobs, 4 * form.problems * problems[0].work)
+        with make_executor(self.n_jobs, problems[0].work) as executor:
             return self._solve(
                 data,
                 problems,
@@ -300,7 +299,6 @@ class LinearModel(CutModel):
                 starts=starts,
                 dual_points=dual_points,
                 threads=threads,
-                n_stored=matrix.n_stored,
             )
 
     def _linear_attributes(

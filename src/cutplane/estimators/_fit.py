@@ -307,6 +307,11 @@ class Problem(ABC):
     total: float = 1.0
     crew: Any = None
 
+    @property
+    def work(self) -> int:
+        """What a pass over the data costs, in stored numbers: whether threads are worth it."""
+        return 0
+
     @abstractmethod
     def solver(self, run: Run) -> Ready:
         """The solver of this problem, ready to start."""

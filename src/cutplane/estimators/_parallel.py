@@ -29,7 +29,6 @@ def solve_in_parallel(
     problems: Sequence[Problem],
     settings: Settings,
     threads: int,
-    numbers: int,
     *,
     starts: Sequence[np.ndarray | None] | None = None,
     memories: dict[int, Memory] | None = None,
@@ -43,8 +42,6 @@ def solve_in_parallel(
         As for ``solve``.
     threads : int
         That solve problems; those that are left over, if there are fewer problems, help inside.
-    numbers : int
-        Stored numbers of the data.
     """
     count, began = len(problems), time.perf_counter()
     random = _random_states(settings, count)
@@ -63,7 +60,7 @@ def solve_in_parallel(
         own = dataclasses.replace(
             settings, time_limit=0.0 if over else max(0.0, left), random_state=random[k]
         )
-        with make_executor(max(1, threads // count), numbers) as executor:
+        with make_executor(max(1, threads // count), problem.work) as executor:
             fitted = solve(
                 [problem],
                 own,

@@ -36,6 +36,9 @@ SOLVERS = (*IN_PASSES, "dcd", *STOCHASTIC)
 # A constant feature this much larger than any row: the regularisation of its weight is nothing,
 # and the reduced problem can still tell the features apart from it.
 NEARLY_FREE = 1e5
+# What the passes over scores of a step take per score, while a stored number is read once: measured
+# by Newton's steps on census data, 5 for the squared hinge and 50 for the logistic loss.
+NUMBERS_PER_SCORE = 5
 
 
 def cut_position(solver: str) -> CutPosition | None:
@@ -149,6 +152,10 @@ class LinearProblem(Problem):
     def __post_init__(self) -> None:
         self.crew = getattr(self.matrix, "crew", None)
 
+    @property
+    def work(self) -> int:
+        return self.matrix.n_stored
+
     def data_digest(self) -> bytes:
         return self.matrix.digest()
 
@@ -181,6 +188,11 @@ class RowProblem(LinearProblem):
 
     def __post_init__(self) -> None:
         self.crew, self.total = getattr(self.matrix, "crew", None), self.targets.total
+
+    @property
+    def work(self) -> int:
+        scores = len(self.targets.weights) * (self.risk.outputs or 1)
+        return self.matrix.n_stored + int(NUMBERS_PER_SCORE * self.risk.work * scores)
 
     def digest(self) -> bytes:
         digest = hashlib.blake2b(digest_size=16)

@@ -155,12 +155,11 @@ def linear_svc_path(
     rows = open_rows(svc, X, y, sample_weight)
     svc.classes_, encoded = encode_classes(rows.y)
     weights, _ = weigh_classes(svc, encoded, rows.weights)
-    with (
-        rows.blocks(svc._outputs()) as matrix,
-        make_executor(svc.n_jobs, matrix.n_stored) as executor,
-    ):
-        form, problems = svc._problems(matrix, encoded, weights)
-        results = solve(list(problems), common, executor, Cs=path.tolist()).results
+    with rows.blocks(svc._outputs()) as matrix:
+        form, made = svc._problems(matrix, encoded, weights)
+        problems = list(made)
+        with make_executor(svc.n_jobs, problems[0].work) as executor:
+            results = solve(problems, common, executor, Cs=path.tolist()).results
     warn_of(common, None, results)
     return path_of(svc, path, form, results, settings)
 

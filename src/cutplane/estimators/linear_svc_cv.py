@@ -287,7 +287,7 @@ positive, bounds, max_iter
                 raise ValueError(f"fold {fold}: {error}") from error
             form, problems = svc._problems(rows.matrix, rows.encoded, weights)
             settings = dataclasses.replace(svc._check_common(), callback=stopped, verbose=0)
-            with make_executor(threads, rows.matrix.n_stored) as executor:
+            with make_executor(threads, problems[0].work) as executor:
                 fitted = solve(list(problems), settings, executor, Cs=Cs.tolist(), complete=False)
             return path_of(svc, Cs, form, fitted.results, self._settings())
 

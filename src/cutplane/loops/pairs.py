@@ -85,7 +85,7 @@ def plant(levels, starts, leaf, nodes):
     return count
 
 
-@jit
+@jit(inline=True)
 def load(scores, rows, start, stop, margin, local, reach, counts):
     """Fetch the scores of places start … stop − 1 and clear their counts."""
     places = np.uint64(local.shape[0])
@@ -112,7 +112,7 @@ def _all_pairs(local, reach, weights, after, start, stop, counts):
         counts[j] += above
 
 
-@jit
+@jit(inline=True)
 def reference_of(local, start, stop):
     """A score that is typical of a query: the middle one of three."""
     a = local[start]
@@ -121,7 +121,7 @@ def reference_of(local, start, stop):
     return max(min(a, b), min(max(a, b), c))
 
 
-@jit
+@jit(inline=True)
 def spread(local, weights, rows, counts, start, stop, reference, factor, coef):
     """Coefficients of places start … stop − 1, with the sums for value and offset.
 

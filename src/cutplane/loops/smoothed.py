@@ -31,10 +31,13 @@ from .products import dense_add_gradient, dense_scores
 def look(loss, width, scores, bias, labels, weights, shift, coef, bends):
     """Fill in coef and bends at scores + bias.
 
-    Returns Σ weight·ℓ(z), and by how much that is above the plane of the coefficients.
+    Returns Σ weight·ℓ(z), by how much that is above the plane of the coefficients, and the sums of
+    coef and of bends: the derivatives in the bias.
     """
     total = 0.0
     slack = 0.0
+    slope = 0.0
+    bend = 0.0
     for i in range(scores.shape[0]):
         y = labels[i]
         z = argument(loss, scores[i] + bias, y)
@@ -44,7 +47,9 @@ def look(loss, width, scores, bias, labels, weights, shift, coef, bends):
         lost = value(loss, z)
         total += weights[i] * lost
         slack += weights[i] * smoothing_cost(loss, z, u, lost)
-    return total, slack
+        slope += coef[i]
+        bend += bends[i]
+    return total, slack, slope, bend
 
 
 @jit(reassociate=True)
@@ -56,19 +61,6 @@ def slope_along(loss, width, scores, ways, step, bias, labels, weights, shift):
         u = smoothed_slope(loss, shift[i], z, width)
         total += weights[i] * u * direction(loss, labels[i]) * ways[i]
     return total
-
-
-@jit(reassociate=True)
-def slope_in_bias(loss, width, scores, bias, labels, weights, shift):
-    """Σ coef and Σ bends at scores + bias."""
-    total = 0.0
-    bend = 0.0
-    for i in range(scores.shape[0]):
-        z = argument(loss, scores[i] + bias, labels[i])
-        u = smoothed_slope(loss, shift[i], z, width)
-        total += weights[i] * u * direction(loss, labels[i])
-        bend += weights[i] * smoothed_bend(loss, shift[i], z, width, u)
-    return total, bend
 
 
 @jit

@@ -268,13 +268,13 @@ def _inside(low: LineValue, high: LineValue, curvature: float, evaluation: int) 
 
 def newton(
     derivatives: Callable[[float], tuple[float, float]], start: float, tolerance: float
-) -> float:
-    """The minimiser of a smooth convex function of one variable, by guarded Newton steps.
+) -> None:
+    """Find the minimiser of a smooth convex function of one variable, by guarded Newton steps.
 
     Parameters
     ----------
     derivatives : callable
-        x → (first, second derivative).
+        x → (first, second derivative). Its last call is at the minimiser.
     start : float
     tolerance : float
         First derivative at which to stop.
@@ -292,8 +292,7 @@ def newton(
             high = x
         step = -slope / curvature if curvature > 0.0 else math.copysign(math.inf, -slope)
         if abs(step) <= SMALL_STEP * max(1.0, abs(x)):  # rounding may keep the slope larger
-            return x + step
+            break
         new = x + min(max(step, -reach), reach)
         x = new if low < new < high else 0.5 * (low + high)
         reach *= 4.0
-    return x

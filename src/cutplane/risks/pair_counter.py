@@ -80,6 +80,8 @@ class PairLayout:
 
     def pair_weights(self) -> np.ndarray:
         """Σ w_i·w_j over the pairs of each query."""
+        if not self.weighted:
+            return self.pairs().astype(float)
         totals = np.empty(len(self.members))
         loops.pair_weights(self.weights, self.after, self.starts, totals)
         return totals

@@ -115,25 +115,32 @@ class PairRisk(ListwiseRisk):
         too many, only where the margin is missed by no more than the scores move: each of those
         adds at most that.
         """
-        low = np.zeros(self.rows) if low is None else low
         layout = self._counter.layout
-        ordered = (layout.rows, layout.levels, layout.starts)
+        low = np.zeros(self.rows) if low is None else low
         # What a score is moved by, and what rounding does to s − 1, which is compared.
         reach = high - 1.0
         back = reach - high
         moves = errors + np.abs(low) + np.abs((high - (reach - back)) - (1.0 + back))
         # Enough to find every pair that this can make right or wrong, itself by comparisons.
         wide = moves + FEW * ROUNDING * (1.0 + np.abs(high))
+        ones, slopes = np.ones(len(self._factors)), np.zeros(self.rows)
         exposed = np.zeros(self.rows, np.bool_)
-        pairs.find_exposed(high, wide, *ordered, exposed)
-        move, window = (
-            2.0 * ABOVE * float(np.max(part, initial=0.0, where=exposed)) for part in (moves, wide)
-        )
+        exposed[layout.rows] = True
+        # If no pair is near the margin, even as near as the worst row may move, none is in doubt.
+        for closer_look in (False, True):
+            if closer_look:
+                pairs.find_exposed(high, wide, layout.rows, layout.levels, layout.starts, exposed)
+            move, window = (
+                2.0 * ABOVE * float(np.max(part, initial=0.0, where=exposed))
+                for part in (moves, wide)
+            )
+            if np.isfinite(window):
+                most = self._counter.count(high, 1.0 + window, ones, slopes, executor)[1]
+                least = self._counter.count(high, 1.0 - window, ones, slopes, executor)[1]
+                if np.array_equal(most, least):
+                    break
         if not np.isfinite(window):
             return float("inf")
-        ones, slopes = np.ones(len(self._factors)), np.zeros(self.rows)
-        most = self._counter.count(high, 1.0 + window, ones, slopes, executor)[1]
-        least = self._counter.count(high, 1.0 - window, ones, slopes, executor)[1]
         pluses = self._counter.count(high, 1.0, ones, slopes, executor)[1]
         values = np.empty(len(self._factors))
         plane = (slopes, self._counter.masses(slopes), pluses)

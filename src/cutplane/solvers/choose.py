@@ -80,7 +80,6 @@ class AutoSolver(IterativeSolver):
         self._stage: IterativeSolver | None = None
         self._before: Best | None = None  # of the stages before
         self._gave_up = False
-        self._is_last = False
         self._newton_cost = math.inf
 
     def active_cuts(self) -> tuple[Cut, ...]:
@@ -105,15 +104,14 @@ class AutoSolver(IterativeSolver):
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
         for stage in self._stages():
+            if self._stage is not None and (limit := self._limit()) is not None:
+                return limit
+            self._gave_up = False
             status = self._run_stage(stage, start, cuts)
             most = math.inf if self.stop.max_iter is None else self.stop.max_iter
             own_limit = status is Status.MAX_ITER and len(self.trace) < most
-            gave_up = self._gave_up or own_limit or status is Status.NUMERICALLY_LIMITED
-            if not gave_up or self._is_last:
-                return status
-            if (limit := self._limit()) is not None:
-                return limit
-            self._gave_up = False
+            if not (self._gave_up or own_limit or status is Status.NUMERICALLY_LIMITED):
+                break
             start, cuts = stage.best.w, (*cuts, *stage.active_cuts())
         return status
 
@@ -136,7 +134,6 @@ class AutoSolver(IterativeSolver):
                 yield NewtonSolver(oracle, C, self._stop(), self._observe, warm)
         from .cutting_plane import AdaptivePosition, BundleSolver  # few runs need them
 
-        self._is_last = True
         yield BundleSolver(oracle, C, self._stop(), AdaptivePosition(), self._observe)
 
     @property
