@@ -24,6 +24,7 @@ from pathlib import Path
 import pytest
 
 import cutplane
+from cutplane.losses import LOSSES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -210,10 +211,12 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 @pytest.fixture
 def clean_up() -> Iterator[None]:
-    """Undo what pages do to the process: log levels, handlers, open figures."""
+    """Undo what pages do to the process: log levels, handlers, open figures, losses."""
     root, ours = logging.getLogger(), logging.getLogger("cutplane")
-    handlers, level = list(root.handlers), ours.level
+    handlers, level, losses = list(root.handlers), ours.level, set(LOSSES)
     yield
+    for name in set(LOSSES) - losses:
+        del LOSSES[name]
     root.handlers[:] = handlers
     ours.setLevel(level)
     if "matplotlib.pyplot" in sys.modules:

@@ -215,6 +215,18 @@ def test_two_classes(cancer, tmp_path, weighted):
     assert dict(page.tables["Parameters"])["loss"] == "logistic"
 
 
+@pytest.mark.parametrize("kind", ["search", "kernel"])
+def test_probabilities_of_a_calibrated_model(kind, cancer, tmp_path):
+    X, y = cancer
+    if kind == "search":
+        model = cutplane.LinearSVCCV([0.01, 0.1], calibrate="isotonic", cv=3)
+    else:
+        model = cutplane.SVC(calibrate="sigmoid", cv=3)
+    cutplane.report(model.fit(X, y), X, y, tmp_path / "r.html")
+    brier = metrics.brier_score_loss(y, model.predict_proba(X)[:, 1])
+    assert read(tmp_path / "r.html").tiles["Brier score"] == f"{brier:.4f}"
+
+
 def test_calibration_groups_are_those_of_scikit_learn():
     rng = np.random.default_rng(0)
     values = rng.uniform(size=100)

@@ -16,12 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .. import __version__
 from ..exec import available_threads
 from ..result import Certificate, SolveResult, Status
 from . import charts, html
@@ -41,7 +42,7 @@ GROUPS = 10  # of a calibration curve
 POSITIONS = 10  # of a ranking that NDCG looks at
 # Parameters that say how the fit was run, not what was fitted.
 NOT_SHOWN = ("callback", "verbose", "warm_start", "checkpoint", "executor")
-PACKAGES = ("cutplane", "numpy", "scipy", "numba", "scikit-learn")
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 
 
 @dataclass(frozen=True)
@@ -284,7 +285,7 @@ def _add_head(page: html.Page, model: Any, answers: Answers) -> None:
     of = "" if features is None else f" of {_plural(int(features), 'feature')}"
     page.say(
         f"{type(model).__name__}{of}{rows}. Written {datetime.now():%Y-%m-%d %H:%M} by cutplane "
-        f"{_version('cutplane')}.",
+        f"{__version__}.",
         "note",
     )
     page.say(in_words(model), "lead")
@@ -510,8 +511,11 @@ def _add_two_classes(
         at, chance = (hits, precision), (share, share)
         both = charts.curve(("recall", "precision"), recalls, heights, chance, at)
         figures.append((both, f"Precision and recall; the average precision is {average}."))
-    known = hasattr(model, "predict_proba")  # of these models always the logistic function of score
+    known = hasattr(model, "predict_proba")
+    calibration = getattr(getattr(model, "best_estimator_", model), "calibration_", None)
     probabilities = expit(scores) if known else scores
+    if known and calibration is not None:
+        probabilities = calibration.probabilities(scores)[:, 1]
     if known:
         brier = metrics.brier_score_loss(positive, probabilities, **options)
         shown["Brier score"] = f"{brier:.4f}"
@@ -874,11 +878,9 @@ def _add_weights(page: html.Page, model: Any, final: Any) -> None:
 
 def _extremes(values: np.ndarray, most: int) -> np.ndarray:
     """Where the largest positive and the most negative values are, in falling order."""
-    few = min(most, len(values))
-    top = np.argpartition(-values, few - 1)[:few] if few else np.zeros(0, np.intp)
-    bottom = np.argpartition(values, few - 1)[:few] if few else np.zeros(0, np.intp)
-    chosen = np.concatenate([top[values[top] > 0.0], bottom[values[bottom] < 0.0]])
-    return chosen[np.argsort(-values[chosen], kind="stable")]
+    order = np.argsort(-values, kind="stable")
+    top, bottom = order[:most], order[max(0, len(order) - most) :]
+    return np.concatenate([top[values[top] > 0.0], bottom[values[bottom] < 0.0]])
 
 
 def _feature_names(model: Any, final: Any, width: int) -> Callable[[int], str]:
@@ -916,21 +918,11 @@ def _add_origin(page: html.Page, model: Any) -> None:
         "processor": platform.processor() or platform.machine(),
         "cores": available_threads(),
         "Python": platform.python_version(),
-        **{name: _version(name) for name in PACKAGES},
+        "cutplane": __version__,
+        **{name: version(name) for name in PACKAGES},
     }
     title = "Machine and versions with which this report was written"
     page.table(title, ("name", "value"), machine.items(), "facts")
-
-
-def _version(name: str) -> str:
-    if name == "cutplane":
-        from .. import __version__
-
-        return __version__
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not known"
 
 
 # -- numbers ------------------------------------------------------------------

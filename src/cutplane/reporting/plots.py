@@ -137,8 +137,7 @@ def _run(label: str, result: SolveResult, x: str) -> Run:
 
     Both differ in the last digits: the proof computes objective and bound anew from the data.
     """
-    names = (x, "primal", "dual", "relative_gap")
-    run = Run(label, *map(result.column, names))
+    run = Run(label, *map(result.column, (x, "primal", "dual", "relative_gap")))
     proved = result.certificate
     if np.isfinite(proved.gap):
         run.primal[-1], run.dual[-1], run.gap[-1] = proved.primal, proved.dual, proved.relative_gap
