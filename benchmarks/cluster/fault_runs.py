@@ -247,7 +247,7 @@ def structured_problem() -> Iterator[Problem]:
     }
     sent, examples.SENT_NUMBERS = examples.SENT_NUMBERS, 0
     try:
-        yield Problem(lambda: [X, Y], estimators, "ChunksOnWorker", "infer", "cut")
+        yield Problem(lambda: [X, Y], estimators, "ChunksOnWorker", "answer", "cut")
     finally:
         examples.SENT_NUMBERS = sent
 

@@ -18,7 +18,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -98,6 +97,21 @@ class Rows(NamedTuple):
 class Samples:
     """Data of each layout and size class.
 
+    Attributes
+    ----------
+    small : Rows
+        Few dense rows: one compiled call solves them.
+    tall : Rows
+        Many dense rows of few features: Newton's method.
+    sparse : Rows
+        Few sparse rows.
+    wide : Rows
+        Sparse rows of many features: coordinate descent.
+    few, every : tuple of Rows
+        The small ones of both layouts, and all of them.
+    queries, lengths : ndarray
+        Of the rows of ``few``, and of sequences of the same rows.
+
     Parameters
     ----------
     folder : Path
@@ -105,44 +119,17 @@ class Samples:
     """
 
     def __init__(self, folder: Path) -> None:
+        from scipy.sparse import csr_matrix, random
+
         self.folder = folder
-        self.queries = np.repeat(np.arange(12), 10)  # of the rows of ``small`` and ``sparse``
-        self.lengths = np.full(12, 10)  # of sequences of the same rows
-
-    @cached_property
-    def small(self) -> Rows:
-        """Few dense rows: one compiled call solves them."""
-        return _rows(np.random.default_rng(0).normal(size=(120, 6)))
-
-    @cached_property
-    def tall(self) -> Rows:
-        """Many dense rows of few features: Newton's method."""
-        return _rows(np.random.default_rng(1).normal(size=(20_000, 8)))
-
-    @cached_property
-    def sparse(self) -> Rows:
-        """Few sparse rows."""
-        from scipy.sparse import csr_matrix
-
+        self.small = _rows(np.random.default_rng(0).normal(size=(120, 6)))
+        self.tall = _rows(np.random.default_rng(1).normal(size=(20_000, 8)))
         X = self.small.X
-        return self.small._replace(X=csr_matrix(X * (X > -0.5)))
-
-    @cached_property
-    def wide(self) -> Rows:
-        """Sparse rows of many features: coordinate descent."""
-        from scipy.sparse import random
-
-        return _rows(random(3000, 2000, 0.01, "csr", random_state=2))
-
-    @property
-    def few(self) -> tuple[Rows, ...]:
-        """The small ones of both layouts."""
-        return self.small, self.sparse
-
-    @property
-    def every(self) -> tuple[Rows, ...]:
-        """All of them."""
-        return *self.few, self.tall, self.wide
+        self.sparse = self.small._replace(X=csr_matrix(X * (X > -0.5)))
+        self.wide = _rows(random(3000, 2000, 0.01, "csr", random_state=2))
+        self.few = (self.small, self.sparse)
+        self.every = (*self.few, self.tall, self.wide)
+        self.queries, self.lengths = np.repeat(np.arange(12), 10), np.full(12, 10)
 
 
 def _rows(X: Any) -> Rows:

@@ -28,7 +28,7 @@ from .workers import Workers
 SENT_NUMBERS = 1 << 20
 
 
-class ChunksOnWorker:
+class ChunksOnWorker(ChunksHere):
     """Some of the chunks, on a worker. Its methods are what orders ask for.
 
     Parameters
@@ -64,26 +64,14 @@ class ChunksOnWorker:
         for chunk in held:
             chunk.problem = own
         self._executor = make_executor(means.threads if threads else 1, 1 << 40)
-        self._here = ChunksHere(Inference(held, threads), plan_for(count, first, last))
+        super().__init__(Inference(held, threads), plan_for(count, first, last))
 
-    def infer(self, w: np.ndarray, most: int, keep: bool, sent: int) -> Share:
+    def answer(self, w: np.ndarray, most: int, keep: bool, sent: int) -> Share:
         """A pass of inference; if outputs are kept, and not more than ``sent``, they come along."""
-        share = self._here.infer(w, most, keep, self._executor)[0]
+        share = self.infer(w, most, keep, self._executor)[0]
         if keep and share.n_stored <= sent:
-            share = dataclasses.replace(share, answers=self._here.state(most + 1)[-1])
+            share = dataclasses.replace(share, answers=self.state(most + 1)[-1])
         return share
-
-    def cut(self, w: np.ndarray, most: int) -> Share:
-        """The highest cut at w from the last ``most`` passes."""
-        return self._here.cut(w, most)[0]
-
-    def kept(self, most: int) -> list[list[Stored]]:
-        """The last ``most`` passes."""
-        return self._here.state(most)
-
-    def restore(self, state: list[list[Stored]]) -> None:
-        """Return to passes that were kept."""
-        self._here.restore(state)
 
 
 class ChunksOnCluster:
@@ -127,7 +115,7 @@ class ChunksOnCluster:
     def infer(self, w: np.ndarray, most: int, keep: bool, executor: Executor) -> list[Share]:
         self._forget(most)
         # Cuts are made from passes that are kept.
-        order = Order(ChunksOnWorker.infer, w.copy(), most, keep, self._sent, lasting=keep)
+        order = Order(ChunksOnWorker.answer, w.copy(), most, keep, self._sent, lasting=keep)
         shares: list[Share] = self.crew.ask(order)
         if keep:
             answers = [share.answers for share in shares]
@@ -142,16 +130,16 @@ class ChunksOnCluster:
         """Let the log begin with the first pass that is kept, or with a state before it."""
         passes = self.crew.log[self._base :]
         begin = len(passes) - most
-        if begin > 0 and all(order.name == "infer" for order in passes[begin:]):
+        if begin > 0 and all(order.name == "answer" for order in passes[begin:]):
             self.crew.log = [*self.crew.log[: self._base], *passes[begin:]]
 
     def cut(self, w: np.ndarray, most: int) -> list[Share]:
         if not self._complete:
-            return self.crew.ask(Order(ChunksOnWorker.cut, w, most))
+            return self.crew.gather(Order(ChunksOnWorker.cut, w, most))
         return self._kept.cut(w, most)
 
     def state(self, most: int) -> list[list[Stored]]:
-        parts = self.crew.ask(Order(ChunksOnWorker.kept, most))
+        parts = self.crew.ask(Order(ChunksOnWorker.state, most))
         return [list(itertools.chain(*passes)) for passes in zip(*parts, strict=True)]
 
     def restore(self, state: list[list[Stored]]) -> None:

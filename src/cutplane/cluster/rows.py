@@ -150,37 +150,22 @@ class RowsOnWorker:
         """The next gradients are computed from all rows."""
         self._products.start_anew()
 
-    def copy(self) -> State:
-        """All that answers depend on besides the rows and the problem."""
+    def copy(self) -> tuple[Any, ...]:
+        """Scores of points, coefficients, and what the next gradient builds on.
+
+        That is all that answers depend on besides the rows and the problem.
+        """
         slots = {number: array.copy() for number, array in self._slots.items()}
         coef = None if self._passes is None else self._passes.coef.copy()
-        return State(slots, coef, self._products.sums())
+        return slots, coef, self._products.sums()
 
-    def restore(self, state: State) -> None:
+    def restore(self, slots: dict[int, np.ndarray], coef: np.ndarray | None, sums: Any) -> None:
         """Return to a state."""
-        self._slots = {number: np.array(array) for number, array in state.slots.items()}
-        if state.coef is not None:
-            self.passes.coef[...] = state.coef
-        if state.sums is not None:
-            self._products.restore_sums(*state.sums)
-
-
-@dataclass(frozen=True)
-class State:
-    """A copy of what a worker holds of a problem.
-
-    Attributes
-    ----------
-    slots : dict
-        Scores of points.
-    coef : ndarray or None
-    sums : tuple or None
-        What the next gradient builds on.
-    """
-
-    slots: dict[int, np.ndarray]
-    coef: np.ndarray | None
-    sums: Any
+        self._slots = {number: np.array(array) for number, array in slots.items()}
+        if coef is not None:
+            self.passes.coef[...] = coef
+        if sums is not None:
+            self._products.restore_sums(*sums)
 
 
 def hold_rows(
@@ -347,7 +332,7 @@ class RemoteProducts:
         if self._logged > max(LOG_BYTES, held):
             states = self._crew.ask(Order(RowsOnWorker.copy))
             self._crew.forget()
-            restore = [Order(RowsOnWorker.restore, state, lasting=True) for state in states]
+            restore = [Order(RowsOnWorker.restore, *state, lasting=True) for state in states]
             self._crew.log.append(Each(restore))
             self._logged = 0
 

@@ -133,7 +133,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         # Callbacks and checkpoints want one problem after the other.
         in_turn = tasks is not None or settings.callback or settings.checkpoint is not None
         if threads > 1 and len(problems) > 1 and not in_turn:
-            fitted = solve_in_parallel(problems, settings, threads, **known)
+            fitted = solve_in_parallel(problems, settings, threads, executor, **known)
         else:
             fitted = solve(
                 problems, settings, executor, tasks=tasks, attributes=attributes, **known

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import _interrupts
-from ..exec import ThreadExecutor, make_executor
+from ..exec import Executor, ThreadExecutor, make_executor
 from ..result import SolveResult, Status
 from ._fit import Fitted, Memory, Problem, Settings, random_of, solve
 
@@ -29,6 +29,7 @@ def solve_in_parallel(
     problems: Sequence[Problem],
     settings: Settings,
     threads: int,
+    executor: Executor,
     *,
     starts: Sequence[np.ndarray | None] | None = None,
     memories: dict[int, Memory] | None = None,
@@ -42,6 +43,8 @@ def solve_in_parallel(
         As for ``solve``.
     threads : int
         That solve problems; those that are left over, if there are fewer problems, help inside.
+    executor : Executor
+        Whose threads take part, if they are enough.
     """
     count, began = len(problems), time.perf_counter()
     random = _random_states(settings, count)
@@ -60,11 +63,11 @@ def solve_in_parallel(
         own = dataclasses.replace(
             settings, time_limit=0.0 if over else max(0.0, left), random_state=random[k]
         )
-        with make_executor(max(1, threads // count), problem.work) as executor:
+        with make_executor(max(1, threads // count), problem.work) as inside:
             fitted = solve(
                 [problem],
                 own,
-                executor,
+                inside,
                 starts=[start],
                 memories={0: memories[k]} if memories and k in memories else None,
                 dual_points=None if dual_points is None else dual_points[k : k + 1],
@@ -90,7 +93,10 @@ def solve_in_parallel(
                 end.set()
                 raise
 
-    with ThreadExecutor(min(threads, count)) as pool:
+    side_by_side = min(threads, count)
+    enough = executor.threads >= side_by_side
+    pool: Executor
+    with contextlib.nullcontext(executor) if enough else ThreadExecutor(side_by_side) as pool:
         while todo := [k for k in range(count) if k not in results]:
             try:
                 pool.run(lambda i, todo=todo: task(todo[i]), len(todo))  # type: ignore[misc]

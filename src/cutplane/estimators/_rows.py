@@ -318,6 +318,7 @@ class Labels:
     ----------
     sparse : bool
         Whether it came as a sparse matrix.
+    shape : tuple of int
     """
 
     def __init__(self, Y: Any) -> None:
@@ -344,11 +345,7 @@ class Labels:
             columns.sum_duplicates()
             columns.data[:] = columns.data != 0
             columns.eliminate_zeros()
-        self._columns = columns
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self._columns.shape
+        self._columns, self.shape = columns, columns.shape
 
     def column(self, k: int) -> np.ndarray:
         """0 and 1 for all rows."""

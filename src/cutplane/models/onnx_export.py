@@ -108,13 +108,9 @@ class _Graph:
         self._constants.append(self._onnx.numpy_helper.from_array(array, name))
         return name
 
-    def whole(self, truth: str) -> str:
-        """Truth values as 0 and 1."""
-        return self.add("Cast", truth, to=self._onnx.TensorProto.INT64)
-
-    def real(self, truth: str) -> str:
-        """Truth values as 0.0 and 1.0."""
-        return self.add("Cast", truth, to=self._onnx.TensorProto.DOUBLE)
+    def cast(self, truth: str, kind: str) -> str:
+        """Truth values as 0 and 1 of this type."""
+        return self.add("Cast", truth, to=getattr(self._onnx.TensorProto, kind))
 
     def above(self, scores: str, threshold: Any = 0.0) -> str:
         """Whether scores are above thresholds."""
@@ -172,11 +168,11 @@ def _classes(graph: _Graph, model: Any, scores: str) -> tuple[str, str]:
     Of several labels per row the indicator matrix of those with positive scores.
     """
     if getattr(model, "multilabel_", False):
-        return scores, graph.whole(graph.above(scores))
+        return scores, graph.cast(graph.above(scores), "INT64")
     if len(model.classes_) > 2:
         return scores, graph.labels(model.classes_, graph.best(scores))
     scores = graph.column(scores)
-    return scores, graph.labels(model.classes_, graph.whole(graph.above(scores)))
+    return scores, graph.labels(model.classes_, graph.cast(graph.above(scores), "INT64"))
 
 
 def _values(graph: _Graph, model: Any, scores: str) -> tuple[str, None]:
@@ -189,7 +185,7 @@ def _values(graph: _Graph, model: Any, scores: str) -> tuple[str, None]:
 
 
 def _ordinal(graph: _Graph, model: Any, score: str) -> tuple[str, str]:
-    above = graph.whole(graph.above(score, model.thresholds_))
+    above = graph.cast(graph.above(score, model.thresholds_), "INT64")
     codes = graph.add("ReduceSum", above, graph.constant(np.array([1], np.int64)), keepdims=0)
     label = graph.labels(model.classes_, codes)
     height = graph.add("Sub", score, graph.constant(model.thresholds_))
@@ -244,7 +240,7 @@ def _svc(graph: _Graph, model: Any, scores: str) -> tuple[str, str]:
     def votes(wins: str) -> str:
         return graph.linear(wins, for_first - for_second, for_second.sum(axis=0))
 
-    best = graph.best(votes(graph.real(graph.above(scores))))
+    best = graph.best(votes(graph.cast(graph.above(scores), "DOUBLE")))
     if model.decision_function_shape == "ovo":
         return scores, graph.labels(model.classes_, best)
     # As scikit-learn has it: votes, and in between the sum of the scores, squeezed.
@@ -252,13 +248,13 @@ def _svc(graph: _Graph, model: Any, scores: str) -> tuple[str, str]:
     total = graph.add("MatMul", scores, graph.constant(for_first - for_second))
     size = graph.add("Add", graph.add("Abs", total), graph.constant(1.0))
     squeezed = graph.add("Div", total, graph.add("Mul", size, graph.constant(3.0)))
-    shaped = graph.add("Add", votes(graph.real(not_below)), squeezed)
+    shaped = graph.add("Add", votes(graph.cast(not_below, "DOUBLE")), squeezed)
     return shaped, graph.labels(model.classes_, graph.best(shaped) if model.break_ties else best)
 
 
 def _one_class(graph: _Graph, model: Any, scores: str) -> tuple[str, str]:
     scores = graph.column(scores)
-    outside = graph.whole(graph.add("Less", scores, graph.constant(0.0)))
+    outside = graph.cast(graph.add("Less", scores, graph.constant(0.0)), "INT64")
     return scores, graph.labels(np.array([1, -1]), outside)
 
 

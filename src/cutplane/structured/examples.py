@@ -272,8 +272,12 @@ class Examples:
 
     Attributes
     ----------
-    outputs, width, plain : int
-        K, features of a part, and plain features.
+    count, outputs, width, plain : int
+        Numbers of examples, of functions K, of features of a part, and of plain features.
+    dimension : int
+        Length of w where functions of parts are linear.
+    identity : tuple
+        What a fingerprint of the data is made of.
     starts : ndarray of int64, shape (examples + 1,)
         Where the parts of each example begin.
     nonmaximal : int or None
@@ -304,6 +308,7 @@ class Examples:
         self.problem = problem
         self.rescaling = rescaling
         matrix, self._counts = parts_of(problem, X) if parts is None else parts
+        self.count = len(self._counts)
         self._parts = None if kernel else matrix
         self.width = matrix.shape[1]
         self.starts = np.concatenate([[0], np.cumsum(self._counts)])
@@ -313,21 +318,8 @@ class Examples:
         self.threads = batch or bool(getattr(problem, "releases_gil", False))
         self._batch = BATCH if batch else 1
         self.outputs, self.plain = self._try()
-
-    @property
-    def count(self) -> int:
-        """Number of examples."""
-        return len(self._counts)
-
-    @property
-    def dimension(self) -> int:
-        """Length of w where functions of parts are linear."""
-        return self.outputs * self.width + self.plain
-
-    @property
-    def identity(self) -> tuple[Any, ...]:
-        """What a fingerprint of the data is made of."""
-        return (self.problem, self._X, self._Y, self.rescaling)
+        self.dimension = self.outputs * self.width + self.plain
+        self.identity = (problem, X, Y, rescaling)
 
     @cached_property
     def inference(self) -> Inference:

@@ -114,6 +114,8 @@ class PartsScoreRisk(PlaneScoreRisk):
         Of all examples.
     plain : int
         Plain numbers.
+    largest : float
+        The largest |coefficients of a part| of any cut.
 
     Parameters
     ----------
@@ -126,17 +128,14 @@ class PartsScoreRisk(PlaneScoreRisk):
         What a score costs in a pass, where a comparison and a few additions cost 1.
     """
 
+    largest: float
+
     def __init__(
         self, parts: int, outputs: int, plain: int, executor: Executor, work: float
     ) -> None:
         self.parts = parts
         self.plain = plain
         super().__init__(parts + -(-plain // outputs), outputs, 1.0, executor, work)
-
-    @property
-    @abstractmethod
-    def largest(self) -> float:
-        """The largest |coefficients of a part| of any cut."""
 
     def plain_of(self, rows: np.ndarray) -> np.ndarray:
         """The plain numbers of scores or coefficients, as a view."""
@@ -148,6 +147,13 @@ class PartsModel(ABC):
 
     Attributes
     ----------
+    count, parts, units : int
+        Numbers of examples, of parts of all of them, and of units of plain numbers.
+    shape : tuple of int
+        Of the coefficients of a vector.
+
+    Parameters
+    ----------
     starts : ndarray of int64, shape (examples + 1,)
         Where the parts of each example begin.
     outputs : int
@@ -156,29 +162,11 @@ class PartsModel(ABC):
         Plain numbers.
     """
 
-    starts: np.ndarray
-    outputs: int
-    plain: int
-
-    @property
-    def count(self) -> int:
-        """Number of examples."""
-        return len(self.starts) - 1
-
-    @property
-    def parts(self) -> int:
-        """Parts of all examples."""
-        return int(self.starts[-1])
-
-    @property
-    def units(self) -> int:
-        """Units of plain numbers."""
-        return -(-self.plain // self.outputs)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Of the coefficients of a vector."""
-        return (self.parts + self.units, self.outputs)
+    def __init__(self, starts: np.ndarray, outputs: int, plain: int) -> None:
+        self.starts, self.outputs, self.plain = starts, outputs, plain
+        self.count, self.parts = len(starts) - 1, int(starts[-1])
+        self.units = -(-plain // outputs)
+        self.shape = (self.parts + self.units, outputs)
 
     @abstractmethod
     def score_risk(self, executor: Executor) -> PartsScoreRisk:
@@ -245,11 +233,8 @@ class KernelChainScoreRisk(PartsScoreRisk):
         self.explicit = ChainShape(0, shape.labels, shape.boundaries, shape.order)
         plain = self.explicit.dimension
         super().__init__(len(chains.truth), shape.labels, plain, executor, shape.labels)
-
-    @property
-    def largest(self) -> float:
-        """A wrong token counts (weight of its sequence)·(e_z − e_y)."""
-        return self.chains.weight * float(np.sqrt(2.0))
+        # A wrong token counts (weight of its sequence)·(e_z − e_y).
+        self.largest = chains.weight * float(np.sqrt(2.0))
 
     def new_point(self, w: np.ndarray) -> Point:
         return Point(w, np.zeros(self.shape), coef=np.zeros(self.parts, dtype=np.int64))
@@ -290,11 +275,9 @@ class KernelChains(PartsModel):
     """
 
     def __init__(self, chains: LabelledChains) -> None:
-        shape = chains.shape
+        plain = replace(chains.shape, features=0).dimension
+        super().__init__(chains.starts, chains.shape.labels, plain)
         self.chains = chains
-        self.starts = chains.starts
-        self.outputs = shape.labels
-        self.plain = replace(shape, features=0).dimension
 
     def score_risk(self, executor: Executor) -> KernelChainScoreRisk:
         return KernelChainScoreRisk(self.chains, executor)
@@ -335,10 +318,8 @@ class KernelProblem(PartsModel):
     """
 
     def __init__(self, examples: Examples) -> None:
+        super().__init__(examples.starts, examples.outputs, examples.plain)
         self.examples = examples
-        self.plain = examples.plain
-        self.outputs = examples.outputs
-        self.starts = examples.starts
         self.largest = np.zeros(4)
 
     def score_risk(self, executor: Executor) -> ProblemScoreRisk:
@@ -379,11 +360,7 @@ class ProblemScoreRisk(PartsScoreRisk):
         lengths = [np.linalg.norm(c.truth[0], axis=1) for c in inference.chunks]
         size = float(np.max(np.concatenate(lengths), initial=0.0))
         # Until there are cuts: a part that is wrong counts as that of the truth and of another.
-        self._largest = float(np.sqrt(2.0)) * size / self.count
-
-    @property
-    def largest(self) -> float:
-        return self._largest
+        self.largest = float(np.sqrt(2.0)) * size / self.count
 
     def new_point(self, w: np.ndarray) -> Point:
         return Point(w, np.zeros(self.shape), coef=np.zeros(self.shape))
@@ -404,7 +381,7 @@ class ProblemScoreRisk(PartsScoreRisk):
         self.plain_of(point.coef)[:] = plain
         point.coef /= self.count
         point.offset, point.risk = offset / self.count, risk / self.count
-        self._largest = max(self._largest, float(model.largest[1]) / self.count)
+        self.largest = max(self.largest, float(model.largest[1]) / self.count)
 
     def upper(self, point: Point, low: None, errors: np.ndarray) -> float:
         """As if coefficients of any output were as large as those of the truth and the found one.

@@ -240,7 +240,7 @@ class Dataset(RowsInBlocks):
             bounds = bounds[only.start : only.stop + 1]
         first, last = int(bounds[0]), int(bounds[-1])
         begin, end = rows.stored(first, last)
-        source = MappedBlocks(self, rows, bounds, (outputs, only))
+        source = MappedBlocks(self, rows, bounds)
         return MappedMatrix(source, bounds - first, (last - first, self.n_features), end - begin)
 
     # -- the files ----------------------------------------------------------------
@@ -427,23 +427,12 @@ def _floats(values: np.ndarray) -> np.ndarray:
 
 
 class MappedBlocks(Sequence[Block]):
-    """Blocks of mapped rows, made when they are asked for; they begin at the rows ``bounds``.
+    """Blocks of mapped rows, made when they are asked for; they begin at the rows ``bounds``."""
 
-    ``request`` are the arguments of ``Dataset.blocks``: they are pickled with the data set instead
-    of the blocks, so that any process that sees the folder can have a block by its number.
-    """
-
-    def __init__(
-        self,
-        dataset: Dataset,
-        rows: MappedRows,
-        bounds: np.ndarray,
-        request: tuple[int, range | None],
-    ) -> None:
-        self._dataset = dataset
+    def __init__(self, dataset: Dataset, rows: MappedRows, bounds: np.ndarray) -> None:
+        self.digest = dataset.digest
         self._rows = rows
         self._bounds = bounds.tolist()
-        self._request = request
         ends = np.array([sum(end for _, _, end in rows.extent(0, row)) for row in self._bounds])
         ends -= ends[0]
         self._first_dropped = len(self)
@@ -464,12 +453,6 @@ class MappedBlocks(Sequence[Block]):
 
     def _block(self, k: int, room: np.ndarray | None = None) -> Block:
         return self._rows.block(self._bounds[k], self._bounds[k + 1], room)
-
-    def __reduce__(self) -> Any:
-        return _blocks_of, (self._dataset, *self._request)
-
-    def digest(self) -> bytes:
-        return self._dataset.digest()
 
     def begin(self) -> None:
         """Refuse files that were cut off, and ask for the first window."""
@@ -516,10 +499,6 @@ class MappedBlocks(Sequence[Block]):
     def _extent(self, first: int, last: int) -> list[tuple[MappedArray, int, int]]:
         """The bytes of blocks ``first`` to ``last`` in each file."""
         return self._rows.extent(self._bounds[first], self._bounds[last])
-
-
-def _blocks_of(dataset: Dataset, outputs: int, only: range | None) -> Sequence[Block]:
-    return dataset.blocks(outputs, only).blocks
 
 
 @dataclass(frozen=True)

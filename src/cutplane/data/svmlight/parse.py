@@ -94,30 +94,6 @@ class Piece:
         self.line = self.column = 1
 
     @property
-    def rows(self) -> int:
-        return int(self.state[loops.ROWS])
-
-    @property
-    def n_stored(self) -> int:
-        return int(self.state[loops.NUMBERS])
-
-    @property
-    def labels(self) -> np.ndarray:
-        return self._reals[: self.rows, loops.LABEL]
-
-    @property
-    def costs(self) -> np.ndarray:
-        return self._reals[: self.rows, loops.COST]
-
-    @property
-    def qids(self) -> np.ndarray:
-        return self._wholes[: self.rows, loops.ROW_QID]
-
-    @property
-    def row_ends(self) -> np.ndarray:
-        return self._wholes[: self.rows, loops.ROW_END]
-
-    @property
     def late_row(self) -> bool:
         """Whether the first row, of which this piece holds the end only, must be sorted."""
         disordered = self._disordered[: self.state[loops.DISORDERED]]
@@ -159,6 +135,10 @@ class Piece:
         found = (self._reals, self._wholes, self.values, self.indices)
         left = (self._slow, self._disordered)
         loops.read_rows(self.text, self.end, settings, largest, *state, *found, *left)
+        self.rows, self.n_stored = self.state[[loops.ROWS, loops.NUMBERS]].tolist()
+        reals, wholes = self._reals[: self.rows], self._wholes[: self.rows]
+        self.labels, self.costs = reals[:, loops.LABEL], reals[:, loops.COST]
+        self.qids, self.row_ends = wholes[:, loops.ROW_QID], wholes[:, loops.ROW_END]
         self._convert(largest)
         if self.state[loops.DISORDERED]:
             self._sort()
