@@ -301,9 +301,11 @@ def defaults_of(estimator: str) -> dict[str, Any]:
         (p.args for p in body if isinstance(p, ast.FunctionDef) and p.name == "__init__"), None
     )
     if arguments is None:  # the fields of a dataclass, and before them those of its base
+        kernel = estimator in WITH_KERNEL
+        base = ("_kernel_problem", "KernelMachine") if kernel else ("_base", "LinearModel")
         return {
             part.target.id: _value(part.value)
-            for part in (*_class_body("_base", "LinearModel"), *body)
+            for part in (*_class_body(*base), *body)
             if isinstance(part, ast.AnnAssign)
             and isinstance(part.target, ast.Name)
             and part.value is not None
