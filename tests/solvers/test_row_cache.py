@@ -99,16 +99,3 @@ def test_stored_matrix_is_used_in_place_and_not_changed():
     cache.restrict(PrecomputedMatrix(K).restricted(keep), keep, np.arange(len(K)))
     np.testing.assert_array_equal(cache.slots[cache.fetch(np.array([3, 7]))], K[[3, 7]][:, keep])
     np.testing.assert_array_equal(K, before)
-
-
-def test_a_small_beginning_grows_when_rows_come_back():
-    matrix, K = make()
-    cache = RowCache(matrix, 60 * 60 * 8)
-    cache.begin_with(8)
-    for first in range(0, 56, 4):  # nothing is asked for twice
-        slots = cache.fetch(np.arange(first, first + 4))
-        assert slots.max() < 8
-    used = [cache.fetch(np.arange(first, first + 4)).max() for first in (0, 4, 8, 12, 16, 20)]
-    assert used[0] < 8 <= max(used)
-    assert cache.fetch(np.arange(30)).max() >= 29, "a fetch gets the slots that it needs"
-    np.testing.assert_array_equal(cache.slots[cache.fetch(np.arange(30))], K[:30])

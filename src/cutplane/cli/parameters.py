@@ -294,7 +294,7 @@ def defaults_of(estimator: str) -> dict[str, Any]:
 
 @cache
 def _declared(module: str, name: str) -> dict[str, Any]:
-    """The parameters of a class and of its bases: arguments of a constructor, or fields."""
+    """The parameters of a class and of its bases: the fields with a default."""
     source = resources.files("cutplane").joinpath("estimators", f"{module}.py")
     tree = ast.parse(source.read_text(encoding="utf-8"))
     home = {part.name: module for part in tree.body if isinstance(part, ast.ClassDef)}
@@ -303,16 +303,11 @@ def _declared(module: str, name: str) -> dict[str, Any]:
             home |= {alias.name: part.module for alias in part.names}
     found = next(p for p in tree.body if isinstance(p, ast.ClassDef) and p.name == name)
     defaults: dict[str, Any] = {}
-    for base in reversed(found.bases if found.decorator_list else ()):  # of a dataclass
+    for base in reversed(found.bases):
         if isinstance(base, ast.Name) and base.id in home:
             defaults |= _declared(home[base.id], base.id)
     for part in found.body:
-        if isinstance(part, ast.FunctionDef) and part.name == "__init__":
-            plain, named = part.args.args[1:], part.args.kwonlyargs
-            first = zip(reversed(plain), reversed(part.args.defaults), strict=False)
-            pairs = (*first, *zip(named, part.args.kw_defaults, strict=True))
-            defaults |= {a.arg: _value(value) for a, value in pairs if value is not None}
-        elif isinstance(part, ast.AnnAssign) and part.value is not None:
+        if isinstance(part, ast.AnnAssign) and part.value is not None:
             field = ast.unparse(part.target)
             if "_" not in (field[0], field[-1]):
                 defaults[field] = _value(part.value)

@@ -294,12 +294,6 @@ class SVC(ClassifierMixin, KernelMachine):
         order = np.argsort(encoded, kind="stable")
         return np.split(order, np.cumsum(np.bincount(encoded))[:-1])
 
-    def _label(self, task: tuple[int, int]) -> str:
-        rest = "the rest" if task[1] < 0 else str(self.classes_[task[1]])
-        if len(self.classes_) == 2:
-            rest = str(self.classes_[0])
-        return f"{self.classes_[task[0]]} against {rest}"
-
     def _problems(
         self,
         rows: KernelRows,
@@ -310,18 +304,23 @@ class SVC(ClassifierMixin, KernelMachine):
     ) -> Lazy:
         """The dual of every pair of classes, or of every class against the rest."""
 
+        names = [str(name) for name in self.classes_]
+        rest = names[0] if len(names) == 2 else "the rest"
+        limits = [bounds[group] for group in groups]
+
         def make(k: int) -> KernelProblem:
             positive, negative = tasks[k]
-            which = None
             if negative < 0:
-                own, limit = encoded == positive, bounds
-            else:
-                which = tasks[k]
-                limit = bounds[np.concatenate([groups[c] for c in which])]
-                own = np.arange(len(limit)) < len(groups[positive])
-            signed = limit * own
-            problem = DualProblem(linear=1.0 - 2.0 * own, lower=signed - limit, upper=signed)
-            return KernelProblem(self._label(tasks[k]), problem, rows, which)
+                own = encoded == positive
+                upper = bounds * own
+                problem = DualProblem(1.0 - 2.0 * own, upper - bounds, upper)
+                return KernelProblem(f"{names[positive]} against {rest}", problem, rows)
+            first, second = limits[positive], limits[negative]
+            linear, lower, upper = np.zeros((3, len(first) + len(second)))
+            linear[: len(first)], linear[len(first) :] = -1.0, 1.0
+            upper[: len(first)], lower[len(first) :] = first, -second
+            label = f"{names[positive]} against {names[negative]}"
+            return KernelProblem(label, DualProblem(linear, lower, upper), rows, tasks[k])
 
         return Lazy(len(tasks), make)
 

@@ -218,6 +218,11 @@ class KernelMatrix(ABC):
     relative: bool = False
     moved: tuple[np.ndarray, np.ndarray, float] = (np.empty(0), np.empty(0), 0.0)
 
+    @cached_property
+    def roots(self) -> np.ndarray:
+        """√|k(x, x)| of every row: no value is larger than the product of two, but for rounding."""
+        return np.sqrt(np.abs(self.diagonal))
+
     @property
     def linear_rows(self) -> np.ndarray | None:
         """x with K = x·xᵀ in double precision, of linear kernels of dense rows."""

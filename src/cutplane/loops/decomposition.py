@@ -35,6 +35,22 @@ def _copy_row(source, columns, out):
 
 
 @jit
+def _extremes(g, may_grow, may_fall):
+    """Keys of the least g of what may grow and of the largest g of what may fall.
+
+    A function of its own: within ``pairwise_steps`` the compiler would not vectorise the loop.
+    """
+    lowest = MOST
+    highest = -MOST
+    for t in range(g.shape[0]):
+        bits = np.float64(g[t]).view(np.int64)
+        key = bits ^ ((bits >> 63) & MOST)
+        lowest = min(lowest, key if may_grow[t] else MOST)
+        highest = max(highest, key if may_fall[t] else -MOST)
+    return lowest, highest
+
+
+@jit
 def pairwise_steps(
     source, rows, columns, K, place, diagonal, g, beta, lower, upper, tol, max_steps, may_grow,
     may_fall, gains,
@@ -60,12 +76,7 @@ def pairwise_steps(
     least = np.inf
     violation = 0.0
     while True:
-        lowest, highest = MOST, -MOST
-        for t in range(q):
-            bits = np.float64(g[t]).view(np.int64)
-            key = bits ^ ((bits >> 63) & MOST)
-            lowest = min(lowest, key if may_grow[t] else MOST)
-            highest = max(highest, key if may_fall[t] else -MOST)
+        lowest, highest = _extremes(g, may_grow, may_fall)
         low = np.int64(lowest ^ ((lowest >> 63) & MOST)).view(np.float64)
         high = np.int64(highest ^ ((highest >> 63) & MOST)).view(np.float64)
         violation = 0.0
@@ -270,14 +281,14 @@ def balance(beta, lower, upper, total):
 
 @jit
 def certify(
-    s, error, beta, bias, lack, linear, lower, upper, total, linear_error, lift, largest, shift,
-    shift_error, reach,
+    s, error, beta, bias, lack, linear, lower, upper, total, linear_error, lift, largest_root,
+    shift, shift_error, reach,
 ):  # fmt: skip
     """Bounds on both sides of the optimum, from β and a bias.
 
     s = Kβ of every variable is off by ``error``, c by ``linear_error``·|c|, Σβ by ``lack``. K + εI
-    is positive semidefinite for an ε that adds ``lift`` to βᵀKβ; ``largest`` is the largest K_ii.
-    ``shift``, ``shift_error`` and ``reach`` are those of ``KernelMatrix.moved``.
+    is positive semidefinite for an ε that adds ``lift`` to βᵀKβ; ``largest_root`` is the largest
+    √K_ii. ``shift``, ``shift_error`` and ``reach`` are those of ``KernelMatrix.moved``.
 
     Returns the bias of rows that were not moved, primal, dual, the part of the gap that is
     rounding, and the largest error of r = s + c + bias.
@@ -320,7 +331,7 @@ def certify(
     primal += 4.0 * UNIT * (abs(half) + abs(constant))
     # The best bias is at most max|c| + |w*|·max √K_ii, and |w*|² at most twice the primal.
     longest = math.sqrt(2.02 * max(0.0, primal if total == 0.0 else half + half_error))
-    farthest = steepest + longest * math.sqrt(largest)
+    farthest = steepest + longest * largest_root
     # The dual of K + εI is below that of K, and a bound even if K needs the ε.
     half_error += 0.5 * lift * (1.0 + count)
     dual = -half - slope - half_error - (count + linear_error) * slope_size - lack * farthest

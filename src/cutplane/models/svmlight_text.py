@@ -72,7 +72,8 @@ def save_svmlight_model(model: Any, path: Any) -> None:
             f"SVM-light's models have one output, this one has {len(model.intercept_)}; save one "
             "model per quantile"
         )
-    kernel, degree, gamma, coef0, rows = "linear", 3, 1.0, 1.0, 0
+    kernel: Any = "linear"
+    degree, gamma, coef0, rows = 3, 1.0, 1.0, 0
     if isinstance(model, SVC | SVR):
         kernel, degree, rows = model.kernel, int(model.degree), int(model.shape_fit_[0])
         if kernel not in KERNELS:

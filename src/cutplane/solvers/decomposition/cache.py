@@ -3,9 +3,6 @@
 All rows lie in one array of slots. When a row is needed and no slot is free, the row that was
 used least recently goes. When the solver leaves columns out, the rows kept are compacted in
 place and the bytes gained become new slots.
-
-Memory that nobody has written to yet is slow: the system has to find it. So a cache begins with few
-slots and gets more, up to its budget, when rows that had to go come back.
 """
 
 from __future__ import annotations
@@ -38,15 +35,12 @@ class RowCache:
         self._slots = slots
         self._slot_of = np.full(rows, -1)
         self._clock = 0
-        self._seen = np.zeros(rows, dtype=bool)  # rows that have been computed
-        self._again = 0  # rows that were computed again since there were more slots
         self.computed = 0  # rows, since the beginning
         self.computed_values = 0
         if matrix.values is not None:  # nothing to compute, nothing to copy
             self._borrow(matrix.values)
         else:
             self._flat = np.empty(slots * width, dtype=matrix.dtype)
-            self._open = len(self._flat)
             self._lay_out(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
     def _borrow(self, values: np.ndarray) -> None:
@@ -69,10 +63,6 @@ class RowCache:
         self._slot_of[:] = -1
         self._slot_of[held] = np.arange(len(held))
 
-    def begin_with(self, slots: int) -> None:
-        """Use so many slots as long as rows that go do not come back."""
-        self._open = slots * self.matrix.columns
-
     @property
     def capacity(self) -> int:
         """Rows that fit."""
@@ -90,9 +80,7 @@ class RowCache:
         self._stamp[slots[slots >= 0]] = self._clock
         missing = rows[slots < 0]
         if len(missing):
-            self._again += int(np.count_nonzero(self._seen[missing]))
-            self._seen[missing] = True
-            taken = self._free(len(missing), len(rows))
+            taken = self._free(len(missing))
             self._slot_of[self._row_in[taken][self._row_in[taken] >= 0]] = -1
             self._row_in[taken] = -1  # nothing is promised before the values are there
             self.matrix.fill(missing, taken, self.slots)
@@ -103,16 +91,11 @@ class RowCache:
             self.computed_values += len(missing) * self.matrix.columns
         return self._slot_of[rows]
 
-    def _free(self, count: int, wanted: int) -> np.ndarray:
+    def _free(self, count: int) -> np.ndarray:
         """The slots to use next: least recently used first, none that this fetch needs."""
-        width = max(1, self.matrix.columns)
-        if 2 * self._again * width > self._open:
-            self._open, self._again = 2 * self._open, 0
-        self._open = max(self._open, wanted * width)
-        stamps = self._stamp[: self._open // width]
-        if count >= len(stamps):
+        if count >= len(self._stamp):
             return np.arange(count)
-        return np.sort(np.argpartition(stamps, count - 1)[:count])
+        return np.sort(np.argpartition(self._stamp, count - 1)[:count])
 
     def restrict(self, matrix: KernelMatrix, keep: np.ndarray, rows: np.ndarray) -> None:
         """Keep these columns only, and of the cached rows those that may be asked for again.
@@ -128,7 +111,6 @@ class RowCache:
         """
         if len(self._flat) == 0:
             self._flat = np.empty(self._slots * self.matrix.columns, dtype=matrix.dtype)
-            self._open = len(self._flat)
             self.reset(matrix)
             return
         wanted = np.zeros(self._rows + 1, dtype=bool)  # the last is for empty slots
@@ -142,7 +124,6 @@ class RowCache:
     def reset(self, matrix: KernelMatrix) -> None:
         """Forget all rows, for a matrix with other columns."""
         self.matrix = matrix
-        self._seen[:] = False
         if matrix.values is not None:
             self._borrow(matrix.values)
         else:

@@ -23,6 +23,7 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class DualProblem:
         """Number of variables."""
         return len(self.linear)
 
-    @property
+    @cached_property
     def mass(self) -> float:
         """The sum of the widths of all boxes."""
         return float((self.upper - self.lower).sum())
@@ -73,7 +74,7 @@ class DualProblem:
     @property
     def numbers(self) -> tuple[Any, ...]:
         """c, the bounds, the total, and how far c is off: what compiled loops take."""
-        error = 0.5 * float(np.finfo(float).eps) if self.rounded else 0.0
+        error = 2.0**-53 if self.rounded else 0.0
         return self.linear, self.lower, self.upper, self.total, error
 
     def row_sums(self, beta: np.ndarray, rows: int) -> np.ndarray:

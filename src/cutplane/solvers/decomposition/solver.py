@@ -191,13 +191,17 @@ def solve_small(
     verified : Verified
     """
     count, mass, (c, lower, upper, total, _) = len(problem), problem.mass, problem.numbers
-    diagonal = values[rows, rows]
-    K, place, used = values, np.arange(count), np.flatnonzero(beta)
-    if room is not None:
+    diagonal, roots, g = matrix.diagonal[rows], matrix.roots[rows], c.copy()
+    if room is None:
+        K, place = values, np.arange(count)
+    else:
         K, place = room, np.full(count, -1)
-        K[: len(used)] = values[rows[used, None], rows]
-        place[used] = np.arange(len(used))
-    g = c + _exact_sums(matrix, K, place, diagonal, beta)[0] if len(used) else c.copy()
+    if np.any(beta):
+        if room is not None:
+            used = np.flatnonzero(beta)
+            K[: len(used)] = values[rows[used, None], rows]
+            place[used] = np.arange(len(used))
+        g += _exact_sums(matrix, K, place, roots, beta)[0]
     marks = np.empty((3, count), dtype=np.int64)
     rounds, steps_left = 0, STEPS_PER_VARIABLE * max(count, EXACT_SET)
     while steps_left > 0:
@@ -212,18 +216,18 @@ def solve_small(
         steps_left -= max(1, steps)
         rounds += 1
     lack = loops.balance(beta, lower, upper, total)
-    s, error = _exact_sums(matrix, K, place, diagonal, beta)
+    s, error = _exact_sums(matrix, K, place, roots, beta)
     return rounds, verify(matrix, rows, problem, beta, lack, s, error)
 
 
 def _exact_sums(
-    matrix: KernelMatrix, K: np.ndarray, place: np.ndarray, diagonal: np.ndarray, beta: np.ndarray
+    matrix: KernelMatrix, K: np.ndarray, place: np.ndarray, roots: np.ndarray, beta: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Σ_j beta_j·K[place_j], and how far each value is off at most; ``diagonal`` is that of K."""
+    """Σ_j beta_j·K[place_j], and how far each value is off at most; ``roots`` are √K_ii."""
     s, sizes, *parts = np.zeros((4, K.shape[1]))
     loops.sums_with_sizes(K, place, beta, s, sizes, *parts)
     depth = loops.SOME + len(beta) // loops.SOME
-    return s, rounding(matrix, diagonal, beta, depth, sizes)
+    return s, rounding(matrix, roots, beta, depth, sizes)
 
 
 class DualSolver:
@@ -294,7 +298,6 @@ class DualSolver:
             size = min(size, self._cache.capacity, count)
             size = max(2, size - size % 2)
         self._size = min(size, count)
-        self._cache.begin_with(2 * self._size)
         self._rows_before = self._seconds["rows"]
 
     def point(self) -> tuple[np.ndarray, float]:
@@ -614,7 +617,7 @@ class DualSolver:
         if careful is None and found.slack > 0.5 * self._settings.enough(found.primal, self._mass):
             count = len(sums)
             if 8 * count * count <= self._settings.cache_bytes and exact.dtype == np.float64:
-                s, error = _exact_sums(exact, exact.whole(), np.arange(count), exact.diagonal, sums)
+                s, error = _exact_sums(exact, exact.whole(), np.arange(count), exact.roots, sums)
                 found = verify(exact, rows, problem, beta, lack, s[rows], error[rows], lift)
         value = 0.5 * float(sums @ s) + float(problem.linear @ beta)
         self._state = _State(beta, s, value, active, step=state.step)
@@ -629,13 +632,13 @@ class DualSolver:
         enough for variables at 0 whose margin is larger than the error: they have no loss.
         """
         problem, used = self._problem, np.flatnonzero(sums)
-        error = rounding(self._exact, self._exact.diagonal, sums, len(used))
+        error = rounding(self._exact, self._exact.roots, sums, len(used))
         if self._single and 2 * len(used) > len(sums):
             return self._exact.combine(used, sums[used]), error
         s = np.zeros(len(sums))
         self._add_products(sums, s)
         if self._single:
-            rough = rounding(self._matrix, self._diagonal, sums, len(used))
+            rough = rounding(self._matrix, self._matrix.roots, sums, len(used))
             rows = problem.rows
             g = s[rows] + problem.linear
             violation, bias, _ = loops.assess(g, beta, problem.lower, problem.upper, True)

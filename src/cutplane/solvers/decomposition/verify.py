@@ -100,7 +100,7 @@ def stretched(problem: DualProblem, beta: np.ndarray, found: Verified) -> np.nda
 
 def rounding(
     matrix: KernelMatrix,
-    diagonal: np.ndarray,
+    roots: np.ndarray,
     sums: np.ndarray,
     depth: int,
     sizes: np.ndarray | None = None,
@@ -111,18 +111,18 @@ def rounding(
     ----------
     matrix : KernelMatrix
         Where the values come from.
-    diagonal, sums : ndarray
-        K_ii and coefficients of the rows.
+    roots, sums : ndarray
+        √K_ii and coefficients of the rows.
     depth : int
         Additions that a term goes through, at most.
     sizes : ndarray, optional
         Σ_j |sums_j|·|K_ij|, if that is known.
     """
-    roots = np.sqrt(np.abs(diagonal))
+    if sizes is not None and matrix.relative:
+        return (loops.UNIT * (depth + 8.0 + matrix.amplification)) * sizes
     most = roots * float(np.abs(sums) @ roots)
     size = most if sizes is None else sizes
-    off = size if matrix.relative else most
-    return loops.UNIT * ((depth + 8.0) * size + matrix.amplification * off)
+    return loops.UNIT * ((depth + 8.0) * size + matrix.amplification * most)
 
 
 def verify(
@@ -158,11 +158,11 @@ def verify(
         shift, shift_error = shift[rows], shift_error[rows]
     if lift:
         lift *= float(np.sum(np.bincount(rows, beta) ** 2))
-    largest = float(np.abs(matrix.diagonal[rows]).max(initial=0.0))
     c, lower, upper, *rest = problem.numbers
     violation, bias, _ = loops.assess(s + c, beta, lower, upper, True)
+    of_kernel = lift, matrix.roots[rows].max(initial=0.0), shift, shift_error, reach
     bias, primal, dual, slack, doubt = loops.certify(
-        s, error, beta, bias, lack, c, lower, upper, *rest, lift, largest, shift, shift_error, reach
+        s, error, beta, bias, lack, c, lower, upper, *rest, *of_kernel
     )
     return Verified(bias, primal, dual, violation, slack, violation + doubt)
 
