@@ -312,7 +312,7 @@ class RowPasses:
         """Multiply the coefficients of one sign."""
 
         def scale(coef: np.ndarray, targets: Targets) -> None:
-            coef[coef * sign > 0.0] *= factor
+            np.multiply(coef, factor, out=coef, where=coef * sign > 0.0)
 
         self._run(scale, (self.coef,))
 
