@@ -301,7 +301,9 @@ def _declared(module: str, name: str) -> dict[str, Any]:
     for part in tree.body:
         if isinstance(part, ast.ImportFrom) and part.level == 1 and part.module:
             home |= {alias.name: part.module for alias in part.names}
-    found = next(p for p in tree.body if isinstance(p, ast.ClassDef) and p.name == name)
+    found = next((p for p in tree.body if isinstance(p, ast.ClassDef) and p.name == name), None)
+    if found is None:  # chosen when the module is imported: no parameters
+        return {}
     defaults: dict[str, Any] = {}
     for base in reversed(found.bases):
         if isinstance(base, ast.Name) and base.id in home:
