@@ -214,10 +214,8 @@ class IterativeSolver(ABC):
         """The point of a w, with an objective that has been proved; a free bias is fitted anew."""
         if self.point is None:
             self.point = self.oracle.new_point()
-        primal = self.best.primal
         self.point.bias = best.bias  # where the search for it begins
-        self.point.tolerance = LINE_TOLERANCE * self.stop.enough(primal, self.C) / self.C
-        tolerance = ROUNDING_PART * primal / self.C
+        tolerance = ROUNDING_PART * self.best.primal / self.C
         proof = self.oracle.prove(best.w, self.point, tolerance)
         primal = (0.5 * proof.squared_norm + self.C * proof.risk) * (1.0 + MANY * UNIT)
         return replace(best, w=self.point.w, bias=self.point.bias, primal=primal, proved=True)

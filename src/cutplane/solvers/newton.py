@@ -96,8 +96,6 @@ class NewtonSolver(IterativeSolver):
         return () if self._cut is None else (self._cut,)
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
-        if self._loss.curvature is not None:
-            self.trial.tolerance = np.inf  # ``_settle`` finds the bias of a smooth loss
         self._begin_at(start, self.trial, self.oracle.new_point())
         self._bias = self.trial.bias
         for cut in cuts:
