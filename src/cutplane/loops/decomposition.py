@@ -281,14 +281,16 @@ def balance(beta, lower, upper, total):
 
 @jit
 def certify(
-    s, error, beta, bias, lack, linear, lower, upper, total, linear_error, lift, largest_root,
+    s, error, beta, net, bias, lack, linear, lower, upper, total, linear_error, lift, largest_root,
     shift, shift_error, reach,
 ):  # fmt: skip
     """Bounds on both sides of the optimum, from β and a bias.
 
-    s = Kβ of every variable is off by ``error``, c by ``linear_error``·|c|, Σβ by ``lack``. K + εI
-    is positive semidefinite for an ε that adds ``lift`` to βᵀKβ; ``largest_root`` is the largest
-    √K_ii. ``shift``, ``shift_error`` and ``reach`` are those of ``KernelMatrix.moved``.
+    ``net`` has the sum of the variables of a row at one of them and 0 at the others: two variables
+    of a row may be large and cancel. s = Kβ of every variable is off by ``error``, c by
+    ``linear_error``·|c|, Σβ by ``lack``. K + εI is positive semidefinite for an ε that adds
+    ``lift`` to βᵀKβ; ``largest_root`` is the largest √K_ii. ``shift``, ``shift_error`` and
+    ``reach`` are those of ``KernelMatrix.moved``.
 
     Returns the bias of rows that were not moved, primal, dual, the part of the gap that is
     rounding, and the largest error of r = s + c + bias.
@@ -297,8 +299,8 @@ def certify(
     offset = 0.0
     more = 0.0  # error of every score besides
     for t in range(shift.shape[0]):
-        offset += beta[t] * shift[t]
-        more += abs(beta[t]) * (shift_error[t] + count * abs(shift[t]))
+        offset += net[t] * shift[t]
+        more += abs(net[t]) * (shift_error[t] + count * abs(shift[t]))
     if shift.shape[0]:
         more = 1.01 * (more + lack * reach) + UNIT * abs(bias - offset)
     gap = 0.0
@@ -324,8 +326,8 @@ def certify(
         steepest = max(steepest, abs(c))
         if not off <= doubt:
             doubt = off
-        half += 0.5 * beta[t] * a
-        half_error += abs(beta[t]) * (0.5 * (error[t] + more) + count * abs(a))
+        half += 0.5 * net[t] * a
+        half_error += abs(net[t]) * (0.5 * (error[t] + more) + count * abs(a))
     constant = bias * total
     primal = half + half_error + losses * (1.0 + count) + constant
     primal += 4.0 * UNIT * (abs(half) + abs(constant))

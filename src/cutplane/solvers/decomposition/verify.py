@@ -156,13 +156,18 @@ def verify(
     shift, shift_error, reach = matrix.moved
     if len(shift):
         shift, shift_error = shift[rows], shift_error[rows]
+    net = beta
+    if problem.row_of is not None:  # rows may have several variables
+        some, first = np.unique(rows, return_index=True)
+        net = np.zeros_like(beta)
+        net[first] = np.bincount(rows, beta)[some]
     if lift:
-        lift *= float(np.sum(np.bincount(rows, beta) ** 2))
+        lift *= float(net @ net)
     c, lower, upper, *rest = problem.numbers
     violation, bias, _ = loops.assess(s + c, beta, lower, upper, True)
     of_kernel = lift, matrix.roots[rows].max(initial=0.0), shift, shift_error, reach
     bias, primal, dual, slack, doubt = loops.certify(
-        s, error, beta, bias, lack, c, lower, upper, *rest, *of_kernel
+        s, error, beta, net, bias, lack, c, lower, upper, *rest, *of_kernel
     )
     return Verified(bias, primal, dual, violation, slack, violation + doubt)
 
