@@ -19,6 +19,7 @@ from cutplane import (
     write_dataset,
 )
 from cutplane.data import as_blocks
+from cutplane.losses import LOSSES
 
 distributed = pytest.importorskip("distributed")
 
@@ -31,19 +32,23 @@ CASES = {
     "squared_hinge": LinearSVC(loss="squared_hinge", max_iter=6),
     "logistic": LinearSVC(loss="logistic"),
     "logistic, no bias": LinearSVC(loss="logistic", fit_intercept=False, max_iter=6),
+    "huberised_hinge": LinearSVC(loss="huberised_hinge", max_iter=6),
     "quantile": LinearSVR(loss="quantile", quantile=0.3, max_iter=6),
     "squared ε-insensitive": LinearSVR(
         loss="squared_epsilon_insensitive", epsilon=0.1, fit_intercept=False, max_iter=6
     ),
+    "ε-insensitive": LinearSVR(epsilon=0.1, max_iter=6),
+    "huber": LinearSVR(loss="huber", epsilon=0.1, max_iter=6),
     "three classes": LinearSVC(class_weight="balanced", max_iter=6),
     "crammer_singer": LinearSVC(multi_class="crammer_singer", max_iter=6),
+    "multinomial": LinearSVC(multi_class="multinomial", loss="logistic", max_iter=6),
     "roc_auc": MeasureSVC("roc_auc"),
     "f1": MeasureSVC("f1", C=100.0, max_iter=6),
     "bounds": LinearSVC(bounds=(-0.1, 0.2)),
     "ranking": RankSVM(C=100.0),
     "ordinal": OrdinalSVC(C=100.0),
 }
-THREE = ("three classes", "crammer_singer", "ranking", "ordinal")
+THREE = ("three classes", "crammer_singer", "multinomial", "ranking", "ordinal")
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +124,10 @@ def test_the_same_bits_wherever_it_runs(where, serial, folders, request):
         data = (dataset,) if where in ("memory-mapped", "dask") else (dataset.rows(), dataset.y)
         found = outcome(with_solver(case, **runs), *data)
         assert found == serial(case), f"{case} differs"
+
+
+def test_every_loss_is_among_the_cases():
+    assert {getattr(model, "loss", None) for model in CASES.values()} >= set(LOSSES)
 
 
 def test_rounds_per_iteration(client, folders):
