@@ -258,7 +258,7 @@ class RowProblem(LinearProblem):
         # A path goes on from the scores and sums of the C before. Not with cutting planes: they
         # give the same bits here as on a cluster, where nobody has these.
         by_rows = self.bounds is None and run.settings.solver in ("auto", "dcd")
-        self._kept = oracle if run.on_path and by_rows else None
+        self._kept = oracle if run.on_path and by_rows and self.crew is None else None
         dual_point, memory = run.dual_point, run.memory
         cuts: tuple[Cut, ...] = ()
         if memory is not None and memory.digest != run.digest:
