@@ -142,10 +142,9 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         results = fitted.results if improve is None else improve(fitted.results)
         del fitted
         points = [(result.w, result.bias) for result in results]
-        results = [  # where w is sparse, the model alone has it
-            dataclasses.replace(r, w=np.empty(0)) if scipy.sparse.issparse(r.w) else r
-            for r in results
-        ]
+        if getattr(self, "multilabel_", False) or scipy.sparse.issparse(points[0][0]):
+            # There may be many: the model alone has them.
+            results = [dataclasses.replace(result, w=np.empty(0)) for result in results]
         self.__dict__.update(attributes(points))
         store_results(self, results)
         if tasks is not None:

@@ -156,8 +156,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
     certificates_ : list of Certificate
         One per problem: one, or one per class for one-vs-rest, or one per label.
     results_ : list of SolveResult
-        One per problem: the certificate with status, trace and timings. With ``coef_threshold``
-        their ``w`` are empty: they are in ``coef_``.
+        One per problem: the certificate with status, trace and timings. With several labels per
+        row, and with ``coef_threshold``, their ``w`` are empty: they are in ``coef_``.
     calibration_ : Calibration
         What turns scores into probabilities; only in the model of a ``LinearSVCCV(calibrate=…)``.
     n_features_in_ : int
