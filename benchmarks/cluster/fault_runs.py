@@ -150,13 +150,16 @@ def generated_rows(rows: int = ROWS) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def linear_problem() -> Iterator[Problem]:
-    """Losses that are sums over rows, whose scores stay with the workers."""
-    from cutplane import LinearSVC, open_dataset
+    """Losses that are sums over rows, whose scores stay with the workers: every one."""
+    from cutplane import LinearSVC, LinearSVR, open_dataset
+    from cutplane.losses import LOSSES
 
+    settings = {"solver": "ocas", "tol": 1e-2}
     estimators = {
-        "hinge": LinearSVC(solver="ocas", tol=1e-2),
-        "logistic": LinearSVC(solver="ocas", loss="logistic", tol=1e-2),
-        "squared_hinge": LinearSVC(solver="ocas", loss="squared_hinge", tol=1e-2),
+        name: LinearSVR(loss=name, epsilon=0.1, quantile=0.3, **settings)
+        if loss.regression
+        else LinearSVC(loss=name, **settings)
+        for name, loss in LOSSES.items()
     }
     orders = ("hold_rows", "gradients", "line_slopes")
     words = ("--solver", "ocas", "--tol", "1e-2")

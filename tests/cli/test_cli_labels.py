@@ -100,7 +100,7 @@ def test_lines_are_read_as_scikit_learn_does(tmp_path):
         ("1,inf 1:1\n", ":1:1: '1,inf' is no list"),
         ("1,5 1:1\n1,7,8 1:2 3:oops\n", ":2:13: "),
         ("1:1\n2:1\n", "no row has a label"),
-        ("1,2 1:1\n1 1:2\n", "all rows of positive weight has the label 1"),
+        ("1,2 1:1\n1 1:2\n", "every row of positive weight has the label 1"),
     ],
 )
 def test_bad_files(tmp_path, capsys, text, message):

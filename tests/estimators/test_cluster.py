@@ -219,11 +219,12 @@ def test_what_began_here_goes_on_there(client, data, tmp_path):
     assert model.certificate_.relative_gap <= 1e-3
 
 
-def test_a_path(client, data):
+@pytest.mark.parametrize("solver", ["auto", "ocas", "cpa"])
+def test_a_path(client, data, solver):
     X, y = data.rows(), data.y
     Cs = [1e-4, 1e-3]
-    there = linear_svc_path(X, y, Cs, executor=client, solver="ocas")
-    here = linear_svc_path(X, y, Cs, n_jobs=1, solver="ocas")
+    there = linear_svc_path(X, y, Cs, executor=client, solver=solver)
+    here = linear_svc_path(X, y, Cs, n_jobs=1, solver="ocas" if solver == "auto" else solver)
     np.testing.assert_array_equal(there.coefs, here.coefs)
 
 
@@ -257,6 +258,9 @@ def test_folds_on_a_cluster(client, tmp_path, multi_class):
     here = LinearSVCCV(n_jobs=2, **settings).fit(X, y, weights)
     there = LinearSVCCV(executor=client, **settings).fit(X, y, weights)
     same_search(there, here)
+    same_search(
+        LinearSVCCV(executor=client, **{**settings, "solver": "auto"}).fit(X, y, weights), here
+    )
     np.testing.assert_array_equal(there.predict_proba(X), here.predict_proba(X))
     assert (
         there.results_[0].timings["rounds"] if multi_class != "ovr" else there.results_[0].timings

@@ -19,31 +19,33 @@ from cutplane import (
     write_dataset,
 )
 from cutplane.data import as_blocks
+from cutplane.losses import LOSSES
 
 distributed = pytest.importorskip("distributed")
 
 ROWS, FEATURES = 30_000, 40
+REGRESSION = {"epsilon": 0.1, "quantile": 0.3, "max_iter": 6}
 CASES = {
-    "hinge": LinearSVC(),
+    **{
+        name: LinearSVR(loss=name, **REGRESSION)
+        if loss.regression
+        else LinearSVC(loss=name, max_iter=None if name in ("hinge", "logistic") else 6)
+        for name, loss in LOSSES.items()
+    },
     "no bias": LinearSVC(fit_intercept=False),
     "regularised bias": LinearSVC(intercept_scaling=1.0),
     "cpa": LinearSVC(solver="cpa", max_iter=12),
-    "squared_hinge": LinearSVC(loss="squared_hinge", max_iter=6),
-    "logistic": LinearSVC(loss="logistic"),
     "logistic, no bias": LinearSVC(loss="logistic", fit_intercept=False, max_iter=6),
-    "quantile": LinearSVR(loss="quantile", quantile=0.3, max_iter=6),
-    "squared ε-insensitive": LinearSVR(
-        loss="squared_epsilon_insensitive", epsilon=0.1, fit_intercept=False, max_iter=6
-    ),
     "three classes": LinearSVC(class_weight="balanced", max_iter=6),
     "crammer_singer": LinearSVC(multi_class="crammer_singer", max_iter=6),
+    "multinomial": LinearSVC(multi_class="multinomial", loss="logistic", max_iter=6),
     "roc_auc": MeasureSVC("roc_auc"),
     "f1": MeasureSVC("f1", C=100.0, max_iter=6),
     "bounds": LinearSVC(bounds=(-0.1, 0.2)),
     "ranking": RankSVM(C=100.0),
     "ordinal": OrdinalSVC(C=100.0),
 }
-THREE = ("three classes", "crammer_singer", "ranking", "ordinal")
+THREE = ("three classes", "crammer_singer", "multinomial", "ranking", "ordinal")
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,14 @@ the copy of the data of an earlier fit, would be there at the same time.
 from __future__ import annotations
 
 import gc
+import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from cutplane import SVC, SVR, ChainTagger, LinearSVC, LinearSVCCV, LinearSVR, MeasureSVC, RankSVM
+from cutplane.estimators._base import ModelForm
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 5))
@@ -58,3 +61,27 @@ def test_a_fit_leaves_no_cycles_of_objects(model, data, no_collection):
     gc.collect()
     ours = [type(o).__name__ for o in gc.garbage if type(o).__module__.startswith("cutplane")]
     assert not ours
+
+
+@pytest.mark.parametrize("constant", [0.0, 2.0])
+def test_sparse_weights_of_many_labels_are_not_there_twice(constant):
+    """They are moved, not copied: each label's matrix is freed once the model has its values."""
+    labels, features = 40, 20_000
+    form = ModelForm(labels, constant=constant)
+    dense = np.random.default_rng(0).normal(size=(labels, features + bool(constant)))
+    dense[:, ::3] = 0.0
+    expected = dense[:, :features].copy()
+    tracemalloc.start()
+    try:
+        points = [(scipy.sparse.csr_matrix(dense[k]), 1.0) for k in range(labels)]
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        coef, intercept = form.model(points)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # The arrays of the model, and what is freed is gone: empty arrays count here in full.
+    assert peak - before < 1.2 * before
+    assert not points and coef.has_sorted_indices
+    np.testing.assert_array_equal(coef.toarray(), expected)
+    np.testing.assert_array_equal(intercept, constant * dense[:, -1] if constant else 1.0)

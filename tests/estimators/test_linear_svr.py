@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import QuantileRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cutplane import Checkpoint, LinearSVR, open_dataset, write_dataset
+from cutplane import SVR, Checkpoint, LinearSVR, RankSVM, open_dataset, write_dataset
 from cutplane.result import Status
 
 # Parameters, and the loss of a residual for numpy and for cvxpy.
@@ -244,11 +244,11 @@ def test_targets_of_any_size():
     [
         ({"epsilon": -0.1}, r"epsilon must be a finite number ≥ 0, got -0.1"),
         ({"loss": "huber"}, r"epsilon must be above 0 for loss='huber'.*1\.35"),
-        ({"quantile": 0.0}, r"quantile must be a finite number > 0, got 0.0"),
+        ({"quantile": 0.0}, r"quantile must lie between 0 and 1, got 0.0; the median is 0.5"),
         ({"quantile": 1.0}, r"quantile must lie between 0 and 1, got 1.0; the median is 0.5"),
         ({"quantile": [0.5, 1.5]}, r"quantile must lie between 0 and 1, got 1.5"),
         ({"quantile": []}, r"quantile must be a number between 0 and 1, or a list"),
-        ({"quantile": "half"}, r"quantile must be a finite number > 0, got 'half'"),
+        ({"quantile": "half"}, r"quantile must lie between 0 and 1, got 'half'"),
         ({"loss": "hinge"}, r"loss must be one of 'epsilon_insensitive'.*got 'hinge'"),
         ({"crossing": "never"}, r"crossing must be one of 'allow', 'sort', got 'never'"),
         ({"solver": "sgd"}, r"solver must be one of 'auto', 'ocas', 'cpa', 'dcd', got 'sgd'"),
@@ -259,9 +259,15 @@ def test_parameters_out_of_range(settings, message):
         LinearSVR(**{"loss": "quantile", **settings}).fit([[0.0], [1.0]], [0.0, 1.0])
 
 
-def test_text_is_no_target():
-    with pytest.raises(ValueError, match=r"y must hold numbers.*got 'yes'; LinearSVC is for"):
-        LinearSVR().fit([[0.0], [1.0]], ["1.0", "yes"])
+@pytest.mark.parametrize("model", [LinearSVR(), SVR(), RankSVM()])
+def test_text_is_no_target(model, tmp_path):
+    X, message = np.array([[0.0], [1.0]]), r"y must hold numbers, got 'yes'; LinearSVC and SVC are"
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, ["1.0", "yes"])
+    if not isinstance(model, SVR):
+        write_dataset(tmp_path / "rows.cut", [(X, [0.0, 1.0])])
+        with pytest.raises(ValueError, match=message):
+            model.fit(open_dataset(tmp_path / "rows.cut"), ["1.0", "yes"])
 
 
 VARIANTS = [

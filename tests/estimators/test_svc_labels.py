@@ -96,6 +96,11 @@ def test_labels_are_those_of_one_vs_rest(options, sparse):
         np.testing.assert_allclose(model.predict_log_proba(X), np.log(model.predict_proba(X)))
 
 
+def test_weights_of_many_labels_are_kept_once():
+    assert all(len(result.w) == 0 for result in LinearSVC().fit(X, Y).results_)
+    assert len(LinearSVC().fit(X, Y[:, 0]).results_[0].w) == X.shape[1]
+
+
 def test_weights_of_rows_count_for_every_label():
     weights = np.random.default_rng(1).integers(0, 3, ROWS).astype(float)
     model = LinearSVC().fit(X, Y, sample_weight=weights)

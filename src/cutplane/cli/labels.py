@@ -123,7 +123,7 @@ def fit_labels(model: Any, table: Table) -> None:
     Y = indicator(table.y, classes)
     weights = table.weights
     held = (weights > 0.0) @ Y
-    for bad, what in ((held == 0, "no row"), (held == np.count_nonzero(weights), "all rows")):
+    for bad, what in ((held == 0, "no row"), (held == np.count_nonzero(weights), "every row")):
         if np.any(bad):
             label = label_text(classes[np.argmax(bad)].item())
             raise CommandError(

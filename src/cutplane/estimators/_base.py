@@ -140,11 +140,12 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
             )
         self._memories = fitted.memories
         results = fitted.results if improve is None else improve(fitted.results)
-        self.__dict__.update(attributes([(result.w, result.bias) for result in results]))
-        results = [  # where w is sparse, the model alone has it
-            dataclasses.replace(r, w=np.empty(0)) if scipy.sparse.issparse(r.w) else r
-            for r in results
-        ]
+        del fitted
+        points = [(result.w, result.bias) for result in results]
+        if getattr(self, "multilabel_", False) or scipy.sparse.issparse(points[0][0]):
+            # There may be many: the model alone has them.
+            results = [dataclasses.replace(result, w=np.empty(0)) for result in results]
+        self.__dict__.update(attributes(points))
         store_results(self, results)
         if tasks is not None:
             tasks.end()
@@ -186,22 +187,22 @@ class ModelForm:
         """``coef_`` and ``intercept_`` of solved problems.
 
         A w is an array, with a column per output if there are several, or a sparse matrix with a
-        row per output. If one is sparse, so is ``coef_``.
+        row per output. If one is sparse, so is ``coef_``. The list is emptied, so that a w is not
+        kept beside the model.
         """
-        coefs, intercepts = [], []
-        for w, bias in points:
-            rows = w if scipy.sparse.issparse(w) else np.atleast_2d(w.T)  # one per output
-            if self.constant:
-                intercepts.append(self.constant * dense(rows[:, [-1]])[:, 0])
-                rows = rows[:, :-1]
-            else:
-                intercepts.append(np.full(rows.shape[0], bias))
-            coefs.append(rows)
+        coefs = [w if scipy.sparse.issparse(w) else np.atleast_2d(w.T) for w, _ in points]
+        if self.constant:
+            intercepts = [self.constant * dense(rows[:, [-1]])[:, 0] for rows in coefs]
+        else:
+            intercepts = [
+                np.full(rows.shape[0], bias) for rows, (_, bias) in zip(coefs, points, strict=True)
+            ]
+        points.clear()
+        width = coefs[0].shape[1] - bool(self.constant)
         intercept = np.concatenate(intercepts)
         if any(map(scipy.sparse.issparse, coefs)):
-            csr = [scipy.sparse.csr_matrix(rows) for rows in coefs]
-            return scipy.sparse.vstack(csr, format="csr"), intercept
-        return np.ascontiguousarray(np.vstack(coefs)), intercept
+            return _below_one_another(coefs, width), intercept
+        return np.ascontiguousarray(np.vstack([rows[:, :width] for rows in coefs])), intercept
 
     def point(self, coef: Any, intercept: np.ndarray, k: int) -> np.ndarray | None:
         """The solver's point of problem k; None if the model has another shape."""
@@ -213,6 +214,26 @@ class ModelForm:
         if self.constant:
             rows = np.hstack([rows, intercept[own, None] / self.constant])
         return np.ascontiguousarray(rows.T if self.outputs else rows[0])
+
+
+def _below_one_another(parts: list[Any], width: int) -> scipy.sparse.csr_matrix:
+    """The first ``width`` columns of all parts, as a CSR matrix; the list is emptied.
+
+    A part is freed once it has been copied, so that the values are hardly ever there twice.
+    """
+    lengths = [np.diff(scipy.sparse.csr_matrix(part)[:, :width].indptr) for part in parts]
+    starts = np.cumsum(np.concatenate([[0], *lengths]))
+    index = np.int32 if max(width, starts[-1]) < np.iinfo(np.int32).max else np.int64
+    values, columns = np.empty(starts[-1]), np.empty(starts[-1], index)
+    end = int(starts[-1])
+    while parts:
+        own = scipy.sparse.csr_matrix(parts.pop())[:, :width]
+        here = slice(end - own.nnz, end)
+        values[here], columns[here] = own.data, own.indices
+        end = here.start
+    return scipy.sparse.csr_matrix(
+        (values, columns, starts.astype(index)), shape=(len(starts) - 1, width)
+    )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -305,8 +326,8 @@ class LinearModel(CutModel):
         self, form: ModelForm, points: list[tuple[Any, float]]
     ) -> dict[str, Any]:
         """Fitted attributes of points; problems that are not solved yet score 0."""
-        to_come = [(0.0 * points[0][0], 0.0)] * (form.problems - len(points))
-        coef, intercept = form.model(points + to_come)
+        points += [(0.0 * points[0][0], 0.0)] * (form.problems - len(points))
+        coef, intercept = form.model(points)
         attributes = {"coef_": coef, "intercept_": intercept}
         if hasattr(self, "classes_"):
             attributes["classes_"] = self.classes_

@@ -8,6 +8,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+import threading
+import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +39,8 @@ SOLVERS = (*IN_PASSES, "dcd", *STOCHASTIC)
 # A constant feature this much larger than any row: the regularisation of its weight is nothing,
 # and the reduced problem can still tell the features apart from it.
 NEARLY_FREE = 1e5
+# Bytes of an array that the system maps by itself. What is never written of it takes no memory.
+LARGE = 1 << 25
 # What a score costs in stored numbers, times the work of its loss. An estimate: on census data a
 # Newton step takes some 50 more per row with the logistic loss, whose work is 10, than with the
 # squared hinge.
@@ -161,6 +166,43 @@ class LinearProblem(Problem):
         return self.matrix.digest()
 
 
+class SmallWeights:
+    """What becomes of small weights: they are dropped, and sparse rows of the others are kept.
+
+    Rows of all problems are kept together in arrays of LARGE bytes, because the system gets these
+    back as soon as the model has their values. Memory of a single row would stay with the process,
+    and the model would come on top.
+
+    Parameters
+    ----------
+    threshold : float
+        Smaller weights are dropped.
+    """
+
+    def __init__(self, threshold: float) -> None:
+        self.threshold = threshold
+        self._lock = threading.Lock()  # problems end side by side
+        self._array: Callable[[], np.ndarray | None] = lambda: None  # that has room, while in use
+        self._used = 0
+
+    def kept(self, dense: np.ndarray) -> scipy.sparse.csr_matrix:
+        """Dense rows as sparse ones."""
+        rows = scipy.sparse.csr_matrix(dense)
+        count, kind = rows.nnz, rows.indices.dtype
+        size = count + math.ceil(count * kind.itemsize / 8)
+        with self._lock:
+            array = self._array()
+            if array is None or self._used + size > len(array):
+                array, self._used = np.empty(max(LARGE // 8, size)), 0
+                self._array = weakref.ref(array)
+            own = array[self._used : self._used + size]
+            self._used += size
+        values, columns = own[:count], own[count:].view(kind)[:count]
+        values[:], columns[:] = rows.data, rows.indices
+        rows.data, rows.indices = values, columns  # its constructor would copy parts of arrays
+        return rows
+
+
 @dataclass
 class RowProblem(LinearProblem):
     """A risk that is a sum over rows: C multiplies the sum of the losses.
@@ -173,8 +215,8 @@ class RowProblem(LinearProblem):
         Whether there is an unregularised bias.
     nearly_free : NearlyFreeBias or None
         If the constant feature stands for an unregularised bias.
-    coef_threshold : float or None
-        If given, the result's w is sparse, without the weights that are smaller than this.
+    small : SmallWeights or None
+        If given, the result's w is sparse, without weights that are too small.
     bounds : Bounds or None
         On w.
     """
@@ -183,7 +225,7 @@ class RowProblem(LinearProblem):
     risk: Risk
     free_bias: bool
     nearly_free: NearlyFreeBias | None = None
-    coef_threshold: float | None = None
+    small: SmallWeights | None = None
     bounds: Bounds | None = None
     _kept: RowOracle | None = field(default=None, repr=False)  # of the C before, on a path
 
@@ -216,7 +258,7 @@ class RowProblem(LinearProblem):
         # A path goes on from the scores and sums of the C before. Not with cutting planes: they
         # give the same bits here as on a cluster, where nobody has these.
         by_rows = self.bounds is None and run.settings.solver in ("auto", "dcd")
-        self._kept = oracle if run.on_path and by_rows else None
+        self._kept = oracle if run.on_path and by_rows and self.crew is None else None
         dual_point, memory = run.dual_point, run.memory
         cuts: tuple[Cut, ...] = ()
         if memory is not None and memory.digest != run.digest:
@@ -258,9 +300,9 @@ class RowProblem(LinearProblem):
 
     def finish(self, solver: Any, result: SolveResult) -> SolveResult:
         """The result; without small weights, and with the objective that it has without them."""
-        if self.coef_threshold is None:
+        if self.small is None:
             return result
-        small = np.abs(result.w) < self.coef_threshold
+        small = np.abs(result.w) < self.small.threshold
         if self.constant:
             small[-1] = False  # the bias
         if np.any(small & (result.w != 0.0)):
@@ -268,7 +310,7 @@ class RowProblem(LinearProblem):
             best = solver.prove(dataclasses.replace(solver.best, w=w))
             certificate = dataclasses.replace(result.certificate, primal=best.primal)
             result = dataclasses.replace(result, w=w, bias=best.bias, certificate=certificate)
-        return dataclasses.replace(result, w=scipy.sparse.csr_matrix(np.atleast_2d(result.w.T)))
+        return dataclasses.replace(result, w=self.small.kept(np.atleast_2d(result.w.T)))
 
 
 @dataclass

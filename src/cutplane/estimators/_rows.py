@@ -139,6 +139,8 @@ def open_rows(
         checked, labels = X, _dataset_labels(model, X, X.y if y is None else y, **options)
     elif is_stored(X):
         checked, labels = _collection_rows(model, X, y)
+        if options.get("y_numeric"):
+            _refuse_text(labels)
         sample_weight = checked.own_weights if sample_weight is None else sample_weight
         qid = checked.own_queries if qid is None else qid
     else:
@@ -153,9 +155,27 @@ def checked_rows(model: Any, X: Any, **options: Any) -> Any:
     Other options are those of scikit-learn's ``validate_data``.
     """
     check_sparse(X)
+    if options.get("y_numeric"):
+        _refuse_text(options["y"])
     return validate_data(
         model, X, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS, **options
     )
+
+
+def _refuse_text(y: Any) -> None:
+    """Say what to do with targets that are no numbers."""
+    values = np.asarray(y) if isinstance(y, (list, tuple, np.ndarray)) else y
+    kind = getattr(getattr(values, "dtype", None), "kind", "")
+    if kind in ("U", "S", "O"):
+        for value in np.ravel(values):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                if not isinstance(value, (str, bytes)):
+                    return  # what else it may be, scikit-learn says
+                raise ValueError(
+                    f"y must hold numbers, got {str(value)!r}; LinearSVC and SVC are for classes"
+                ) from None
 
 
 def _dataset_labels(
@@ -164,6 +184,8 @@ def _dataset_labels(
     """Check a data set on disk and its labels."""
     if y is None:
         raise ValueError(f"{dataset.path} has no labels; pass y, or write the data set with labels")
+    if y_numeric:
+        _refuse_text(y)
     labels = column_or_1d(
         check_array(y, ensure_2d=False, dtype="numeric" if y_numeric else None, input_name="y"),
         warn=True,

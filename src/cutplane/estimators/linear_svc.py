@@ -23,7 +23,7 @@ from ._attributes import check_linear, stored_classes
 from ._base import OUTPUTS_TOGETHER, LinearModel, ModelForm, dense
 from ._calibration import Calibration, check_calibration
 from ._fit import IN_PASSES, Lazy, Problem, Settings, warn_of, with_callbacks
-from ._problems import SOLVERS, NearlyFreeBias, RowProblem, bounds_of
+from ._problems import SOLVERS, NearlyFreeBias, RowProblem, SmallWeights, bounds_of
 from ._rows import Labels, encode_classes, is_indicator, open_rows, weigh_classes
 
 if TYPE_CHECKING:
@@ -156,8 +156,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
     certificates_ : list of Certificate
         One per problem: one, or one per class for one-vs-rest, or one per label.
     results_ : list of SolveResult
-        One per problem: the certificate with status, trace and timings. With ``coef_threshold``
-        their ``w`` are empty: they are in ``coef_``.
+        One per problem: the certificate with status, trace and timings. With several labels per
+        row, and with ``coef_threshold``, their ``w`` are empty: they are in ``coef_``.
     calibration_ : Calibration
         What turns scores into probabilities; only in the model of a ``LinearSVCCV(calibrate=…)``.
     n_features_in_ : int
@@ -331,6 +331,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         """All classes at once, each class against the rest, or each label against its absence."""
         form = self._form(matrix, targets, weights)
         bounds = bounds_of(self, matrix.shape[1])
+        small = None if self.coef_threshold is None else SmallWeights(self.coef_threshold)
 
         def make(k: int) -> RowProblem:
             risk: Risk = LossRisk(LOSSES[self.loss]())
@@ -362,7 +363,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 risk,
                 form.free_bias,
                 form.nearly_free,
-                self.coef_threshold,
+                small,
                 bounds=bounds,
             )
 
