@@ -161,7 +161,7 @@ def test_a_mistake_in_the_data_leaves_no_output(files, model, tmp_path, capsys):
         ("1 0:1\n", "index 0 in a file with indices from 1; pass --zero-based"),
         ("1 2:1 1:1\n", "indices must increase (or pass --sort)"),
         ("1 9:1\n-1 1:1\n", "beyond --max-features 5"),
-        ("1 1:1\n1 2:1\n", "one class only"),
+        ("1 1:1\n1 2:1\n", "one class only (1);"),
     ],
 )
 def test_messages_speak_of_flags(tmp_path, capsys, text, message):
@@ -200,6 +200,43 @@ def test_what_is_no_model(files, tmp_path, capsys, content):
     assert out == "" and str(tmp_path / "m") in err and "Traceback" not in err
 
 
+def test_a_model_in_the_place_of_the_data(files, model, capsys):
+    for command in ("predict", "evaluate"):
+        assert run(command, model, files.binary) == 2
+        assert f"{model} is a model, and {files.binary} is not: the data come" in (
+            capsys.readouterr().err
+        )
+
+
+def test_what_is_no_archive(tmp_path, capsys):
+    (tmp_path / "a.npz").write_bytes(b"neither zip nor npy")
+    assert run("info", tmp_path / "a.npz") == 1
+    err = capsys.readouterr().err
+    assert "a.npz is not a NumPy archive: it begins like none" in err and "pickle" not in err
+
+
+def test_a_figure_of_an_unknown_format_is_refused_before_the_work(files, tmp_path, capsys):
+    words = ["path", "--C", "1", "--validation", files.binary, "--plot", tmp_path / "a.doc"]
+    assert run(*words, files.binary, tmp_path / "m") == 2
+    assert "a.doc: the name must end in .png, .pdf, .svg" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(("flags", "rows"), [([], 4), (["--kernel", "rbf"], 4)])
+def test_too_few_rows_to_calibrate(tmp_path, capsys, flags, rows):
+    (tmp_path / "d.svm").write_text("1 1:1\n-1 1:-1\n" * rows)
+    words = ["train", *flags, "--calibrate", "sigmoid", tmp_path / "d.svm", tmp_path / "m"]
+    assert run(*words) == 1
+    assert "the largest has 4, and needs 5" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["d.svm"]
+
+
+def test_a_factor_of_no_class(files, tmp_path, capsys):
+    assert run("train", "--class-weight", "7:2", files.binary, tmp_path / "m") == 1
+    err = capsys.readouterr().err
+    assert "has a factor for 7.0, which is no class of y; the classes are -1, 1" in err
+
+
 # -- features -----------------------------------------------------------------
 
 
@@ -218,6 +255,12 @@ def test_unseen_features_are_left_out_and_counted(files, model, tmp_path, capsys
     assert out == plain and "240 values" in err
     assert run("evaluate", "--json", tmp_path / "wide.svm", model) == 0
     assert '"values_left_out": 240' in capsys.readouterr().out
+
+
+def test_one_value_is_told_as_one(model, tmp_path, capsys):
+    (tmp_path / "d.svm").write_text("1 1:1 9:1\n")
+    assert run("predict", tmp_path / "d.svm", model) == 0
+    assert "d.svm: 1 value of features beyond the model's 6 is left out" in capsys.readouterr().err
 
 
 def test_missing_features_are_zero(files, model, tmp_path, capsys):

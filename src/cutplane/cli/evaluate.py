@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ..reporting.line import plural
 from ..reporting.text import print_facts, print_json
 from . import inputs, predict
 from .errors import CommandError, ExitCode, UsageError
@@ -231,9 +232,9 @@ def _facts(judged: Judged) -> dict[str, str]:
             case "precision":
                 text += f" (of the class {others['positive']})"
             case "sequence_accuracy":
-                text += f" ({others['sequences']:,} sequences)"
+                text += f" ({plural(others['sequences'], 'sequence')})"
             case "ndcg@10":
-                text += f" ({others['queries']:,} queries)"
+                text += f" ({plural(others['queries'], 'query', 'queries')})"
         if MEASURES[name].title:
             facts[MEASURES[name].title] = text
     for key, (title, measure, mark) in BY_PART.items():

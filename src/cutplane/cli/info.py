@@ -41,7 +41,7 @@ FLAGS = {
 def run(args: argparse.Namespace) -> int:
     """Describe the file; returns the exit code."""
     inputs.check_reader_flags(args, args.file)
-    if args.file != "-" and inputs.format_of(args.file) == "svmlight" and _is_model(args.file):
+    if inputs.is_model(args.file):
         return _tell_model(args)
     summary = Summary()
     for table in inputs.read_chunks(args.file, args):
@@ -55,17 +55,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 # -- models -------------------------------------------------------------------
-
-
-def _is_model(name: str) -> bool:
-    """Whether a file begins like a model or a checkpoint, be it damaged or not."""
-    from ..data.files import opened
-    from ..store.container import begins_like_ours
-
-    begin = bytearray(64)
-    with opened(name) as source:
-        source.read_into(memoryview(begin))
-    return begins_like_ours(bytes(begin))
 
 
 def _tell_model(args: argparse.Namespace) -> int:

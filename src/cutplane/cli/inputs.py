@@ -142,6 +142,19 @@ def format_of(name: str) -> str:
     return "table" if path.suffix.lower() in TABLES else "svmlight"
 
 
+def is_model(name: str) -> bool:
+    """Whether a file begins like a model or a checkpoint, be it damaged or not."""
+    from ..data.files import opened
+    from ..store.container import begins_like_ours
+
+    if name == "-" or format_of(name) != "svmlight":
+        return False
+    begin = bytearray(64)
+    with opened(name) as source:
+        source.read_into(memoryview(begin))
+    return begins_like_ours(bytes(begin))
+
+
 def read_table(name: str, args: argparse.Namespace) -> Table:
     """Read all of a file with labels, or of stdin for '-'; a data set stays on disk.
 

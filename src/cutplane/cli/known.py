@@ -613,6 +613,21 @@ def _cross_validate(model: Any, kind: Kind, table: Table, folds: int) -> int:
     return ExitCode.OK
 
 
+def _check_model(args: argparse.Namespace, program: Classifier, model: Any, kind: Kind) -> None:
+    """Refuse a model whose answers the program could not tell."""
+    tags = program.task is Task.SEQUENCES
+    many = kind.task is Task.CLASSES and len(model.classes_) > 2
+    if (
+        kind.task is Task.LABELS
+        or tags != (kind.task is Task.SEQUENCES)
+        or (many and args.command != "liblinear-predict")
+    ):
+        what = f"a {type(model).__name__}" + (f" of {len(model.classes_)} classes" if many else "")
+        raise UsageError(
+            f"{args.model} holds {what}, which is not for {args.command}; cutplane predict takes it"
+        )
+
+
 def _classify(args: argparse.Namespace) -> int:
     program: Classifier = args.program
     values = _values(args)
@@ -627,6 +642,7 @@ def _classify(args: argparse.Namespace) -> int:
     labels = program.task is Task.SEQUENCES or args.command == "liblinear-predict"
     labels = labels and kind.task is not Task.VALUES
     form = "labels" if labels else "scores"
+    _check_model(args, program, model, kind)
     table, answers, _ = applied(model, kind, parts_of(args.data, args, kind, model))
     chosen = answers.get(form)
     if chosen is None:

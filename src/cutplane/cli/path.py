@@ -35,6 +35,8 @@ from .parser import JSON, Argument, Parser, several_numbers
 from .predict import applied
 from .train import fit
 
+PLOTS = (".png", ".pdf", ".svg")
+
 FLAGS = {
     "": (
         Argument("DATA", "File to train on; - is standard input."),
@@ -76,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
     inputs.check_reader_flags(args, args.data, args.validation)
     check_target(args.model, args.data, args.validation, binary=True)
     if args.plot is not None:
+        if Path(args.plot).suffix.lower() not in PLOTS:
+            raise UsageError(f"--plot {args.plot}: the name must end in {', '.join(PLOTS)}")
         check_target(args.plot, args.data, args.validation)
     table = inputs.read_rows(args.data, args, kind.task)
     inputs.check_numbers(table, kind.task)
@@ -216,4 +220,4 @@ def _draw(target: str, steps: list[Step], best: Step, name: str) -> None:
     ax.plot(best.C, best.value or 0.0, "o", **mark)
     ax.legend(frameon=False)
     with output_file(target) as file:
-        figure.savefig(file, format=Path(target).suffix.lstrip(".").lower() or "png", dpi=150)
+        figure.savefig(file, format=Path(target).suffix.lstrip(".").lower(), dpi=150)

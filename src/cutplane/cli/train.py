@@ -48,7 +48,7 @@ from ..reporting.text import describe_certificate, print_facts, print_json
 from ..result import SolveResult, Status
 from . import inputs
 from .conventions import conventions
-from .errors import ExitCode, UsageError
+from .errors import CommandError, ExitCode, UsageError
 from .kinds import DEFAULT, Kind, Task, chosen
 from .labels import classes_of, fit_labels
 from .outputs import check_report, check_target, report_stream, save
@@ -65,6 +65,7 @@ from .parser import JSON, Argument, Parser, add_arguments, count, positive_numbe
 logger = logging.getLogger("cutplane")
 
 FEW_ROWS_PER_QUERY = 1.5
+CALIBRATION_FOLDS = 5  # the estimators' default
 LONGEST_VALUE = 60  # characters of a parameter
 
 
@@ -130,6 +131,9 @@ def run(args: argparse.Namespace) -> int:
         validated = cross_validated(make_model(kind, plain), kind, table, args.cv)
         if shown:
             print_facts({"folds": str(validated)}, stream)
+    calibrate = getattr(args, "calibrate", parameters.get("calibrate"))
+    if calibrate is not None:
+        _check_calibration(table)
     done = fit(make_model(kind, parameters), kind, table, getattr(args, "calibrate", None))
     save(done.model.set_params(verbose=0), args.model)
     if args.report is not None:
@@ -203,6 +207,15 @@ def _parameters(args: argparse.Namespace, kind: Kind) -> dict[str, Any]:
 
         parameters["executor"] = DaskCluster(args.scheduler, timeout=args.scheduler_timeout)
     return parameters
+
+
+def _check_calibration(table: inputs.Table) -> None:
+    rows = int(np.unique(table.y, return_counts=True)[1].max())
+    if rows < CALIBRATION_FOLDS:
+        raise CommandError(
+            f"{table.name}: --calibrate leaves out a fifth of every class in turn, for which no "
+            f"class has enough rows: the largest has {rows}, and needs {CALIBRATION_FOLDS}"
+        )
 
 
 # -- fitting ------------------------------------------------------------------
@@ -319,7 +332,9 @@ def _fit(model: Any, task: Task, table: inputs.Table) -> None:
             sequences = inputs.chain_rows(table, table.y)
             model.fit(sequences.X, inputs.whole_labels(sequences.y), lengths=sequences.lengths)
         case Task.RANKING:
-            model.fit(table.X, table.y, qid=table.qid, sample_weight=table.cost)
+            one_query = np.zeros(table.rows, np.int64)
+            qid = one_query if table.qid is None else table.qid
+            model.fit(table.X, table.y, qid=qid, sample_weight=table.cost)
         case Task.LABELS:
             fit_labels(model, table)
         case Task.VALUES | Task.NOVELTY:
@@ -379,7 +394,10 @@ def _labels(y: np.ndarray) -> str:
 
 def note_queries(table: inputs.Table, kind: Kind) -> None:
     """Say what is unusual about the queries."""
-    if kind.task is not Task.RANKING or table.qid is None:  # the estimator warns of none
+    if kind.task is not Task.RANKING:
+        return
+    if table.qid is None:
+        logger.warning("%s: no line has a qid:, so all rows are ranked as one query", table.name)
         return
     queries = len(np.unique(table.qid))
     if 1 + np.count_nonzero(np.diff(table.qid)) > queries:
