@@ -37,10 +37,6 @@ FEW_FEATURES = 2000
 LOSSES = ("hinge", "squared_hinge", "logistic", "crammer_singer")
 BIASES = ("none", "regularised", "free")
 
-# The library's automatic rule for the position λ of the cut, as "module:name" of a class that is
-# made without arguments. While there is none, section ``position`` runs LinearSVC's default.
-AUTOMATIC_POSITION = "cutplane.solvers:AdaptivePosition"
-
 
 @dataclass(frozen=True)
 class Problem:
@@ -242,65 +238,6 @@ class Cutplane:
         b = trained.intercept_[0] if binary else trained.intercept_
         details = {**trained.results_[0].as_dict(), "stopping": self.stopping}
         return Model(w, b), details, trained.results_[0]
-
-
-class PlacedCuts:
-    """OCAS without bias with a given position λ of the cut, built from the library's parts."""
-
-    ours = True
-
-    def __init__(self, name: str, position: Any) -> None:
-        self.name = name
-        self.position = position
-
-    def missing(self) -> str | None:
-        return None
-
-    def solves(self, problem: Problem) -> bool:
-        return problem.loss == "hinge" and problem.bias == "none"
-
-    def prepare(self, problem: Problem) -> DataSet:
-        return problem.data
-
-    def train(self, problem: Problem, prepared: DataSet, effort: Effort) -> Any:
-        from cutplane.data import as_blocks
-        from cutplane.exec import make_executor
-        from cutplane.losses import Hinge
-        from cutplane.objective import RowOracle
-        from cutplane.risks import LossRisk, Targets
-        from cutplane.solvers import BundleSolver, StopRule
-
-        stop = StopRule(
-            relative=effort.tol or 1e-3,
-            max_iter=effort.max_iter or 100_000,
-            time_limit=effort.time_limit or np.inf,
-        )
-        matrix = as_blocks(prepared.X)
-        targets = Targets.make(prepared.y, np.ones(len(prepared.y)))
-        with make_executor(effort.threads, matrix.n_stored) as executor:
-            oracle = RowOracle(matrix, targets, LossRisk(Hinge()), executor)
-            return BundleSolver(oracle, problem.C * targets.total, stop, self.position).run()
-
-    def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
-        return Model(trained.w, trained.bias), trained.as_dict(), trained
-
-
-def fixed_position(position: float) -> PlacedCuts:
-    """OCAS with the same λ always."""
-    from cutplane.solvers import FixedPosition
-
-    return PlacedCuts(f"λ = {position:g}", FixedPosition(position))
-
-
-def automatic_position() -> Solver:
-    """OCAS with the library's rule for λ."""
-    module, name = AUTOMATIC_POSITION.split(":")
-    rule = getattr(importlib.import_module(module), name, None)
-    if rule is None:
-        default = Cutplane("ocas")
-        default.name = "library default"
-        return default
-    return PlacedCuts(f"automatic ({name})", rule())
 
 
 # -- peers ----------------------------------------------------------------------------

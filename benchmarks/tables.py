@@ -1,6 +1,6 @@
 """Markdown tables and figures from the JSON files of a benchmark.
 
-python -m benchmarks.tables benchmarks/results/foundation
+python -m benchmarks.tables benchmarks/results/engine
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tables import markdown, seconds_text
+from ..tables import case_name, markdown, seconds_text
 
 Content = dict[str, Any]
 
@@ -200,6 +200,29 @@ def _constants(cases: list[Content]) -> str:
     return markdown([*columns, "fixed without a data set: its time at most"], rows)
 
 
+def _memory(cases: list[Content]) -> str:
+    rows = [
+        [
+            case_name(case),
+            f"{case['data_bytes'] / 1e6:.1f}",
+            f"{case['extra_bytes'] / 1e6:.1f}",
+            f"{case['allowed_bytes'] / 1e6:.1f}",
+            f"{case['doubles_per_row']:.1f}",
+            case["most_cuts"],
+        ]
+        for case in cases
+    ]
+    columns = [
+        "problem",
+        "data, MB",
+        "peak above the data, MB",
+        "allowed, MB",
+        "doubles per row",
+        "cuts",
+    ]
+    return markdown(columns, rows)
+
+
 TABLES = {
     "linear": ("What the default settings give, against every peer", _linear),
     "file": ("A file given, against every peer", _linear),
@@ -209,5 +232,6 @@ TABLES = {
     "products": ("The products that a pass consists of", _products),
     "paths": ("Paths over C", _paths),
     "labels": ("Many labels per row", _labels),
+    "memory": ("Peak memory of a fit", _memory),
     "growth": ("Growth with the number of rows", _growth),
 }
