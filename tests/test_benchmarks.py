@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import re
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -476,25 +475,6 @@ def test_splits_keep_rows_apart_and_samples_keep_queries_whole(load) -> None:
     assert 0 < len(chosen) <= 90
     for query in np.unique(queries.qid[chosen]):
         assert np.isin(np.flatnonzero(queries.qid == query), chosen).all()
-
-
-def test_the_page_holds_everything_it_shows(load, tmp_path: Path) -> None:
-    html = load("html")
-    results = ROOT / "benchmarks" / "results" / "engine"
-    folder = tmp_path / "results" / "engine"
-    folder.mkdir(parents=True)
-    for name in ("growth.json", "cold.json"):
-        (folder / name).write_bytes((results / name).read_bytes())
-    out = tmp_path / "page.html"
-    assert html.main([str(tmp_path / "results"), "--out", str(out)]) == 0
-    text = out.read_text("utf-8")
-    names = re.findall(r'\bid="([^"]+)"', text)
-    assert len(set(names)) == len(names)
-    wanted = re.findall(r'href="#([^"]+)"', text) + re.findall(r"url\(#([^)]+)\)", text)
-    assert set(wanted) <= set(names)
-    assert not re.search(r'(src|href)="(?!#)', text)  # nothing is fetched
-    assert text.count("<svg") == 1 and text.count("<table>") == 2
-    assert html.main([str(tmp_path)]) == 1  # a folder without results
 
 
 # -- kernels --------------------------------------------------------------------------
