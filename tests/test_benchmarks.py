@@ -140,14 +140,12 @@ def test_thinned_trace_keeps_both_ends(load) -> None:
             assert len(numbers) == 7
 
 
-def test_repeated_rows_and_generated_sets(load) -> None:
+def test_generated_sets(load) -> None:
     datasets = load("datasets")
     for name in datasets.FILES:
         data = datasets.Source(rows=60, generated=True).load(name)
         assert data.X.dtype == np.float32 and data.X.indices.dtype == np.int32
         assert data.X.shape[0] == len(data.y) == 60
-        twice = datasets.repeat_rows(data, 2)
-        assert (twice.X[60:] != data.X).nnz == 0 and np.array_equal(twice.y[60:], data.y)
 
 
 def test_words_become_indicators_and_a_missing_package_is_said(load, tmp_path, monkeypatch) -> None:

@@ -2,17 +2,16 @@
 
 The peers' CPU seconds were measured beforehand (on the kind of machine that is written there),
 at their own stopping rules. Peers that are installed run again here, to the same objective: a peer
-has no certificate, so nobody could tell when to stop it. It is run again and again from the same
-seed with more passes (and, apart from that, with smaller tolerances), and the fastest run that ends
-within 1e-3 counts. Compiling is not in the times.
+has no certificate, so nobody could tell when to stop it. It is run with smaller and smaller
+tolerances, and the first run that ends within 1e-3 counts. Compiling is not in the times.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ..measure import spread, usable_cores
+from ..peers import TOLERANCES
 from ..report import (
     TOL,
     Report,
@@ -25,10 +24,6 @@ from ..solvers import Effort, Run, Solver
 from .solvers import PEERS, MeasureCutplane, MeasureProblem, line_evaluations
 
 TIGHT = 1e-5
-GROWTH = 1.25  # of the passes from run to run: how much too long a peer's time may be
-GROWTH_QUICK = 2.0
-FIRST_PASSES = 4
-TOLERANCES = (1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6)
 # Risk, data, C, the best peer measured beforehand with its CPU seconds, and the wanted ratio.
 CASES: tuple[tuple[str, str, float, str, float, float], ...] = (
     ("roc_auc", "covtype", 1e3, "dlib", 9.0, 3.0),
@@ -105,84 +100,32 @@ def _case(report: Report, problem: MeasureProblem, published: dict[str, Any], la
 def _race_peer(
     report: Report, peer: Solver, problem: MeasureProblem, best: float, label: str
 ) -> tuple[list[Run], dict[str, Any]]:
-    """All runs of a peer on a case, and its entry."""
+    """Runs of a peer with smaller and smaller tolerances, and its entry."""
     report.warm_up(peer, problem)
-    enough = best * (1 + TOL)
     prepared = peer.prepare(problem)
-    by_passes = _by_passes(report, peer, problem, prepared, enough)
-    by_tolerance = _by_tolerance(report, peer, problem, prepared, enough, by_passes)
-    tried = [*by_passes, *by_tolerance]
-    within = [r for r in tried if r.objective <= enough]
-    entry: dict[str, Any] = {"solver": peer.name, "reached": bool(within)}
-    if within:
-        winner = min(within, key=lambda r: r.seconds)
+    left, reached = report.settings.peer_seconds, False
+    tried: list[Run] = []
+    for tol in (*TOLERANCES, 1e-5, 1e-6):
+        tried.append(report.timed(peer, problem, Effort(tol=tol), prepared))
+        left -= tried[-1].seconds
+        reached = tried[-1].objective <= best * (1 + TOL)
+        if reached or left <= 0.0:
+            break
+    entry: dict[str, Any] = {"solver": peer.name, "reached": reached}
+    if reached:
+        effort = tried[-1].effort
         again = [
-            report.timed(peer, problem, winner.effort, prepared)
+            report.timed(peer, problem, effort, prepared)
             for _ in range(report.settings.repeats - 1)
         ]
-        entry["seconds"] = spread([winner.seconds, *(r.seconds for r in again)])
+        entry["seconds"] = spread([r.seconds for r in (tried[-1], *again)])
         entry["seconds_to_count"] = entry["seconds"]["best"]
-        entry["effort"] = winner.effort.facts()
+        entry["effort"] = effort.facts()
         tried += again
-        report.say(f"{label}: {peer.name} within {TOL:g} in {entry['seconds']['best']:.3f} s")
     else:
-        # Either way takes longer than its longest run; a peer that takes no passes has one way.
-        counted = "n_iter" in by_passes[-1].details
-        ways = (by_passes, by_tolerance) if counted else (by_tolerance,)
-        entry["seconds_to_count"] = min(max(r.seconds for r in way) for way in ways)
-        closest = min(r.objective for r in tried) / best - 1
-        report.say(
-            f"{label}: {peer.name} not within {TOL:g} after {entry['seconds_to_count']:.1f} s "
-            f"({closest:.1e} above the best known)"
-        )
+        entry["seconds_to_count"] = max(r.seconds for r in tried)
+    closest = min(r.objective for r in tried) / best - 1
+    words = "in" if reached else "not reached after"
+    report.say(f"{label}: {peer.name} {words} {entry['seconds_to_count']:.3f} s ({closest:+.1e})")
     entry["runs"] = [r.record() for r in tried]
     return tried, entry
-
-
-def _by_passes(
-    report: Report,
-    peer: Solver,
-    problem: MeasureProblem,
-    prepared: Any,
-    enough: float,
-) -> list[Run]:
-    """More and more passes at the peer's default tolerance, for half the time that it gets."""
-    growth = GROWTH_QUICK if report.settings.quick else GROWTH
-    passes, spent = FIRST_PASSES, 0.0
-    tried: list[Run] = []
-    while True:
-        done = report.timed(peer, problem, Effort(max_iter=passes), prepared)
-        tried.append(done)
-        spent += done.seconds
-        ended = done.details.get("n_iter", 0) < passes  # converged, or it takes no passes
-        following = math.ceil(passes * growth)
-        next_seconds = done.seconds * following / passes
-        too_long = spent + next_seconds > 0.5 * report.settings.peer_seconds
-        if done.objective <= enough or ended or too_long:
-            return tried
-        passes = following
-
-
-def _by_tolerance(
-    report: Report,
-    peer: Solver,
-    problem: MeasureProblem,
-    prepared: Any,
-    enough: float,
-    before: list[Run],
-) -> list[Run]:
-    """Smaller and smaller tolerances, as long as that can be faster than what is known."""
-    reached = [r.seconds for r in before if r.objective <= enough]
-    left = 0.5 * report.settings.peer_seconds
-    passes = before[-1].details.get("n_iter")
-    per_pass = before[-1].seconds / passes if passes else None
-    tried: list[Run] = []
-    for tol in TOLERANCES:
-        allowed = min([left, *reached])
-        most = max(1, int(allowed / per_pass)) if per_pass else None
-        done = report.timed(peer, problem, Effort(tol=tol, max_iter=most), prepared)
-        tried.append(done)
-        left -= done.seconds
-        if done.objective <= enough or left <= 0.0 or done.details.get("status") == "max_iter":
-            break
-    return tried
