@@ -186,8 +186,8 @@ def _judge_file(args: argparse.Namespace, task: Task, table: inputs.Table) -> Ju
 def _check_count(args: argparse.Namespace, table: inputs.Table, values: np.ndarray) -> None:
     if len(values) != len(table.y):
         raise CommandError(
-            f"{args.predictions} has {len(values):,} predictions, {table.name} has "
-            f"{len(table.y):,} rows"
+            f"{args.predictions} has {plural(len(values), 'prediction')}, {table.name} has "
+            f"{plural(len(table.y), 'row')}"
         )
 
 
