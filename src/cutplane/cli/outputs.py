@@ -88,10 +88,14 @@ def _named_errors(target: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if target == "-":
+        if target == "-" and error.errno in (errno.EPIPE, errno.EBADF):  # told, or not, elsewhere
             raise
+        where = str(target)
+        if target == "-":
+            where = "to standard output"
+            silence(sys.stdout)  # or the end of the process would fail again
         cause = (error.strerror or str(error)).removeprefix("cannot write: ")
-        raise CommandError(f"cannot write {target}: {cause}") from None
+        raise CommandError(f"cannot write {where}: {cause}") from None
 
 
 @contextmanager
