@@ -76,6 +76,19 @@ def test_ctrl_c_keeps_the_best_model(tmp_path):
     assert cutplane.models.describe(state)["n_iter"] >= 1  # the checkpoint is whole
 
 
+def test_a_checkpoint_is_told_as_a_model_is(files, tmp_path, capsys):
+    words = ["--loss", "logistic", "--checkpoint", tmp_path / "state"]
+    assert run("train", "--quiet", *words, files.binary, tmp_path / "m") == 0
+    capsys.readouterr()
+    told = []
+    for name in ("state", "m"):
+        assert run("info", tmp_path / name) == 0
+        out = capsys.readouterr().out
+        told.append(next(line for line in out.splitlines() if line.startswith("parameters")))
+        assert "loss=logistic" in told[-1] and "None" not in told[-1]
+    assert told[0].replace("C=1.0", "C=1") == told[1]
+
+
 @POSIX
 def test_ctrl_c_while_reading(tmp_path):
     os.mkfifo(tmp_path / "slow.svm")

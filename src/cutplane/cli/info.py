@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ..reporting.text import describe_certificate, print_facts, print_json
+from ..reporting.line import plural
+from ..reporting.text import RUN_PARAMETERS, describe_certificate, print_facts, print_json
 from ..result import Certificate, Status
 from . import inputs
 from .errors import ExitCode
@@ -72,11 +73,11 @@ def model_facts(found: dict[str, Any]) -> dict[str, str]:
     """The description of a model for people."""
     facts = {"kind": found["kind"]}
     if "estimator" in found:
-        facts["estimator"] = f"{found['estimator']}, {found['solved']} problems solved"
+        facts["estimator"] = f"{found['estimator']}, {plural(found['solved'], 'problem')} solved"
     parameters = {
         name: value
         for name, value in found["parameters"].items()
-        if value is not None and name not in ("verbose", "warm_start")
+        if str(value) != "None" and name not in RUN_PARAMETERS  # a checkpoint has texts
     }
     facts["parameters"] = ", ".join(f"{name}={_text(v)}" for name, v in parameters.items())
     if found.get("n_features") is not None:
@@ -113,7 +114,7 @@ def _text(value: Any) -> str:
         more = ["..."] if len(value) > MOST_VALUES else []
         texts = [f"[{_text(v)}]" if nested else _text(v) for v in value[:MOST_VALUES]]
         return ", ".join(texts + more)
-    return f"{value:.8g}" if isinstance(value, float) else " ".join(str(value).split())
+    return f"{value:.8g}" if isinstance(value, float) else " ".join(str(value).strip("'").split())
 
 
 # -- data ---------------------------------------------------------------------

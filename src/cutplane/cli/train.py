@@ -44,7 +44,7 @@ import numpy as np
 
 from .. import _interrupts
 from ..reporting.line import format_percent, format_seconds
-from ..reporting.text import describe_certificate, print_facts, print_json
+from ..reporting.text import RUN_PARAMETERS, describe_certificate, print_facts, print_json
 from ..result import SolveResult, Status
 from . import inputs
 from .conventions import conventions
@@ -416,7 +416,7 @@ def plain_parameters(model: Any) -> dict[str, Any]:
     return {
         name: value if isinstance(value, str | int | float | bool | list | None) else str(value)
         for name, value in model.get_params(deep=False).items()
-        if name not in ("callback", "verbose", "warm_start", "checkpoint", "executor")
+        if name not in RUN_PARAMETERS
     }
 
 

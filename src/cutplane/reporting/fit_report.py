@@ -28,6 +28,7 @@ from ..result import Certificate, SolveResult, Status
 from . import charts, html
 from .line import format_percent, format_seconds, plural
 from .plots import calibration_bins, plot_path, worst_gaps
+from .text import RUN_PARAMETERS
 
 MOST_RUNS = 12  # drawn in one figure of convergence
 MOST_RECORDS = 500  # iterations drawn of each
@@ -40,8 +41,6 @@ MOST_WEIGHTS = 15  # largest ones, and most negative ones
 MOST_PER_CLASS = 4  # largest ones, and most negative ones, of each class
 GROUPS = 10  # of a calibration curve
 POSITIONS = 10  # of a ranking that NDCG looks at
-# Parameters that say how the fit was run, not what was fitted.
-NOT_SHOWN = ("callback", "verbose", "warm_start", "checkpoint", "executor")
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 
 
@@ -903,7 +902,7 @@ def _add_origin(page: html.Page, model: Any) -> None:
     parameters = {
         name: html.shortened(value, 200)
         for name, value in model.get_params(deep=False).items()
-        if name not in NOT_SHOWN and value is not None
+        if name not in RUN_PARAMETERS and value is not None
     }
     page.table("Parameters", ("parameter", "value"), parameters.items(), "facts")
     timings: Counter[str] = Counter()
