@@ -96,12 +96,6 @@ def test_objectives_by_hand(load) -> None:
         regularised = solvers.Problem(data, 3.0, loss, "regularised")
         assert solvers.objective(free, model) == pytest.approx(half + 3 * losses)
         assert solvers.objective(regularised, model) == pytest.approx(half + 0.005 + 3 * losses)
-    classes = tiny_data(datasets, [4, 9, 7], [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    w = np.array([[1.0, 0.5, 0.0], [0.0, 0.0, 3.0]])  # columns: classes 4, 7, 9
-    # Row 0: 1 + 0.5 − 1, row 1: 0, row 2: 1 + 3 − 0.5.
-    problem = solvers.Problem(classes, 2.0, "crammer_singer")
-    expected_joint = 0.5 * (1 + 0.25 + 9) + 2 * (0.5 + 0.0 + 3.5)
-    assert solvers.objective(problem, solvers.Model(w, 0.0)) == pytest.approx(expected_joint)
 
 
 def test_peers_agree_on_the_sign_of_the_labels(load) -> None:
