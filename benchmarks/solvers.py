@@ -91,6 +91,10 @@ class Effort:
     def facts(self) -> dict[str, object]:
         return {key: value for key, value in dataclasses.asdict(self).items() if value is not None}
 
+    def settings(self) -> dict[str, Any]:
+        """As parameters of our estimators."""
+        return {"n_jobs" if key == "threads" else key: v for key, v in self.facts().items()}
+
 
 @dataclass(frozen=True)
 class Run:
@@ -208,12 +212,6 @@ class Cutplane:
         return problem.data
 
     def train(self, problem: Problem, prepared: DataSet, effort: Effort) -> Any:
-        settings = {
-            "tol": effort.tol,
-            "max_iter": effort.max_iter,
-            "time_limit": effort.time_limit,
-            "n_jobs": effort.threads,
-        }
         model = LinearSVC(
             C=problem.C,
             loss=problem.loss,
@@ -221,7 +219,7 @@ class Cutplane:
             stopping=self.stopping,
             fit_intercept=problem.bias != "none",
             intercept_scaling=1.0 if problem.bias == "regularised" else None,
-            **{key: value for key, value in settings.items() if value is not None},
+            **effort.settings(),
         )
         return model.fit(prepared.X, prepared.y)
 
