@@ -244,6 +244,39 @@ def test_too_few_rows_to_calibrate(tmp_path, capsys, flags, rows):
     assert os.listdir(tmp_path) == ["d.svm"]
 
 
+def test_files_besides_the_model_are_their_own(files, tmp_path, capsys):
+    target = tmp_path / "deep" / ".." / "m"
+    (tmp_path / "deep").mkdir()
+    for flag in ("--checkpoint", "--report"):
+        assert run("train", flag, target, files.binary, tmp_path / "m") == 1
+        assert f"{flag} {target}: this needs a file of its own" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["deep"]
+
+
+def test_flags_of_readers_are_not_for_columns_of_words(tmp_path, capsys):
+    (tmp_path / "t").write_text("U00:%x[0,0]\n")
+    (tmp_path / "d").write_text("a X\nb Y\n")
+    words = ["train", "--chain", "--template", tmp_path / "t", "--zero-based"]
+    assert run(*words, tmp_path / "d", tmp_path / "m") == 2
+    assert "--zero-based is for svmlight text" in capsys.readouterr().err
+
+
+def test_remedies_are_flags_of_the_command(tmp_path, capsys):
+    (tmp_path / "d.svm").write_text("1 1:1\n-1 2:1\n")
+    assert run("train", "--n-features", 1, tmp_path / "d.svm", tmp_path / "m") == 1
+    assert capsys.readouterr().err.endswith("is beyond --n-features 1; raise it\n")
+
+
+def test_labels_alone(tmp_path, capsys):
+    """Nothing to train on, but enough to measure predictions."""
+    (tmp_path / "d.svm").write_text("1\n-1\n")
+    (tmp_path / "p").write_text("0.5\n-2\n")
+    assert run("train", tmp_path / "d.svm", tmp_path / "m") == 1
+    assert "d.svm: no row has a feature" in capsys.readouterr().err
+    assert run("evaluate", tmp_path / "d.svm", "--predictions", tmp_path / "p") == 0
+    assert "accuracy    100.00 % (2 correct" in capsys.readouterr().out
+
+
 def test_a_factor_of_no_class(files, tmp_path, capsys):
     assert run("train", "--class-weight", "7:2", files.binary, tmp_path / "m") == 1
     err = capsys.readouterr().err

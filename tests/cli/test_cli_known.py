@@ -377,6 +377,13 @@ def test_a_model_that_is_not_for_the_program(files, tmp_path, capsys, command, k
     assert not (tmp_path / "out").exists()
 
 
+def test_several_quantiles_are_not_for_svm_classify(files, tmp_path, capsys):
+    words = ["train", "--quiet", "--regression", "--quantile", "0.1,0.9"]
+    assert run(*words, files.numbers, tmp_path / "m") == 0
+    assert run("svm_classify", files.numbers, tmp_path / "m", tmp_path / "out") == 2
+    assert "a LinearSVR of several quantiles, which is not for" in capsys.readouterr().err
+
+
 def test_flags_without_a_meaning_are_accepted(files, tmp_path, capsys):
     words = shlex.split("svm_learn -v 1 -q 10 -n 5 -h 100 -# 1000 -x 0 -i 0")
     assert run(*words, files.binary, tmp_path / "m") == 0

@@ -241,6 +241,7 @@ def in_flags(message: str, args: argparse.Namespace) -> str:
     """A message of the library with flags instead of parameters: sort=True becomes --sort."""
     parser: Parser = args.parser
     message = message.replace("with Checkpoint(..., resume=False)", "without --resume")
+    message = message.replace(", or pass unseen='ignore' to leave such features out", "")
 
     def flag(match: re.Match[str]) -> str:
         name = parser.flag_of(match["name"]) if match["name"] else None

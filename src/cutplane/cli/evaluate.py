@@ -27,7 +27,7 @@ from .errors import CommandError, ExitCode, UsageError
 from .kinds import Kind, Task
 from .labels import read_predicted
 from .measures import MEASURES, Judged, format_measure, judge, names_of
-from .outputs import check_report
+from .outputs import check_own_file
 from .parser import JSON, Argument, finite_number, rows_or_share, share
 
 FLAGS = {
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--kind and --output go with --predictions; a model knows what it is")
     if args.report is not None and args.model is None:
         raise UsageError("--report is about a MODEL; predictions alone have no certificate")
-    check_report(args.report, args.data, args.model)
+    check_own_file("--report", args.report, args.data, args.model)
     inputs.check_reader_flags(args, args.data)
     if inputs.format_of(args.data) == "table" and args.label is None:
         raise UsageError(f"{args.data} is a table; name the column of its labels with --label")

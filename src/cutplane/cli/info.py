@@ -103,7 +103,7 @@ def _certificates(certificates: Any, status: Any, n_iter: Any) -> str:
     text = describe_certificate(Certificate(entry["primal"], entry["dual"], entry["kind"]))
     ended = "in progress" if status[k] is None else Status(status[k]).reason
     worst = f"worst of {len(certificates)} problems: " if len(certificates) > 1 else ""
-    return f"{worst}{text}; {ended} after {n_iter[k]:,} iterations"
+    return f"{worst}{text}; {ended} after {plural(n_iter[k], 'iteration')}"
 
 
 def _text(value: Any) -> str:

@@ -108,7 +108,8 @@ def check_reader_flags(
     args: argparse.Namespace, *names: str, text: Sequence[str] = TEXT_FLAGS
 ) -> None:
     """Refuse flags that have no meaning for any of the files, and would be passed over."""
-    formats = {format_of(name) for name in names}
+    tagged = getattr(args, "parameter_template", None) is not None  # CoNLL columns
+    formats = set() if tagged else {format_of(name) for name in names}
     listed = ", ".join(names)
     for flags, wanted, what in (
         (text, "svmlight", "svmlight text"),
@@ -359,6 +360,15 @@ def read_rows(name: str, args: argparse.Namespace, task: Task) -> Table:
 
         return read_labels(name, args)
     return read_table(name, args)
+
+
+def training_rows(name: str, args: argparse.Namespace, task: Task) -> Table:
+    """The same, of rows from which something can be learnt."""
+    table = read_rows(name, args, task)
+    check_numbers(table, task)
+    if table.features == 0:
+        raise CommandError(f"{table.name}: no row has a feature: there is nothing to learn from")
+    return table
 
 
 def read_tagged(

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..reporting.text import print_facts
 from .errors import CommandError, ExitCode, UsageError
+from .evaluate import quantiles_of
 from .inputs import Table, in_memory, label_text, read_table, whole_labels
 from .kinds import KINDS, Kind, Task
 from .measures import judge
@@ -616,15 +617,15 @@ def _cross_validate(model: Any, kind: Kind, table: Table, folds: int) -> int:
 def _check_model(args: argparse.Namespace, program: Classifier, model: Any, kind: Kind) -> None:
     """Refuse a model whose answers the program could not tell."""
     tags = program.task is Task.SEQUENCES
-    many = kind.task is Task.CLASSES and len(model.classes_) > 2
-    if (
-        kind.task is Task.LABELS
-        or tags != (kind.task is Task.SEQUENCES)
-        or (many and args.command != "liblinear-predict")
-    ):
-        what = f"a {type(model).__name__}" + (f" of {len(model.classes_)} classes" if many else "")
+    several = ""  # scores of a row, where one is told
+    if len(quantiles_of(model.get_params(deep=False))) > 1:
+        several = " of several quantiles"
+    elif kind.task is Task.CLASSES and args.command != "liblinear-predict":
+        several = f" of {len(model.classes_)} classes" if len(model.classes_) > 2 else ""
+    if several or kind.task is Task.LABELS or tags != (kind.task is Task.SEQUENCES):
         raise UsageError(
-            f"{args.model} holds {what}, which is not for {args.command}; cutplane predict takes it"
+            f"{args.model} holds a {type(model).__name__}{several}, which is not for "
+            f"{args.command}; cutplane predict takes it"
         )
 
 

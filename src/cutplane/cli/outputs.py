@@ -42,14 +42,14 @@ def check_target(target: str, *sources: str, binary: bool = False) -> None:
         raise CommandError(f"cannot write {target}: {error.strerror}") from None
 
 
-def check_report(target: str | None, *others: str | None) -> None:
-    """The same for the file of an HTML report, if one is asked for."""
-    if target == "-":
-        raise CommandError("the report needs a file of its own: --report fit.html")
-    if target is not None:
-        if target in others:
-            raise CommandError(f"--report {target}: the report needs a file of its own")
-        check_target(target, *(other for other in others if other is not None))
+def check_own_file(flag: str, target: str | None, *others: str | None) -> None:
+    """The same for a file besides the product, if one is asked for."""
+    if target is None:
+        return
+    used = {os.path.realpath(other) for other in others if other is not None}
+    if target == "-" or os.path.realpath(target) in used:
+        raise CommandError(f"{flag} {target}: this needs a file of its own")
+    check_target(target)
 
 
 def output_folder(path: Path) -> Path:

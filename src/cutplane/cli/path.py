@@ -29,7 +29,7 @@ from .errors import CommandError, UsageError
 from .evaluate import judge_model, measure_for
 from .kinds import Kind
 from .measures import MEASURES, format_measure, names_of
-from .outputs import check_target, output_file, report_stream, save, uninterrupted
+from .outputs import check_own_file, check_target, output_file, report_stream, save, uninterrupted
 from .parameters import add_model_flags, has_parameter, parameters_given
 from .parser import JSON, Argument, Parser, several_numbers
 from .predict import applied
@@ -77,12 +77,10 @@ def run(args: argparse.Namespace) -> int:
     name = _criterion(args, kind)
     inputs.check_reader_flags(args, args.data, args.validation)
     check_target(args.model, args.data, args.validation, binary=True)
-    if args.plot is not None:
-        if Path(args.plot).suffix.lower() not in PLOTS:
-            raise UsageError(f"--plot {args.plot}: the name must end in {', '.join(PLOTS)}")
-        check_target(args.plot, args.data, args.validation)
-    table = inputs.read_rows(args.data, args, kind.task)
-    inputs.check_numbers(table, kind.task)
+    if args.plot is not None and Path(args.plot).suffix.lower() not in PLOTS:
+        raise UsageError(f"--plot {args.plot}: the name must end in {', '.join(PLOTS)}")
+    check_own_file("--plot", args.plot, args.data, args.validation, args.model)
+    table = inputs.training_rows(args.data, args, kind.task)
     validation = inputs.in_memory(inputs.read_rows(args.validation, args, kind.task))
     stream = report_stream(args.model)
     shown = not (args.quiet or args.json)

@@ -43,7 +43,7 @@ from typing import Any
 import numpy as np
 
 from .. import _interrupts
-from ..reporting.line import format_percent, format_seconds
+from ..reporting.line import format_percent, format_seconds, plural
 from ..reporting.text import RUN_PARAMETERS, describe_certificate, print_facts, print_json
 from ..result import SolveResult, Status
 from . import inputs
@@ -51,7 +51,7 @@ from .conventions import conventions
 from .errors import CommandError, ExitCode, UsageError
 from .kinds import DEFAULT, Kind, Task, chosen
 from .labels import classes_of, fit_labels
-from .outputs import check_report, check_target, report_stream, save
+from .outputs import check_own_file, check_target, report_stream, save
 from .parameters import (
     CALIBRATE_HELP,
     CALIBRATIONS,
@@ -111,13 +111,13 @@ def run(args: argparse.Namespace) -> int:
     parameters = _parameters(args, kind)
     inputs.check_reader_flags(args, args.data)
     check_target(args.model, args.data, binary=True)
-    check_report(args.report, args.data, args.model)
+    check_own_file("--report", args.report, args.data, args.model, args.checkpoint)
+    check_own_file("--checkpoint", args.checkpoint, args.data, args.model)
     if args.report is not None and kind.task is Task.LABELS:
         raise UsageError("there is no --report on several labels per row; evaluate has measures")
     started = time.perf_counter()
-    table = inputs.read_rows(args.data, args, kind.task)
+    table = inputs.training_rows(args.data, args, kind.task)
     read_seconds = time.perf_counter() - started
-    inputs.check_numbers(table, kind.task)
     stream = report_stream(args.model)
     shown = not (args.quiet or args.json)
     if shown:
@@ -198,7 +198,6 @@ def _parameters(args: argparse.Namespace, kind: Kind) -> dict[str, Any]:
     if args.checkpoint is not None:
         from .. import Checkpoint
 
-        check_target(args.checkpoint, args.data, args.model)
         parameters["checkpoint"] = Checkpoint(
             args.checkpoint, every=args.checkpoint_every, resume=args.resume
         )
@@ -350,7 +349,7 @@ def certificate_line(done: Fit) -> str:
     """The proof of how far the model is from the optimum, in one line."""
     worst = done.worst
     certificate = describe_certificate(worst.certificate)
-    ending = f"{worst.status.reason} after {worst.n_iter:,} iterations"
+    ending = f"{worst.status.reason} after {plural(worst.n_iter, 'iteration')}"
     if len(done.results) > 1:
         problems = f"{len(done.results)} problems"
         return (
