@@ -377,6 +377,13 @@ def test_a_model_that_is_not_for_the_program(files, tmp_path, capsys, command, k
     assert not (tmp_path / "out").exists()
 
 
+def test_rows_without_queries_are_noted_in_words_of_files(files, tmp_path, capsys):
+    assert run("svm_rank_learn", files.binary, tmp_path / "m") == 0
+    err = capsys.readouterr().err
+    assert err.count("no line has a qid:, so all rows are ranked as one query") == 1
+    assert "np." not in err
+
+
 def test_several_quantiles_are_not_for_svm_classify(files, tmp_path, capsys):
     words = ["train", "--quiet", "--regression", "--quantile", "0.1,0.9"]
     assert run(*words, files.numbers, tmp_path / "m") == 0

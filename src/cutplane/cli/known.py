@@ -39,7 +39,7 @@ from .parser import (
     positive_number,
 )
 from .predict import Answers, answer, answer_lines, applied, load_any, parts_of
-from .train import data_facts, fit, make_model, model_facts
+from .train import data_facts, fit, make_model, model_facts, note_queries
 
 logger = logging.getLogger("cutplane")
 
@@ -563,6 +563,7 @@ def _learn(args: argparse.Namespace) -> int:
     kind = next(kind for kind in KINDS if kind.name == name)
     words = [*words_of(kind, parameters), args.data, target]
     _tell_equivalent(args, ["train", *([] if folds is None else ["--cv", str(folds)]), *words])
+    note_queries(table, kind)
     quiet = values.get("-q") is True
     stream = report_stream(target)
     model = make_model(kind, parameters)
