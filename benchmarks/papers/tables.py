@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..tables import Content, Tables, case_name, markdown, seconds_text
+from ..tables import Content, Tables, case_name, markdown, seconds_text, titled
 
 
 def _curves(cases: list[Content]) -> str:
@@ -161,17 +161,16 @@ def _perf_rows(cases: list[Content]) -> str:
             who = f"decomposition ({last['solver']})" if "solver" in last else name
             counts = [str(p["n_iter"]) for p in points if "n_iter" in p]
             rows.append(
-                [
-                    case["data"],
-                    who,
-                    f"{last['rows']:,}",
-                    seconds_text(last["seconds"]),
-                    " ".join(counts) or "–",
-                    _slope(case["slopes"][name]),
-                ]
+                {
+                    "data": case["data"],
+                    "curve": who,
+                    "most rows": f"{last['rows']:,}",
+                    "seconds there": seconds_text(last["seconds"]),
+                    "iterations by rows": " ".join(counts) or "–",
+                    "slope": _slope(case["slopes"][name]),
+                }
             )
-    columns = ["data", "curve", "most rows", "seconds there", "iterations by rows", "slope"]
-    return markdown(columns, rows)
+    return titled(rows)
 
 
 def _perf_tolerances(cases: list[Content]) -> str:
