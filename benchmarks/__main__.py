@@ -6,8 +6,8 @@ import importlib
 import sys
 
 SUITES = (
-    *("foundation", "engine", "regression", "measures", "kernels", "sampled", "chains"),
-    *("files", "papers", "cluster"),
+    *("engine", "regression", "measures", "kernels", "sampled", "chains", "files", "papers"),
+    "cluster",
 )
 
 

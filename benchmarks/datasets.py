@@ -170,13 +170,6 @@ def data_folder(given: str | None) -> Path | None:
     return Path(text) if text else None
 
 
-def repeat_rows(data: DataSet, times: int) -> DataSet:
-    """The same rows several times over."""
-    X = _canonical(sp.vstack([data.X] * times, format="csr"))
-    qid = None if data.qid is None else np.tile(data.qid, times)
-    return DataSet(f"{data.name} ×{times}", X, np.tile(data.y, times), data.origin, qid)
-
-
 # -- the data folder ------------------------------------------------------------------
 
 

@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -131,42 +130,21 @@ class CompileWatch:
     """Seconds that numba spends compiling, or loading what it compiled before, inside ``with``."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
-        self._listener: Any = None
+        from numba.core import event
+
+        self._timer = event.TimingListener()
+        self._listening = event.install_listener("numba:compiler_lock", self._timer)
+
+    @property
+    def seconds(self) -> float:
+        return self._timer.duration if self._timer.done else 0.0
 
     def __enter__(self) -> CompileWatch:
-        from numba.core import event
-
-        watch = self
-
-        class Listener(event.Listener):
-            def __init__(self) -> None:
-                self.depth = 0
-                self.begin = 0.0
-
-            def on_start(self, event: Any) -> None:
-                if self.depth == 0:
-                    self.begin = time.perf_counter()
-                self.depth += 1
-
-            def on_end(self, event: Any) -> None:
-                self.depth -= 1
-                if self.depth == 0:
-                    watch.seconds += time.perf_counter() - self.begin
-
-        self._listener = Listener()
-        event.register("numba:compiler_lock", self._listener)
+        self._listening.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        from numba.core import event
-
-        event.unregister("numba:compiler_lock", self._listener)
+    def __exit__(self, *error: object) -> None:
+        self._listening.__exit__(*error)
 
 
 # -- repeated runs --------------------------------------------------------------------

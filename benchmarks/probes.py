@@ -1,11 +1,11 @@
 """Measurements that need a process of their own. Each prints one line of JSON.
 
-    python -m benchmarks.probes import | first-fit KIND | tiny-fit COUNT | memory DATA C [...]
+    python -m benchmarks.probes memory DATA C [...]
                                 | estimator NAME | fits DATA LOSS BIAS C [...]
                                 | dataset FOLDER C [...]
                                 | kernel-peer JSON [...] | kernel-memory JSON [...]
 
-Nothing is imported before it is needed: the import is one of the measurements.
+Nothing is imported before it is needed: importing is part of some measurements.
 """
 
 from __future__ import annotations
@@ -17,38 +17,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .datasets import Source
-
-
-def import_times() -> dict[str, float]:
-    """Seconds for the package, and for the name that pulls in scikit-learn and numba."""
-    begin = time.perf_counter()
-    import cutplane
-
-    middle = time.perf_counter()
-    _ = cutplane.LinearSVC
-    end = time.perf_counter()
-    return {"package_seconds": middle - begin, "name_seconds": end - begin}
-
-
-def first_fit(kind: str) -> dict[str, float]:
-    """Import and a first fit; cold if NUMBA_CACHE_DIR is empty."""
-    begin = time.perf_counter()
-    from cutplane import LinearSVC
-
-    imported = time.perf_counter()
-    import numpy as np
-    import scipy.sparse as sp
-    from sklearn.datasets import load_iris
-
-    X, y = load_iris(return_X_y=True)
-    if kind == "csr":
-        X = sp.csr_matrix(X.astype(np.float32))
-    ready = time.perf_counter()
-    LinearSVC().fit(X, y)
-    return {
-        "import_seconds": imported - begin,
-        "fit_seconds": time.perf_counter() - ready,
-    }
 
 
 def estimator(name: str) -> dict[str, float]:
@@ -96,22 +64,6 @@ def fits(arguments: argparse.Namespace) -> dict[str, object]:
         cpu.append(time.process_time() - cpu_begin)
     gap = float(max(r.certificate.relative_gap for r in model.results_))
     return {"seconds": seconds[1:], "cpu_seconds": cpu[1:], "relative_gap": gap}
-
-
-def tiny_fit(count: int) -> dict[str, list[float]]:
-    """Fits on iris, three classes, defaults, after a first one that compiles."""
-    from sklearn.datasets import load_iris
-
-    from cutplane import LinearSVC
-
-    X, y = load_iris(return_X_y=True)
-    LinearSVC().fit(X, y)
-    seconds = []
-    for _ in range(count):
-        begin = time.perf_counter()
-        LinearSVC().fit(X, y)
-        seconds.append(time.perf_counter() - begin)
-    return {"seconds": seconds}
 
 
 def memory(arguments: argparse.Namespace) -> dict[str, object]:
@@ -252,9 +204,6 @@ def main() -> None:
     """Run one probe."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.probes")
     commands = parser.add_subparsers(dest="probe", required=True)
-    commands.add_parser("import")
-    commands.add_parser("first-fit").add_argument("kind", choices=["dense", "csr"])
-    commands.add_parser("tiny-fit").add_argument("count", type=int)
     commands.add_parser("estimator").add_argument("name")
     commands.add_parser("labels").add_argument("question", type=json.loads)
     for name in ("memory", "fits", "kernel-peer", "kernel-wide", "kernel-memory"):
@@ -281,16 +230,10 @@ def main() -> None:
     on_disk.add_argument("--kept", type=int)
     on_disk.add_argument("--anonymous", type=int)
     arguments = parser.parse_args()
-    if arguments.probe == "import":
-        answer: dict = import_times()
-    elif arguments.probe == "first-fit":
-        answer = first_fit(arguments.kind)
-    elif arguments.probe == "estimator":
-        answer = estimator(arguments.name)
+    if arguments.probe == "estimator":
+        answer: dict = estimator(arguments.name)
     elif arguments.probe == "fits":
         answer = fits(arguments)
-    elif arguments.probe == "tiny-fit":
-        answer = tiny_fit(arguments.count)
     elif arguments.probe == "dataset":
         answer = dataset(arguments)
     elif arguments.probe == "labels":

@@ -34,12 +34,8 @@ from .measure import CompileWatch
 
 # Features up to which a peer that factorises their matrix is tried.
 FEW_FEATURES = 2000
-LOSSES = ("hinge", "squared_hinge", "logistic", "crammer_singer")
+LOSSES = ("hinge", "squared_hinge", "logistic")
 BIASES = ("none", "regularised", "free")
-
-# The library's automatic rule for the position λ of the cut, as "module:name" of a class that is
-# made without arguments. While there is none, section ``position`` runs LinearSVC's default.
-AUTOMATIC_POSITION = "cutplane.solvers:AdaptivePosition"
 
 
 @dataclass(frozen=True)
@@ -74,10 +70,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Model:
-    """w of shape (features,) or (features, classes), b a number or one per class."""
+    """w of shape (features,), b a number."""
 
     w: np.ndarray
-    b: np.ndarray | float
+    b: float
 
 
 @dataclass(frozen=True)
@@ -94,6 +90,10 @@ class Effort:
 
     def facts(self) -> dict[str, object]:
         return {key: value for key, value in dataclasses.asdict(self).items() if value is not None}
+
+    def settings(self) -> dict[str, Any]:
+        """As parameters of our estimators."""
+        return {"n_jobs" if key == "threads" else key: v for key, v in self.facts().items()}
 
 
 @dataclass(frozen=True)
@@ -141,12 +141,7 @@ def objective(problem: Problem, model: Model) -> float:
     b = np.asarray(model.b, dtype=np.float64)
     scores = problem.data.X @ w + b
     y = problem.data.y
-    if problem.loss == "crammer_singer":
-        rows, labels = np.arange(len(y)), np.searchsorted(problem.classes, y)
-        violations = 1.0 + scores - scores[rows, labels][:, None]
-        violations[rows, labels] = 0.0
-        losses = violations.max(axis=1)
-    elif problem.loss == "logistic":
+    if problem.loss == "logistic":
         losses = np.logaddexp(0.0, -y * scores)
     else:
         losses = np.maximum(0.0, 1.0 - y * scores)
@@ -217,90 +212,20 @@ class Cutplane:
         return problem.data
 
     def train(self, problem: Problem, prepared: DataSet, effort: Effort) -> Any:
-        joint = problem.loss == "crammer_singer"
-        settings = {
-            "tol": effort.tol,
-            "max_iter": effort.max_iter,
-            "time_limit": effort.time_limit,
-            "n_jobs": effort.threads,
-        }
         model = LinearSVC(
             C=problem.C,
-            loss="hinge" if joint else problem.loss,
-            multi_class="crammer_singer" if joint else "ovr",
+            loss=problem.loss,
             solver=self.solver,
             stopping=self.stopping,
             fit_intercept=problem.bias != "none",
             intercept_scaling=1.0 if problem.bias == "regularised" else None,
-            **{key: value for key, value in settings.items() if value is not None},
+            **effort.settings(),
         )
         return model.fit(prepared.X, prepared.y)
 
     def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
-        binary = len(trained.coef_) == 1
-        w = trained.coef_[0] if binary else trained.coef_.T
-        b = trained.intercept_[0] if binary else trained.intercept_
         details = {**trained.results_[0].as_dict(), "stopping": self.stopping}
-        return Model(w, b), details, trained.results_[0]
-
-
-class PlacedCuts:
-    """OCAS without bias with a given position λ of the cut, built from the library's parts."""
-
-    ours = True
-
-    def __init__(self, name: str, position: Any) -> None:
-        self.name = name
-        self.position = position
-
-    def missing(self) -> str | None:
-        return None
-
-    def solves(self, problem: Problem) -> bool:
-        return problem.loss == "hinge" and problem.bias == "none"
-
-    def prepare(self, problem: Problem) -> DataSet:
-        return problem.data
-
-    def train(self, problem: Problem, prepared: DataSet, effort: Effort) -> Any:
-        from cutplane.data import as_blocks
-        from cutplane.exec import make_executor
-        from cutplane.losses import Hinge
-        from cutplane.objective import RowOracle
-        from cutplane.risks import LossRisk, Targets
-        from cutplane.solvers import BundleSolver, StopRule
-
-        stop = StopRule(
-            relative=effort.tol or 1e-3,
-            max_iter=effort.max_iter or 100_000,
-            time_limit=effort.time_limit or np.inf,
-        )
-        matrix = as_blocks(prepared.X)
-        targets = Targets.make(prepared.y, np.ones(len(prepared.y)))
-        with make_executor(effort.threads, matrix.n_stored) as executor:
-            oracle = RowOracle(matrix, targets, LossRisk(Hinge()), executor)
-            return BundleSolver(oracle, problem.C * targets.total, stop, self.position).run()
-
-    def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
-        return Model(trained.w, trained.bias), trained.as_dict(), trained
-
-
-def fixed_position(position: float) -> PlacedCuts:
-    """OCAS with the same λ always."""
-    from cutplane.solvers import FixedPosition
-
-    return PlacedCuts(f"λ = {position:g}", FixedPosition(position))
-
-
-def automatic_position() -> Solver:
-    """OCAS with the library's rule for λ."""
-    module, name = AUTOMATIC_POSITION.split(":")
-    rule = getattr(importlib.import_module(module), name, None)
-    if rule is None:
-        default = Cutplane("ocas")
-        default.name = "library default"
-        return default
-    return PlacedCuts(f"automatic ({name})", rule())
+        return Model(trained.coef_[0], trained.intercept_[0]), details, trained.results_[0]
 
 
 # -- peers ----------------------------------------------------------------------------
@@ -326,9 +251,7 @@ class ScikitLearn:
         if problem.loss == "logistic":
             few = problem.data.X.shape[1] <= FEW_FEATURES
             return problem.bias != "regularised" and (few or self.logistic == "lbfgs")
-        return (
-            self.logistic == "lbfgs" and problem.loss != "crammer_singer" and problem.bias != "free"
-        )
+        return self.logistic == "lbfgs" and problem.bias != "free"
 
     def prepare(self, problem: Problem) -> sp.csr_matrix:
         return problem.data.X.astype(np.float64)
@@ -369,11 +292,11 @@ class ScikitLearn:
 
 
 class Liblinear:
-    """liblinear: -s 3, 2, 0 and 4 for our four losses, ``-m`` threads with its multicore build."""
+    """liblinear: -s 3, 2 and 0 for our losses, ``-m`` threads with its multicore build."""
 
     ours = False
-    types = {"hinge": 3, "squared_hinge": 2, "logistic": 0, "crammer_singer": 4}  # noqa: RUF012
-    tight = {3: 1e-3, 2: 1e-6, 0: 1e-6, 4: 1e-3}  # noqa: RUF012
+    types = {"hinge": 3, "squared_hinge": 2, "logistic": 0}  # noqa: RUF012
+    tight = {3: 1e-3, 2: 1e-6, 0: 1e-6}  # noqa: RUF012
 
     def __init__(self, threads: int = 1) -> None:
         self.threads = threads
@@ -392,8 +315,6 @@ class Liblinear:
         return None
 
     def solves(self, problem: Problem) -> bool:
-        if self.threads > 1 and problem.loss == "crammer_singer":
-            return False
         return problem.bias != "free" or problem.loss in ("squared_hinge", "logistic")
 
     def prepare(self, problem: Problem) -> Any:
@@ -416,21 +337,12 @@ class Liblinear:
         return train(prepared, options)
 
     def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
-        labels = np.array(trained.get_labels())
-        features = trained.nr_feature
-        outputs = len(labels) if problem.loss == "crammer_singer" else 1
-        rows = features + (problem.bias != "none")
-        table = np.ctypeslib.as_array(trained.w, shape=(rows * outputs,)).reshape(rows, outputs)
+        features, biased = trained.nr_feature, problem.bias != "none"
+        column = np.ctypeslib.as_array(trained.w, shape=(features + biased,))
+        if trained.get_labels()[0] < 0:  # its positive class is the one it met first
+            column = -column
         details = {"options": f"-s {self.types[problem.loss]}"}
-        if outputs == 1:
-            # Its positive class is the one it met first.
-            column = table[:, 0] * (1.0 if labels[0] > 0 else -1.0)
-            return _split(column, features, problem), details, None
-        return _split(table[:, np.argsort(labels)].copy(), features, problem), details, None
-
-
-def _split(table: np.ndarray, features: int, problem: Problem) -> Model:
-    return Model(table[:features], table[features] if problem.bias != "none" else 0.0)
+        return Model(column[:features].copy(), column[features] if biased else 0.0), details, None
 
 
 PEERS: dict[str, type[ScikitLearn] | type[Liblinear]] = {

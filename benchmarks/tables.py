@@ -1,6 +1,6 @@
 """Markdown tables and figures from the JSON files of a benchmark.
 
-python -m benchmarks.tables benchmarks/results/foundation
+python -m benchmarks.tables benchmarks/results/engine
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import argparse
 import importlib
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,11 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     lines.append("|" + "".join("---|" if left else "---:|" for left in words))
     lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
     return "\n".join(lines)
+
+
+def titled(rows: Sequence[Mapping[str, object]]) -> str:
+    """A Markdown table of rows whose cells have their columns' titles."""
+    return markdown(list(rows[0]), [list(row.values()) for row in rows]) if rows else ""
 
 
 def _origin(content: Content) -> str:

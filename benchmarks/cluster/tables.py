@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..tables import Content, Tables, markdown, seconds_text
+from ..tables import Content, Tables, markdown, seconds_text, titled
 
 
 def _ms(seconds: float) -> str:
@@ -11,95 +11,61 @@ def _ms(seconds: float) -> str:
 
 def _speed(cases: list[Content]) -> str:
     rows = [
-        [
-            case["what"],
-            case["rows"],
-            case["n_iter"],
-            seconds_text(case["threads"]["median"]),
-            seconds_text(case["cluster"]["median"]),
-            f"**{case['ratio']:.2f}**",
-            seconds_text(case["load_seconds"]),
-            f"{case['rounds_per_iteration']:.1f}",
-            _ms(case["work_seconds_per_round"]),
-            _ms(case["network_seconds_per_round"]),
-            _ms(case["client_seconds_per_round"]),
-            f"{case['sent_bytes_per_round'] / 1000:.1f}",
-            f"{case['received_bytes_per_round'] / 1000:.1f}",
-        ]
+        {
+            "problem": case["what"],
+            "rows": case["rows"],
+            "iterations": case["n_iter"],
+            "2 threads, s": seconds_text(case["threads"]["median"]),
+            "2 workers, s": seconds_text(case["cluster"]["median"]),
+            "ratio": f"**{case['ratio']:.2f}**",
+            "of it loading, s": seconds_text(case["load_seconds"]),
+            "rounds per iteration": f"{case['rounds_per_iteration']:.1f}",
+            "ms per round: worker": _ms(case["work_seconds_per_round"]),
+            "network and Dask": _ms(case["network_seconds_per_round"]),
+            "client": _ms(case["client_seconds_per_round"]),
+            "kB sent per round and worker": f"{case['sent_bytes_per_round'] / 1000:.1f}",
+            "kB received": f"{case['received_bytes_per_round'] / 1000:.1f}",
+        }
         for case in cases
     ]
-    columns = [
-        "problem",
-        "rows",
-        "iterations",
-        "2 threads, s",
-        "2 workers, s",
-        "ratio",
-        "of it loading, s",
-        "rounds per iteration",
-        "ms per round: worker",
-        "network and Dask",
-        "client",
-        "kB sent per round and worker",
-        "kB received",
-    ]
-    return markdown(columns, rows)
+    return titled(rows)
 
 
 def _faults(cases: list[Content]) -> str:
     rows = [
-        [
-            case["what"],
-            case["description"],
-            case["runs"],
-            case["same"],
-            case["losses"],
-            seconds_text(case["seconds"]["median"]),
-            seconds_text(max(case["seconds"]["runs"])),
-            seconds_text(case["recovery_seconds"]["median"]),
-            seconds_text(max(case["error_seconds"]["runs"])) if case["errors"] else "–",
-        ]
+        {
+            "fault": case["what"],
+            "what happens": case["description"],
+            "runs that ended": case["runs"],
+            "with the same bits": case["same"],
+            "shares lost": case["losses"],
+            "s, median": seconds_text(case["seconds"]["median"]),
+            "s, longest": seconds_text(max(case["seconds"]["runs"])),
+            "of it recovery, median": seconds_text(case["recovery_seconds"]["median"]),
+            "s until the error, longest": (
+                seconds_text(max(case["error_seconds"]["runs"])) if case["errors"] else "–"
+            ),
+        }
         for case in cases
     ]
-    columns = [
-        "fault",
-        "what happens",
-        "runs that ended",
-        "with the same bits",
-        "shares lost",
-        "s, median",
-        "s, longest",
-        "of it recovery, median",
-        "s until the error, longest",
-    ]
-    return markdown(columns, rows)
+    return titled(rows)
 
 
 def _delay(cases: list[Content]) -> str:
     rows = [
-        [
-            case["what"],
-            case["n_iter"],
-            f"{case['rounds_per_iteration']:.1f}",
-            _ms(case["round_seconds"]),
-            _ms(case["predicted_round_seconds"]),
-            _ms(case["work_seconds_per_round"]),
-            _ms(case["iteration_seconds"]),
-            seconds_text(case["load_seconds"]),
-        ]
+        {
+            "workers, delay one way": case["what"],
+            "iterations": case["n_iter"],
+            "rounds per iteration": f"{case['rounds_per_iteration']:.1f}",
+            "ms per round": _ms(case["round_seconds"]),
+            "predicted": _ms(case["predicted_round_seconds"]),
+            "of it work": _ms(case["work_seconds_per_round"]),
+            "ms per iteration": _ms(case["iteration_seconds"]),
+            "loading, s": seconds_text(case["load_seconds"]),
+        }
         for case in cases
     ]
-    columns = [
-        "workers, delay one way",
-        "iterations",
-        "rounds per iteration",
-        "ms per round",
-        "predicted",
-        "of it work",
-        "ms per iteration",
-        "loading, s",
-    ]
-    return markdown(columns, rows)
+    return titled(rows)
 
 
 def _model(cases: list[Content]) -> str:

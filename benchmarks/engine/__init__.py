@@ -7,7 +7,7 @@ from ..datasets import FILE
 from ..peers import PEERS
 from ..report import Report
 from ..runner import Suite
-from . import cold, constants, growth, labels, linear, paths, products, small
+from . import cold, constants, growth, labels, linear, memory, paths, products, small
 
 SECTIONS: dict[str, Callable[[Report], None]] = {
     "linear": linear.run,
@@ -19,6 +19,7 @@ SECTIONS: dict[str, Callable[[Report], None]] = {
     "paths": paths.run,
     "growth": growth.run,
     "labels": labels.run,
+    "memory": memory.run,
 }
 
 SUITE = Suite("engine", __doc__, SECTIONS, tuple(PEERS), resumable=("linear", FILE, "small"))

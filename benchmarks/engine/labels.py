@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -148,12 +147,7 @@ class TreeMemory:
         while not self._over.wait(SAMPLE):
             self.peak = max(self.peak, _tree_bytes())
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._over.set()
         self._watch.join()
         self.peak = max(self.peak, _tree_bytes())

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tables import markdown, seconds_text
+from ..tables import case_name, markdown, seconds_text, titled
 
 Content = dict[str, Any]
 
@@ -35,18 +35,18 @@ def _products(cases: list[Content]) -> str:
 
 def _paths(cases: list[Content]) -> str:
     rows = [
-        [
-            case["data"],
-            f"{case['Cs'][0]:g} … {case['Cs'][-1]:g}",
-            seconds_text(case["path"]["median"]),
-            seconds_text(max(case["alone"])),
-            f"{case['ratio']:.2f}",
-            seconds_text(sum(case["alone"])),
-        ]
+        {
+            "path of 10": case["data"],
+            "C": f"{case['Cs'][0]:g} … {case['Cs'][-1]:g}",
+            "seconds": seconds_text(case["path"]["median"]),
+            "dearest fit alone": seconds_text(max(case["alone"])),
+            "ratio": f"{case['ratio']:.2f}",
+            "all fits alone": seconds_text(sum(case["alone"])),
+        }
         for case in cases
     ]
-    columns = ["path of 10", "C", "seconds", "dearest fit alone", "ratio", "all fits alone"]
-    text = markdown(columns, rows)
+
+    text = titled(rows)
     counted = [case for case in cases if "fits" in case]
     return f"{text}\n\n{_path_work(counted)}" if counted else text
 
@@ -200,6 +200,21 @@ def _constants(cases: list[Content]) -> str:
     return markdown([*columns, "fixed without a data set: its time at most"], rows)
 
 
+def _memory(cases: list[Content]) -> str:
+    rows = [
+        {
+            "problem": case_name(case),
+            "data, MB": f"{case['data_bytes'] / 1e6:.1f}",
+            "peak above the data, MB": f"{case['extra_bytes'] / 1e6:.1f}",
+            "allowed, MB": f"{case['allowed_bytes'] / 1e6:.1f}",
+            "doubles per row": f"{case['doubles_per_row']:.1f}",
+            "cuts": case["most_cuts"],
+        }
+        for case in cases
+    ]
+    return titled(rows)
+
+
 TABLES = {
     "linear": ("What the default settings give, against every peer", _linear),
     "file": ("A file given, against every peer", _linear),
@@ -209,5 +224,6 @@ TABLES = {
     "products": ("The products that a pass consists of", _products),
     "paths": ("Paths over C", _paths),
     "labels": ("Many labels per row", _labels),
+    "memory": ("Peak memory of a fit", _memory),
     "growth": ("Growth with the number of rows", _growth),
 }

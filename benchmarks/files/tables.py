@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..tables import Content, Tables, markdown, seconds_text
+from ..tables import Content, Tables, markdown, seconds_text, titled
 
 
 def _gb(value: float | None) -> str:
@@ -16,36 +16,24 @@ def _out_of_core(cases: list[Content]) -> str:
         largest = case["largest_bytes"]
         paper = case["paper_seconds"]
         rows.append(
-            [
-                f"{case['rows']} × {case['features']}",
-                _gb(case["bytes"]),
-                case["n_iter"],
-                case["passes"],
-                seconds_text(case["seconds"]) + (f" ({paper[0]}–{paper[1]})" if paper else ""),
-                seconds_text(case["cpu_seconds"]),
-                seconds_text(case["pass_seconds"]),
-                seconds_text(disk),
-                _gb(case["from_disk_bytes"]),
-                _gb(case["peak_bytes"]),
-                _gb(largest["RssAnon"]),
-                _gb(case["cached_bytes"]),
-            ]
+            {
+                "rows × columns": f"{case['rows']} × {case['features']}",
+                "GB": _gb(case["bytes"]),
+                "iterations": case["n_iter"],
+                "passes": case["passes"],
+                "s (paper, 15 million rows)": (
+                    seconds_text(case["seconds"]) + (f" ({paper[0]}–{paper[1]})" if paper else "")
+                ),
+                "CPU s": seconds_text(case["cpu_seconds"]),
+                "s per pass": seconds_text(case["pass_seconds"]),
+                "s to read the files": seconds_text(disk),
+                "GB from disk": _gb(case["from_disk_bytes"]),
+                "peak RSS, GB": _gb(case["peak_bytes"]),
+                "of it anonymous": _gb(largest["RssAnon"]),
+                "page cache after, GB": _gb(case["cached_bytes"]),
+            }
         )
-    columns = [
-        "rows × columns",
-        "GB",
-        "iterations",
-        "passes",
-        "s (paper, 15 million rows)",
-        "CPU s",
-        "s per pass",
-        "s to read the files",
-        "GB from disk",
-        "peak RSS, GB",
-        "of it anonymous",
-        "page cache after, GB",
-    ]
-    return markdown(columns, rows)
+    return titled(rows)
 
 
 def _start(cases: list[Content]) -> str:
@@ -64,24 +52,16 @@ def _reader(cases: list[Content]) -> str:
         for entry in case["readers"]:
             ratio = entry["mb_per_cpu_second"] / case["readers"][0]["mb_per_cpu_second"]
             rows.append(
-                [
-                    case["what"],
-                    entry["name"],
-                    f"{entry['megabytes']:.0f}",
-                    f"{entry['mb_per_cpu_second']:.1f}",
-                    f"{entry['mb_per_second']:.1f}",
-                    f"{1.0 / ratio:.1f}",
-                ]
+                {
+                    "file": case["what"],
+                    "reader": entry["name"],
+                    "MB read": f"{entry['megabytes']:.0f}",
+                    "MB per CPU second": f"{entry['mb_per_cpu_second']:.1f}",
+                    "MB per second": f"{entry['mb_per_second']:.1f}",
+                    "our one thread is faster by (CPU)": f"{1.0 / ratio:.1f}",
+                }
             )
-    columns = [
-        "file",
-        "reader",
-        "MB read",
-        "MB per CPU second",
-        "MB per second",
-        "our one thread is faster by (CPU)",
-    ]
-    return markdown(columns, rows)
+    return titled(rows)
 
 
 TABLES: Tables = {

@@ -13,7 +13,6 @@ import importlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -139,12 +138,7 @@ class RiskWatch:
         ListwiseScoreRisk.evaluate, ListwiseScoreRisk.descend = counted_evaluate, counted_descend  # type: ignore[method-assign]
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         ListwiseScoreRisk.evaluate, ListwiseScoreRisk.descend = self._kept  # type: ignore[method-assign]
 
 
@@ -192,16 +186,10 @@ class MeasureCutplane:
         return problem.data
 
     def train(self, problem: MeasureProblem, prepared: DataSet, effort: Effort) -> Any:
-        settings = {
-            "tol": effort.tol,
-            "max_iter": effort.max_iter,
-            "time_limit": effort.time_limit,
-            "n_jobs": effort.threads,
-        }
         model = estimator(
             problem,
             solver=self.solver,
-            **{key: value for key, value in settings.items() if value is not None},
+            **effort.settings(),
         )
         more = {} if prepared.qid is None else {"qid": prepared.qid}
         with RiskWatch() as watch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from ..tables import Content, Tables, iterations_text, markdown, seconds_text
+from ..tables import Content, Tables, iterations_text, markdown, seconds_text, titled
 
 NAMES = {
     "roc_auc": "ROC area",
@@ -29,32 +29,22 @@ def _iterations(cases: list[Content]) -> str:
         ocas, cpa = case["runs"]
         more = "" if cpa["status"] == "converged" else "> "
         rows.append(
-            [
-                _problem(case),
-                case["target"] or "–",
-                iterations_text(ocas),
-                iterations_text(cpa),
-                f"{more}{cpa['n_iter'] / ocas['n_iter']:.1f}",
-                f"{case['line_evaluations']:.2f}",
-                seconds_text(ocas["seconds"]),
-                seconds_text(cpa["seconds"]),
-            ]
+            {
+                "problem": _problem(case),
+                "prototype": case["target"] or "–",
+                "OCAS": iterations_text(ocas),
+                "CPA": iterations_text(cpa),
+                "CPA / OCAS": f"{more}{cpa['n_iter'] / ocas['n_iter']:.1f}",
+                "evaluations per line search": f"{case['line_evaluations']:.2f}",
+                "OCAS s": seconds_text(ocas["seconds"]),
+                "CPA s": seconds_text(cpa["seconds"]),
+            }
         )
-    columns = [
-        "problem",
-        "prototype",
-        "OCAS",
-        "CPA",
-        "CPA / OCAS",
-        "evaluations per line search",
-        "OCAS s",
-        "CPA s",
-    ]
     note = (
         "C multiplies the mean risk. A line search is given the values at both of its ends; "
         "evaluations are those beyond them. k is half the positives for Prec@k, twice for Rec@k."
     )
-    return markdown(columns, rows) + "\n\n" + note
+    return titled(rows) + "\n\n" + note
 
 
 def _quality(cases: list[Content]) -> str:
@@ -66,35 +56,33 @@ def _quality(cases: list[Content]) -> str:
             parameters = sorted(set(record["parameters"]))
             chosen = " – ".join(f"{p:g}" for p in dict.fromkeys((parameters[0], parameters[-1])))
             rows.append(
-                [
-                    f"{case['data']}: {NAMES.get(case['measure'], case['measure'])}",
-                    f"**{record['method']}**" if mine else record["method"],
-                    chosen
-                    + (" (edge)" if record["at_edge"] else "")
-                    + (" (not converged)" if record.get("stopped") else ""),
-                    f"{record['test']:.{digits}f}",
-                    "" if mine else f"{record['better_by']:+.{digits}f}",
-                    "" if mine else " … ".join(f"{v:+.{digits}f}" for v in record["interval"]),
-                    "" if mine else f"{record['wins']} of {case['splits']}",
-                    "" if mine else record["verdict"],
-                ]
+                {
+                    "data: measure": (
+                        f"{case['data']}: {NAMES.get(case['measure'], case['measure'])}"
+                    ),
+                    "method (bold: trained for it)": (
+                        f"**{record['method']}**" if mine else record["method"]
+                    ),
+                    "C or α chosen": (
+                        chosen
+                        + (" (edge)" if record["at_edge"] else "")
+                        + (" (not converged)" if record.get("stopped") else "")
+                    ),
+                    "test": f"{record['test']:.{digits}f}",
+                    "bold better by": "" if mine else f"{record['better_by']:+.{digits}f}",
+                    "95 %": (
+                        "" if mine else " … ".join(f"{v:+.{digits}f}" for v in record["interval"])
+                    ),
+                    "splits won": "" if mine else f"{record['wins']} of {case['splits']}",
+                    "bold is": "" if mine else record["verdict"],
+                }
             )
-    columns = [
-        "data: measure",
-        "method (bold: trained for it)",
-        "C or α chosen",
-        "test",
-        "bold better by",
-        "95 %",
-        "splits won",
-        "bold is",
-    ]
     note = (
         "Mean over the splits; C of every method by the validation rows and the measure in "
         "question. Swapped pairs and MAE are better if smaller. The interval is a paired "
         'bootstrap of the test rows (queries for mq2008); "open" means that it holds 0.'
     )
-    return markdown(columns, rows) + "\n\n" + note
+    return titled(rows) + "\n\n" + note
 
 
 def _growth(cases: list[Content]) -> str:

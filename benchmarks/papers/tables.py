@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..foundation.tables import TABLES as FOUNDATION
-from ..tables import Content, Tables, case_name, markdown, seconds_text
+from ..tables import Content, Tables, case_name, markdown, seconds_text, titled
 
 
 def _curves(cases: list[Content]) -> str:
@@ -34,6 +33,37 @@ def _reached(seconds: list[float], values: list[float], best: float) -> str:
         good = [t for t, v in zip(seconds, values, strict=True) if v <= best * (1 + distance)]
         words.append(seconds_text(min(good)) if good else "–")
     return " / ".join(words)
+
+
+def _threads(cases: list[Content]) -> str:
+    phases = list(dict.fromkeys(phase for case in cases for phase in case["phases"]))
+    rows = [
+        [
+            case["data"] + f" C={case['C']:g}",
+            case["n_iter"],
+            seconds_text(case["one"]["best"]),
+            seconds_text(case["two"]["best"]),
+            f"**{case['ratio']:.2f}**",
+            f"{case['memory']['ratio']:.2f} ({case['memory']['one'] / 1e9:.1f} GB/s)",
+            *(
+                f"{case['phases'][p]['ratio']:.2f} ({seconds_text(case['phases'][p]['one'])} s)"
+                if p in case["phases"]
+                else "–"
+                for p in phases
+            ),
+        ]
+        for case in cases
+    ]
+    columns = [
+        "problem",
+        "iterations",
+        "1 thread, s",
+        "2 threads, s",
+        "ratio",
+        "reading memory",
+        *phases,
+    ]
+    return markdown(columns, rows)
 
 
 def _peers(cases: list[Content]) -> str:
@@ -131,17 +161,16 @@ def _perf_rows(cases: list[Content]) -> str:
             who = f"decomposition ({last['solver']})" if "solver" in last else name
             counts = [str(p["n_iter"]) for p in points if "n_iter" in p]
             rows.append(
-                [
-                    case["data"],
-                    who,
-                    f"{last['rows']:,}",
-                    seconds_text(last["seconds"]),
-                    " ".join(counts) or "–",
-                    _slope(case["slopes"][name]),
-                ]
+                {
+                    "data": case["data"],
+                    "curve": who,
+                    "most rows": f"{last['rows']:,}",
+                    "seconds there": seconds_text(last["seconds"]),
+                    "iterations by rows": " ".join(counts) or "–",
+                    "slope": _slope(case["slopes"][name]),
+                }
             )
-    columns = ["data", "curve", "most rows", "seconds there", "iterations by rows", "slope"]
-    return markdown(columns, rows)
+    return titled(rows)
 
 
 def _perf_tolerances(cases: list[Content]) -> str:
@@ -180,7 +209,7 @@ TABLES: Tables = {
     "ocas-peers": ("OCAS paper, Table 2: everybody at their own stopping rule", _peers),
     "ocas-selection": ("OCAS paper, Table 3: time of a model selection", _selection),
     "ocas-scaling": ("OCAS paper, Figure 3: time against rows", _scaling),
-    "ocas-threads": ("OCAS paper, Table 4: two threads", FOUNDATION["threads"][1]),
+    "ocas-threads": ("OCAS paper, Table 4: two threads", _threads),
     "perf-n": ("SVM-perf paper: time and iterations against rows", _perf_rows),
     "perf-eps": ("SVM-perf paper: what ε costs and brings", _perf_tolerances),
     "perf-c": ("SVM-perf paper: what C costs", _perf_weights),

@@ -145,19 +145,13 @@ class RegressionCutplane:
     def train(self, problem: RegressionProblem, prepared: DataSet, effort: Effort) -> Any:
         from cutplane import LinearSVR  # not loaded by the processes of peers
 
-        settings = {
-            "tol": effort.tol,
-            "max_iter": effort.max_iter,
-            "time_limit": effort.time_limit,
-            "n_jobs": effort.threads,
-        }
         own = "quantile" if problem.loss == "quantile" else "epsilon"
         model = LinearSVR(
             C=problem.C,
             loss=problem.loss,
             intercept_scaling=1.0 if problem.bias == "regularised" else None,
             **{own: problem.parameter},
-            **{key: value for key, value in settings.items() if value is not None},
+            **effort.settings(),
         )
         return model.fit(prepared.X, prepared.y)
 

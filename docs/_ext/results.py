@@ -28,7 +28,6 @@ TITLES = {
     "files": "Files, and more data than memory",
     "cluster": "Clusters",
     "papers": "Figures and tables of the OCAS and SVM-perf papers",
-    "foundation": "Cutting planes: iterations, threads, memory",
 }
 
 

@@ -174,6 +174,15 @@ def class_factors(
         factors = compute_class_weight(class_weight, classes=classes, y=classes[encoded])
         factors = np.asarray(factors, dtype=np.float64)
     except (TypeError, ValueError) as error:
+        known = classes.tolist()
+        unknown = (
+            [c for c in class_weight if c not in known] if hasattr(class_weight, "keys") else []
+        )
+        if unknown:
+            raise ValueError(
+                f"class_weight has a factor for {unknown[0]!r}, which is no class of y; the "
+                f"classes are {', '.join(map(repr, known[:20]))}"
+            ) from None
         raise ValueError(f"class_weight: {error}") from error
     if not np.all((factors >= 0.0) & np.isfinite(factors)):
         raise ValueError(f"class_weight must hold finite numbers ≥ 0, got {class_weight!r}")

@@ -69,7 +69,7 @@ def test_onnx(files, tmp_path, model):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["model", "out"], 2, "Give --format onnx, svmlight, weights, csv, json"),
+        (["model", "out"], 2, "Give --format, one of onnx, svmlight, weights, csv, json"),
         (["model", "--format", "svmlight", "out"], 1, "two classes, this one has 3"),
         (["model", "--format", "weights", "out"], 1, "3 classes"),
         (["missing", "out.csv"], 1, "missing"),

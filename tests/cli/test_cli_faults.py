@@ -76,6 +76,19 @@ def test_ctrl_c_keeps_the_best_model(tmp_path):
     assert cutplane.models.describe(state)["n_iter"] >= 1  # the checkpoint is whole
 
 
+def test_a_checkpoint_is_told_as_a_model_is(files, tmp_path, capsys):
+    words = ["--loss", "logistic", "--checkpoint", tmp_path / "state"]
+    assert run("train", "--quiet", *words, files.binary, tmp_path / "m") == 0
+    capsys.readouterr()
+    told = []
+    for name in ("state", "m"):
+        assert run("info", tmp_path / name) == 0
+        out = capsys.readouterr().out
+        told.append(next(line for line in out.splitlines() if line.startswith("parameters")))
+        assert "loss=logistic" in told[-1] and "None" not in told[-1]
+    assert told[0].replace("C=1.0", "C=1") == told[1]
+
+
 @POSIX
 def test_ctrl_c_while_reading(tmp_path):
     os.mkfifo(tmp_path / "slow.svm")
@@ -161,7 +174,7 @@ def test_a_mistake_in_the_data_leaves_no_output(files, model, tmp_path, capsys):
         ("1 0:1\n", "index 0 in a file with indices from 1; pass --zero-based"),
         ("1 2:1 1:1\n", "indices must increase (or pass --sort)"),
         ("1 9:1\n-1 1:1\n", "beyond --max-features 5"),
-        ("1 1:1\n1 2:1\n", "one class only"),
+        ("1 1:1\n1 2:1\n", "one class only (1);"),
     ],
 )
 def test_messages_speak_of_flags(tmp_path, capsys, text, message):
@@ -200,6 +213,76 @@ def test_what_is_no_model(files, tmp_path, capsys, content):
     assert out == "" and str(tmp_path / "m") in err and "Traceback" not in err
 
 
+def test_a_model_in_the_place_of_the_data(files, model, capsys):
+    for command in ("predict", "evaluate"):
+        assert run(command, model, files.binary) == 2
+        assert f"{model} is a model, and {files.binary} is not: the data come" in (
+            capsys.readouterr().err
+        )
+
+
+def test_what_is_no_archive(tmp_path, capsys):
+    (tmp_path / "a.npz").write_bytes(b"neither zip nor npy")
+    assert run("info", tmp_path / "a.npz") == 1
+    err = capsys.readouterr().err
+    assert "a.npz is not a NumPy archive: it begins like none" in err and "pickle" not in err
+
+
+def test_a_figure_of_an_unknown_format_is_refused_before_the_work(files, tmp_path, capsys):
+    words = ["path", "--C", "1", "--validation", files.binary, "--plot", tmp_path / "a.doc"]
+    assert run(*words, files.binary, tmp_path / "m") == 2
+    assert "a.doc: the name must end in .png, .pdf, .svg" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(("flags", "rows"), [([], 4), (["--kernel", "rbf"], 4)])
+def test_too_few_rows_to_calibrate(tmp_path, capsys, flags, rows):
+    (tmp_path / "d.svm").write_text("1 1:1\n-1 1:-1\n" * rows)
+    words = ["train", *flags, "--calibrate", "sigmoid", tmp_path / "d.svm", tmp_path / "m"]
+    assert run(*words) == 1
+    assert "the largest has 4, and needs 5" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["d.svm"]
+
+
+def test_files_besides_the_model_are_their_own(files, tmp_path, capsys):
+    target = tmp_path / "deep" / ".." / "m"
+    (tmp_path / "deep").mkdir()
+    for flag in ("--checkpoint", "--report"):
+        assert run("train", flag, target, files.binary, tmp_path / "m") == 1
+        assert f"{flag} {target}: this needs a file of its own" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["deep"]
+
+
+def test_flags_of_readers_are_not_for_columns_of_words(tmp_path, capsys):
+    (tmp_path / "t").write_text("U00:%x[0,0]\n")
+    (tmp_path / "d").write_text("a X\nb Y\n")
+    words = ["train", "--chain", "--template", tmp_path / "t", "--zero-based"]
+    assert run(*words, tmp_path / "d", tmp_path / "m") == 2
+    assert "--zero-based is for svmlight text" in capsys.readouterr().err
+
+
+def test_remedies_are_flags_of_the_command(tmp_path, capsys):
+    (tmp_path / "d.svm").write_text("1 1:1\n-1 2:1\n")
+    assert run("train", "--n-features", 1, tmp_path / "d.svm", tmp_path / "m") == 1
+    assert capsys.readouterr().err.endswith("is beyond --n-features 1; raise it\n")
+
+
+def test_labels_alone(tmp_path, capsys):
+    """Nothing to train on, but enough to measure predictions."""
+    (tmp_path / "d.svm").write_text("1\n-1\n")
+    (tmp_path / "p").write_text("0.5\n-2\n")
+    assert run("train", tmp_path / "d.svm", tmp_path / "m") == 1
+    assert "d.svm: no row has a feature" in capsys.readouterr().err
+    assert run("evaluate", tmp_path / "d.svm", "--predictions", tmp_path / "p") == 0
+    assert "accuracy    100.00 % (2 correct" in capsys.readouterr().out
+
+
+def test_a_factor_of_no_class(files, tmp_path, capsys):
+    assert run("train", "--class-weight", "7:2", files.binary, tmp_path / "m") == 1
+    err = capsys.readouterr().err
+    assert "has a factor for 7.0, which is no class of y; the classes are -1, 1" in err
+
+
 # -- features -----------------------------------------------------------------
 
 
@@ -218,6 +301,12 @@ def test_unseen_features_are_left_out_and_counted(files, model, tmp_path, capsys
     assert out == plain and "240 values" in err
     assert run("evaluate", "--json", tmp_path / "wide.svm", model) == 0
     assert '"values_left_out": 240' in capsys.readouterr().out
+
+
+def test_one_value_is_told_as_one(model, tmp_path, capsys):
+    (tmp_path / "d.svm").write_text("1 1:1 9:1\n")
+    assert run("predict", tmp_path / "d.svm", model) == 0
+    assert "d.svm: 1 value of features beyond the model's 6 is left out" in capsys.readouterr().err
 
 
 def test_missing_features_are_zero(files, model, tmp_path, capsys):

@@ -203,6 +203,10 @@ def test_both_spellings_and_n_jobs():
         (["predict", "--outputs", "x", "d", "m"], "did you mean --output?"),
         (["path", "--C", "1,x", "--validation", "v", "d", "m"], "must be a number above 0"),
         (["completion", "csh"], "invalid choice"),
+        (["trian", "d", "m"], "unknown command trian; did you mean train?"),
+        (["xyz"], "unknown command xyz; see cutplane --help"),
+        (["predict", "d"], "usage: cutplane predict [flags] DATA MODEL [OUT]\n"),
+        (["svm_learn", "d"], "usage: cutplane svm_learn [flags] DATA MODEL\n"),
     ],
 )  # fmt: skip
 def test_wrong_usage_is_said_and_coded(arguments, message, capsys):

@@ -361,6 +361,36 @@ def test_bad_input(words, text, code, message, tmp_path, capsys):
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.parametrize(
+    ("command", "kind", "what"),
+    [
+        ("svm_classify", "classes", "a LinearSVC of 3 classes"),
+        ("svm_perf_classify", "classes", "a LinearSVC of 3 classes"),
+        ("svm_hmm_classify", "binary", "a LinearSVC"),
+    ],
+)
+def test_a_model_that_is_not_for_the_program(files, tmp_path, capsys, command, kind, what):
+    data = getattr(files, kind)
+    assert run("train", "--quiet", data, tmp_path / "m") == 0
+    assert run(command, data, tmp_path / "m", tmp_path / "out") == 2
+    assert f"m holds {what}, which is not for {command}" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_rows_without_queries_are_noted_in_words_of_files(files, tmp_path, capsys):
+    assert run("svm_rank_learn", files.binary, tmp_path / "m") == 0
+    err = capsys.readouterr().err
+    assert err.count("no line has a qid:, so all rows are ranked as one query") == 1
+    assert "np." not in err
+
+
+def test_several_quantiles_are_not_for_svm_classify(files, tmp_path, capsys):
+    words = ["train", "--quiet", "--regression", "--quantile", "0.1,0.9"]
+    assert run(*words, files.numbers, tmp_path / "m") == 0
+    assert run("svm_classify", files.numbers, tmp_path / "m", tmp_path / "out") == 2
+    assert "a LinearSVR of several quantiles, which is not for" in capsys.readouterr().err
+
+
 def test_flags_without_a_meaning_are_accepted(files, tmp_path, capsys):
     words = shlex.split("svm_learn -v 1 -q 10 -n 5 -h 100 -# 1000 -x 0 -i 0")
     assert run(*words, files.binary, tmp_path / "m") == 0

@@ -121,4 +121,4 @@ def test_what_is_not_there(data, tmp_path, capsys):
     out = tmp_path / "out"
     out.write_text("1,2\n")
     assert run("evaluate", file, "--predictions", out, "--kind", "multilabel") != 0
-    assert "1 predictions" in capsys.readouterr().err
+    assert "has 1 prediction, " in capsys.readouterr().err

@@ -197,3 +197,13 @@ def test_names_beyond_ascii_on_an_ascii_terminal(files, tmp_path):
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "written     m\\xf6del\n" in ended.stdout
     assert cutplane.load_model(tmp_path / "mödel").n_features_in_ == 6
+
+
+@FULL
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", ["predict {data} {model}", "train {data} -"])
+def test_a_full_standard_output_is_named(files, model, tmp_path, words, unbuffered):
+    command = words.format(data=files.binary, model=model)
+    ended = shell(f"cutplane {command} > /dev/full", tmp_path, PYTHONUNBUFFERED=unbuffered)
+    assert ended.returncode == 1
+    assert ended.stderr.endswith("cannot write to standard output: No space left on device\n")

@@ -124,7 +124,10 @@ def _words_to_complete() -> list[str]:
 def make_parser(words: Sequence[str]) -> Parser:
     """The parser for these arguments: of the commands it knows the flags of the first word's."""
     parser = Parser(prog="cutplane", description=DESCRIPTION, epilog=EPILOG)
-    parser.add_argument("--version", action="version", version=f"cutplane {__version__}")
+    version = f"cutplane {__version__}"
+    parser.add_argument(
+        "--version", action="version", version=version, help="Show the version and exit."
+    )
     subparsers = parser.add_subparsers(dest="command", metavar="command", title="commands")
     for name in (*COMMANDS, *PROGRAMS):
         shown: Any = {"conflict_handler": "resolve"}  # -h is a flag of theirs
@@ -144,6 +147,7 @@ def make_parser(words: Sequence[str]) -> Parser:
             for title, arguments in module.FLAGS.items():
                 add_arguments(command, *arguments, group=title)
             add_arguments(command, VERBOSE)
+        command.shorten_usage()
     return parser
 
 
@@ -163,6 +167,8 @@ def _main(argv: Sequence[str]) -> int:
     argv = as_written(argv)
     try:
         parser = make_parser(argv)
+        if argv and not argv[0].startswith("-") and argv[0] not in (*COMMANDS, *PROGRAMS):
+            parser.error(f"unknown command {argv[0]}{parser.nearest(argv[0], COMMANDS)}")
         args = parser.parse_args(argv)
     except SystemExit as stop:  # --help, --version, wrong usage
         try:
@@ -235,6 +241,7 @@ def in_flags(message: str, args: argparse.Namespace) -> str:
     """A message of the library with flags instead of parameters: sort=True becomes --sort."""
     parser: Parser = args.parser
     message = message.replace("with Checkpoint(..., resume=False)", "without --resume")
+    message = message.replace(", or pass unseen='ignore' to leave such features out", "")
 
     def flag(match: re.Match[str]) -> str:
         name = parser.flag_of(match["name"]) if match["name"] else None

@@ -25,7 +25,7 @@ import argparse
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace, folder: Path) -> None:
+    from .. import _jit
     from ..reporting.compiling import tell_of_compiling
 
     print(f"cutplane {__version__}: large-margin learning with a certificate of optimality")
@@ -76,18 +77,13 @@ def _run(args: argparse.Namespace, folder: Path) -> None:
         tell_of_compiling(silently=True)  # told below, with its time
         units, rare = units_rows(args.seed), rare_rows(args.seed)
     parts: list[Part] = []
-    for make in (
-        lambda: certificates(units),
-        lambda: measures(rare),
-        lambda: on_disk(units, parts[0].fits[0]),
-    ):
-        part = make()
-        print(f"\n{part.title}", *part.about, sep="\n")
-        print_table(part.head, part.rows)
-        print(*part.says, sep="\n", flush=True)
-        parts.append(part)
-    fits = [fit for part in parts for fit in part.fits]
-    told = compiling_told(sum(fit.loops for fit in fits), sum(fit.compiling for fit in fits))
+    with _jit.compilations() as counts:
+        for part in _parts(units, rare):
+            print(f"\n{part.title}", *part.about, sep="\n")
+            print_table(part.head, part.rows)
+            print(*part.says, sep="\n", flush=True)
+            parts.append(part)
+    told = compiling_told(counts.loops, counts.seconds)
     with waiting("drawing"):
         page = demo_page(parts, told)
         target = folder / "demo.html"
@@ -99,6 +95,15 @@ def _run(args: argparse.Namespace, folder: Path) -> None:
         f"To open it: python -m webbrowser {target.resolve().as_uri()}\n"
         "To go on:   cutplane train --help, or the examples of the documentation"
     )
+
+
+def _parts(units: Data, rare: Data) -> Iterator[Part]:
+    # Once to compile, or to load what is compiled, and once for the time.
+    for _ in range(2):
+        ours = fitted("cutplane", _our_model(), units.train, units.train_labels)
+    yield certificates(units, ours)
+    yield measures(rare)
+    yield on_disk(units, ours)
 
 
 def compiling_told(loops: int, seconds: float) -> str:
@@ -159,8 +164,6 @@ class Fit:
     model: Any
     seconds: float
     warning: str
-    loops: int
-    compiling: float
 
 
 def fitted(name: str, model: Any, X: Any, y: Any = None) -> Fit:
@@ -188,7 +191,7 @@ def fitted(name: str, model: Any, X: Any, y: Any = None) -> Fit:
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )
-    return Fit(name, model, seconds - counts.seconds, message, counts.loops, counts.seconds)
+    return Fit(name, model, seconds - counts.seconds, message)
 
 
 def objective(model: Any, data: Data) -> float:
@@ -210,7 +213,6 @@ class Part:
     head: list[str]
     rows: list[list[str]]
     says: list[str]
-    fits: list[Fit]
     draw: Callable[[], Any] | None = None  # makes the figure, when the page is made
     caption: str = ""
 
@@ -231,14 +233,10 @@ def _compared(fits: Sequence[Fit], data: Data) -> dict[str, list[str]]:
     }
 
 
-def certificates(data: Data) -> Part:
+def certificates(data: Data, ours: Fit) -> Part:
     """Our model and scikit-learn's on the same objective, and our bound on both."""
     from sklearn.svm import LinearSVC
 
-    # Once to compile, or to load what is compiled, and once for the time.
-    first = fitted("cutplane", _our_model(), data.train, data.train_labels)
-    ours = fitted("cutplane", _our_model(), data.train, data.train_labels)
-    ours.loops, ours.compiling = first.loops, first.compiling
     other = LinearSVC(C=C, loss="hinge", random_state=0)
     theirs = fitted("scikit-learn", other, data.train, data.train_labels)
     both = [ours, theirs]
@@ -266,7 +264,6 @@ def certificates(data: Data) -> Part:
         ["", "cutplane", "scikit-learn"],
         [[name, *cells] for name, cells in (_compared(both, data) | table).items()],
         says,
-        both,
         lambda: _convergence(ours.model, values[1]),
         "How cutplane's objective and bound meet. The dashed line is where scikit-learn ended.",
     )
@@ -311,7 +308,6 @@ def measures(data: Data) -> Part:
             f"Trained for F1 instead of the hinge loss: {f1['hinge loss']} becomes {f1['F1']}. "
             f"For the ROC area: {area['hinge loss']} becomes {area['ROC area']}."
         ],
-        fits,
         lambda: _curves(truth, {name: scores[name] for name in ("hinge loss", "ROC area")}),
         "ROC curves on the rows held out.",
     )
@@ -343,7 +339,6 @@ def on_disk(data: Data, memory: Fit) -> Part:
         ["", "in memory", "on disk"],
         [[name, *cells] for name, cells in (_compared(both, data) | bounds).items()],
         [f"Both agree on {100 * agree:.1f} % of the rows held out."],
-        [disk],
     )
 
 

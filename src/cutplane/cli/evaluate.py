@@ -20,13 +20,14 @@ from typing import Any
 
 import numpy as np
 
+from ..reporting.line import plural
 from ..reporting.text import print_facts, print_json
 from . import inputs, predict
 from .errors import CommandError, ExitCode, UsageError
 from .kinds import Kind, Task
 from .labels import read_predicted
 from .measures import MEASURES, Judged, format_measure, judge, names_of
-from .outputs import check_report
+from .outputs import check_own_file
 from .parser import JSON, Argument, finite_number, rows_or_share, share
 
 FLAGS = {
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--kind and --output go with --predictions; a model knows what it is")
     if args.report is not None and args.model is None:
         raise UsageError("--report is about a MODEL; predictions alone have no certificate")
-    check_report(args.report, args.data, args.model)
+    check_own_file("--report", args.report, args.data, args.model)
     inputs.check_reader_flags(args, args.data)
     if inputs.format_of(args.data) == "table" and args.label is None:
         raise UsageError(f"{args.data} is a table; name the column of its labels with --label")
@@ -185,8 +186,8 @@ def _judge_file(args: argparse.Namespace, task: Task, table: inputs.Table) -> Ju
 def _check_count(args: argparse.Namespace, table: inputs.Table, values: np.ndarray) -> None:
     if len(values) != len(table.y):
         raise CommandError(
-            f"{args.predictions} has {len(values):,} predictions, {table.name} has "
-            f"{len(table.y):,} rows"
+            f"{args.predictions} has {plural(len(values), 'prediction')}, {table.name} has "
+            f"{plural(len(table.y), 'row')}"
         )
 
 
@@ -231,9 +232,9 @@ def _facts(judged: Judged) -> dict[str, str]:
             case "precision":
                 text += f" (of the class {others['positive']})"
             case "sequence_accuracy":
-                text += f" ({others['sequences']:,} sequences)"
+                text += f" ({plural(others['sequences'], 'sequence')})"
             case "ndcg@10":
-                text += f" ({others['queries']:,} queries)"
+                text += f" ({plural(others['queries'], 'query', 'queries')})"
         if MEASURES[name].title:
             facts[MEASURES[name].title] = text
     for key, (title, measure, mark) in BY_PART.items():

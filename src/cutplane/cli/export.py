@@ -34,7 +34,9 @@ FLAGS = {
         Argument("MODEL", "File with the model."),
         Argument("OUT", "File to write; - is standard output."),
         Argument(
-            "--format", "(default: by the suffix .onnx, .csv or .json of OUT)", choices=FORMATS
+            "--format",
+            "What to write. (default: what the suffix .onnx, .csv or .json of OUT says)",
+            choices=FORMATS,
         ),
     )
 }
@@ -44,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     """Export; returns the exit code."""
     form = args.format or SUFFIXES.get(Path(args.out).suffix.lower())
     if form is None:
-        raise UsageError(f"what should {args.out} be? Give --format {', '.join(FORMATS)}")
+        raise UsageError(f"what should {args.out} be? Give --format, one of {', '.join(FORMATS)}")
     check_target(args.out, args.model, binary=form == "onnx")
     model, _ = load_any(args.model)
     if form in ("csv", "json"):

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ..reporting.text import describe_certificate, print_facts, print_json
+from ..reporting.line import plural
+from ..reporting.text import RUN_PARAMETERS, describe_certificate, print_facts, print_json
 from ..result import Certificate, Status
 from . import inputs
 from .errors import ExitCode
@@ -41,7 +42,7 @@ FLAGS = {
 def run(args: argparse.Namespace) -> int:
     """Describe the file; returns the exit code."""
     inputs.check_reader_flags(args, args.file)
-    if args.file != "-" and inputs.format_of(args.file) == "svmlight" and _is_model(args.file):
+    if inputs.is_model(args.file):
         return _tell_model(args)
     summary = Summary()
     for table in inputs.read_chunks(args.file, args):
@@ -55,17 +56,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 # -- models -------------------------------------------------------------------
-
-
-def _is_model(name: str) -> bool:
-    """Whether a file begins like a model or a checkpoint, be it damaged or not."""
-    from ..data.files import opened
-    from ..store.container import begins_like_ours
-
-    begin = bytearray(64)
-    with opened(name) as source:
-        source.read_into(memoryview(begin))
-    return begins_like_ours(bytes(begin))
 
 
 def _tell_model(args: argparse.Namespace) -> int:
@@ -83,11 +73,11 @@ def model_facts(found: dict[str, Any]) -> dict[str, str]:
     """The description of a model for people."""
     facts = {"kind": found["kind"]}
     if "estimator" in found:
-        facts["estimator"] = f"{found['estimator']}, {found['solved']} problems solved"
+        facts["estimator"] = f"{found['estimator']}, {plural(found['solved'], 'problem')} solved"
     parameters = {
         name: value
         for name, value in found["parameters"].items()
-        if value is not None and name not in ("verbose", "warm_start")
+        if str(value) != "None" and name not in RUN_PARAMETERS  # a checkpoint has texts
     }
     facts["parameters"] = ", ".join(f"{name}={_text(v)}" for name, v in parameters.items())
     if found.get("n_features") is not None:
@@ -113,7 +103,7 @@ def _certificates(certificates: Any, status: Any, n_iter: Any) -> str:
     text = describe_certificate(Certificate(entry["primal"], entry["dual"], entry["kind"]))
     ended = "in progress" if status[k] is None else Status(status[k]).reason
     worst = f"worst of {len(certificates)} problems: " if len(certificates) > 1 else ""
-    return f"{worst}{text}; {ended} after {n_iter[k]:,} iterations"
+    return f"{worst}{text}; {ended} after {plural(n_iter[k], 'iteration')}"
 
 
 def _text(value: Any) -> str:
@@ -124,7 +114,7 @@ def _text(value: Any) -> str:
         more = ["..."] if len(value) > MOST_VALUES else []
         texts = [f"[{_text(v)}]" if nested else _text(v) for v in value[:MOST_VALUES]]
         return ", ".join(texts + more)
-    return f"{value:.8g}" if isinstance(value, float) else " ".join(str(value).split())
+    return f"{value:.8g}" if isinstance(value, float) else " ".join(str(value).strip("'").split())
 
 
 # -- data ---------------------------------------------------------------------

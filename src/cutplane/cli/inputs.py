@@ -108,7 +108,8 @@ def check_reader_flags(
     args: argparse.Namespace, *names: str, text: Sequence[str] = TEXT_FLAGS
 ) -> None:
     """Refuse flags that have no meaning for any of the files, and would be passed over."""
-    formats = {format_of(name) for name in names}
+    tagged = getattr(args, "parameter_template", None) is not None  # CoNLL columns
+    formats = set() if tagged else {format_of(name) for name in names}
     listed = ", ".join(names)
     for flags, wanted, what in (
         (text, "svmlight", "svmlight text"),
@@ -140,6 +141,19 @@ def format_of(name: str) -> str:
     if path.suffix == ".cut" or (name != "-" and path.is_dir()):
         return "cut"
     return "table" if path.suffix.lower() in TABLES else "svmlight"
+
+
+def is_model(name: str) -> bool:
+    """Whether a file begins like a model or a checkpoint, be it damaged or not."""
+    from ..data.files import opened
+    from ..store.container import begins_like_ours
+
+    if name == "-" or format_of(name) != "svmlight":
+        return False
+    begin = bytearray(64)
+    with opened(name) as source:
+        source.read_into(memoryview(begin))
+    return begins_like_ours(bytes(begin))
 
 
 def read_table(name: str, args: argparse.Namespace) -> Table:
@@ -346,6 +360,15 @@ def read_rows(name: str, args: argparse.Namespace, task: Task) -> Table:
 
         return read_labels(name, args)
     return read_table(name, args)
+
+
+def training_rows(name: str, args: argparse.Namespace, task: Task) -> Table:
+    """The same, of rows from which something can be learnt."""
+    table = read_rows(name, args, task)
+    check_numbers(table, task)
+    if table.features == 0:
+        raise CommandError(f"{table.name}: no row has a feature: there is nothing to learn from")
+    return table
 
 
 def read_tagged(

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..reporting.text import print_facts
 from .errors import CommandError, ExitCode, UsageError
+from .evaluate import quantiles_of
 from .inputs import Table, in_memory, label_text, read_table, whole_labels
 from .kinds import KINDS, Kind, Task
 from .measures import judge
@@ -38,7 +39,7 @@ from .parser import (
     positive_number,
 )
 from .predict import Answers, answer, answer_lines, applied, load_any, parts_of
-from .train import data_facts, fit, make_model, model_facts
+from .train import data_facts, fit, make_model, model_facts, note_queries
 
 logger = logging.getLogger("cutplane")
 
@@ -562,6 +563,7 @@ def _learn(args: argparse.Namespace) -> int:
     kind = next(kind for kind in KINDS if kind.name == name)
     words = [*words_of(kind, parameters), args.data, target]
     _tell_equivalent(args, ["train", *([] if folds is None else ["--cv", str(folds)]), *words])
+    note_queries(table, kind)
     quiet = values.get("-q") is True
     stream = report_stream(target)
     model = make_model(kind, parameters)
@@ -613,6 +615,21 @@ def _cross_validate(model: Any, kind: Kind, table: Table, folds: int) -> int:
     return ExitCode.OK
 
 
+def _check_model(args: argparse.Namespace, program: Classifier, model: Any, kind: Kind) -> None:
+    """Refuse a model whose answers the program could not tell."""
+    tags = program.task is Task.SEQUENCES
+    several = ""  # scores of a row, where one is told
+    if len(quantiles_of(model.get_params(deep=False))) > 1:
+        several = " of several quantiles"
+    elif kind.task is Task.CLASSES and args.command != "liblinear-predict":
+        several = f" of {len(model.classes_)} classes" if len(model.classes_) > 2 else ""
+    if several or kind.task is Task.LABELS or tags != (kind.task is Task.SEQUENCES):
+        raise UsageError(
+            f"{args.model} holds a {type(model).__name__}{several}, which is not for "
+            f"{args.command}; cutplane predict takes it"
+        )
+
+
 def _classify(args: argparse.Namespace) -> int:
     program: Classifier = args.program
     values = _values(args)
@@ -627,6 +644,7 @@ def _classify(args: argparse.Namespace) -> int:
     labels = program.task is Task.SEQUENCES or args.command == "liblinear-predict"
     labels = labels and kind.task is not Task.VALUES
     form = "labels" if labels else "scores"
+    _check_model(args, program, model, kind)
     table, answers, _ = applied(model, kind, parts_of(args.data, args, kind, model))
     chosen = answers.get(form)
     if chosen is None:

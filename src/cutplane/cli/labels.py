@@ -104,15 +104,15 @@ def classes_of(y: np.ndarray) -> np.ndarray:
     return found.astype(np.int64) if whole else found
 
 
+def _binarizer(classes: np.ndarray) -> Any:
+    from sklearn.preprocessing import MultiLabelBinarizer
+
+    return MultiLabelBinarizer(classes=classes.tolist(), sparse_output=True).fit([])
+
+
 def indicator(y: np.ndarray, classes: np.ndarray) -> Any:
     """The indicator matrix of labels, all of which are among the classes."""
-    import scipy.sparse
-
-    place = {label: k for k, label in enumerate(classes.tolist())}
-    columns = [place[label] for row in y for label in row]
-    starts = np.cumsum([0, *map(len, y)])
-    ones = np.ones(len(columns), dtype=np.int64)
-    return scipy.sparse.csr_matrix((ones, columns, starts), shape=(len(y), len(classes)))
+    return _binarizer(classes).transform(y)
 
 
 def fit_labels(model: Any, table: Table) -> None:
@@ -140,9 +140,7 @@ def predicted_labels(model: Any, X: Any) -> np.ndarray:
 
     Y = scipy.sparse.csr_matrix(model.predict(X))
     Y.sort_indices()
-    names = model.classes_.tolist()
-    rows = np.split(Y.indices, Y.indptr[1:-1])
-    return as_column([tuple(names[k] for k in row) for row in rows])
+    return as_column(_binarizer(model.classes_).inverse_transform(Y))
 
 
 def labels_text(labels: tuple[Any, ...]) -> str:

@@ -42,14 +42,14 @@ def check_target(target: str, *sources: str, binary: bool = False) -> None:
         raise CommandError(f"cannot write {target}: {error.strerror}") from None
 
 
-def check_report(target: str | None, *others: str | None) -> None:
-    """The same for the file of an HTML report, if one is asked for."""
-    if target == "-":
-        raise CommandError("the report needs a file of its own: --report fit.html")
-    if target is not None:
-        if target in others:
-            raise CommandError(f"--report {target}: the report needs a file of its own")
-        check_target(target, *(other for other in others if other is not None))
+def check_own_file(flag: str, target: str | None, *others: str | None) -> None:
+    """The same for a file besides the product, if one is asked for."""
+    if target is None:
+        return
+    used = {os.path.realpath(other) for other in others if other is not None}
+    if target == "-" or os.path.realpath(target) in used:
+        raise CommandError(f"{flag} {target}: this needs a file of its own")
+    check_target(target)
 
 
 def output_folder(path: Path) -> Path:
@@ -88,10 +88,14 @@ def _named_errors(target: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if target == "-":
+        if target == "-" and error.errno in (errno.EPIPE, errno.EBADF):  # told, or not, elsewhere
             raise
+        where = str(target)
+        if target == "-":
+            where = "to standard output"
+            silence(sys.stdout)  # or the end of the process would fail again
         cause = (error.strerror or str(error)).removeprefix("cannot write: ")
-        raise CommandError(f"cannot write {target}: {cause}") from None
+        raise CommandError(f"cannot write {where}: {cause}") from None
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -43,16 +43,27 @@ class Parser(argparse.ArgumentParser):
         flag = "--" + parameter.replace("_", "-")
         return flag if flag in self._option_string_actions else None
 
+    def shorten_usage(self) -> None:
+        """Name the arguments only, where nothing else is said: the help lists the flags."""
+        shapes: dict[Any, str] = {None: "{}", "?": "[{}]", "+": "{}..."}
+        shown = (
+            shapes[action.nargs].format(action.metavar or action.dest.upper())
+            for action in self._get_positional_actions()
+        )
+        self.usage = self.usage or " ".join(["%(prog)s [flags]", *shown])
+
     def _refuse(self, rest: list[str]) -> NoReturn:
         flag = next((word for word in rest if word.startswith("-") and word != "-"), None)
         if flag is None:
             self.error(f"too many arguments: {' '.join(rest)}")
         flag = flag.partition("=")[0]
-        hint = self.hint(flag)
-        if not hint:
-            near = difflib.get_close_matches(flag, self._option_string_actions, 1, 0.7)
-            hint = f"; did you mean {near[0]}?" if near else f"; see {self.prog} --help"
+        hint = self.hint(flag) or self.nearest(flag, self._option_string_actions)
         self.error(f"unknown flag {flag}{hint}")
+
+    def nearest(self, word: str, known: Iterable[str]) -> str:
+        """What to say about a word that is not known, as the end of a message."""
+        near = difflib.get_close_matches(word, known, 1, 0.7)
+        return f"; did you mean {near[0]}?" if near else f"; see {self.prog} --help"
 
 
 def dashes(arguments: Sequence[str]) -> list[str]:

@@ -29,11 +29,13 @@ from .errors import CommandError, UsageError
 from .evaluate import judge_model, measure_for
 from .kinds import Kind
 from .measures import MEASURES, format_measure, names_of
-from .outputs import check_target, output_file, report_stream, save, uninterrupted
+from .outputs import check_own_file, check_target, output_file, report_stream, save, uninterrupted
 from .parameters import add_model_flags, has_parameter, parameters_given
 from .parser import JSON, Argument, Parser, several_numbers
 from .predict import applied
 from .train import fit
+
+PLOTS = (".png", ".pdf", ".svg")
 
 FLAGS = {
     "": (
@@ -75,10 +77,10 @@ def run(args: argparse.Namespace) -> int:
     name = _criterion(args, kind)
     inputs.check_reader_flags(args, args.data, args.validation)
     check_target(args.model, args.data, args.validation, binary=True)
-    if args.plot is not None:
-        check_target(args.plot, args.data, args.validation)
-    table = inputs.read_rows(args.data, args, kind.task)
-    inputs.check_numbers(table, kind.task)
+    if args.plot is not None and Path(args.plot).suffix.lower() not in PLOTS:
+        raise UsageError(f"--plot {args.plot}: the name must end in {', '.join(PLOTS)}")
+    check_own_file("--plot", args.plot, args.data, args.validation, args.model)
+    table = inputs.training_rows(args.data, args, kind.task)
     validation = inputs.in_memory(inputs.read_rows(args.validation, args, kind.task))
     stream = report_stream(args.model)
     shown = not (args.quiet or args.json)
@@ -216,4 +218,4 @@ def _draw(target: str, steps: list[Step], best: Step, name: str) -> None:
     ax.plot(best.C, best.value or 0.0, "o", **mark)
     ax.legend(frameon=False)
     with output_file(target) as file:
-        figure.savefig(file, format=Path(target).suffix.lstrip(".").lower() or "png", dpi=150)
+        figure.savefig(file, format=Path(target).suffix.lstrip(".").lower(), dpi=150)

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from ..reporting.line import plural
 from . import inputs
 from .errors import CommandError, ExitCode, UsageError
 from .kinds import KINDS, Kind, Task, kind_of
@@ -121,7 +122,15 @@ def load_for(args: argparse.Namespace) -> tuple[Any, Kind]:
     """The model of a command, for as many threads as it asks for, and its kind."""
     if args.data == args.model == "-":
         raise UsageError("either the data or the model can come from standard input, not both")
-    model, kind = load_any(args.model)
+    try:
+        model, kind = load_any(args.model)
+    except ValueError:
+        if args.model != "-" and inputs.is_model(args.data) and not inputs.is_model(args.model):
+            raise UsageError(
+                f"{args.data} is a model, and {args.model} is not: the data come first, then the "
+                "model"
+            ) from None
+        raise
     if "n_jobs" in model.get_params(deep=False):
         model.set_params(n_jobs=args.threads)
     return model, kind
@@ -294,10 +303,11 @@ class Alignment:
         """Say what was left out, or filled up."""
         if self.left_out:
             logger.warning(
-                "%s: %d values of features beyond the model's %d are left out",
+                "%s: %s of features beyond the model's %d %s left out",
                 "<stdin>" if name == "-" else name,
-                self.left_out,
+                plural(self.left_out, "value"),
                 self.features,
+                "is" if self.left_out == 1 else "are",
             )
         elif self.widest < self.features:
             logger.info(

@@ -43,15 +43,15 @@ from typing import Any
 import numpy as np
 
 from .. import _interrupts
-from ..reporting.line import format_percent, format_seconds
-from ..reporting.text import describe_certificate, print_facts, print_json
+from ..reporting.line import format_percent, format_seconds, plural
+from ..reporting.text import RUN_PARAMETERS, describe_certificate, print_facts, print_json
 from ..result import SolveResult, Status
 from . import inputs
 from .conventions import conventions
-from .errors import ExitCode, UsageError
+from .errors import CommandError, ExitCode, UsageError
 from .kinds import DEFAULT, Kind, Task, chosen
 from .labels import classes_of, fit_labels
-from .outputs import check_report, check_target, report_stream, save
+from .outputs import check_own_file, check_target, report_stream, save
 from .parameters import (
     CALIBRATE_HELP,
     CALIBRATIONS,
@@ -65,6 +65,7 @@ from .parser import JSON, Argument, Parser, add_arguments, count, positive_numbe
 logger = logging.getLogger("cutplane")
 
 FEW_ROWS_PER_QUERY = 1.5
+CALIBRATION_FOLDS = 5  # the estimators' default
 LONGEST_VALUE = 60  # characters of a parameter
 
 
@@ -110,13 +111,13 @@ def run(args: argparse.Namespace) -> int:
     parameters = _parameters(args, kind)
     inputs.check_reader_flags(args, args.data)
     check_target(args.model, args.data, binary=True)
-    check_report(args.report, args.data, args.model)
+    check_own_file("--report", args.report, args.data, args.model, args.checkpoint)
+    check_own_file("--checkpoint", args.checkpoint, args.data, args.model)
     if args.report is not None and kind.task is Task.LABELS:
         raise UsageError("there is no --report on several labels per row; evaluate has measures")
     started = time.perf_counter()
-    table = inputs.read_rows(args.data, args, kind.task)
+    table = inputs.training_rows(args.data, args, kind.task)
     read_seconds = time.perf_counter() - started
-    inputs.check_numbers(table, kind.task)
     stream = report_stream(args.model)
     shown = not (args.quiet or args.json)
     if shown:
@@ -130,6 +131,9 @@ def run(args: argparse.Namespace) -> int:
         validated = cross_validated(make_model(kind, plain), kind, table, args.cv)
         if shown:
             print_facts({"folds": str(validated)}, stream)
+    calibrate = getattr(args, "calibrate", parameters.get("calibrate"))
+    if calibrate is not None:
+        _check_calibration(table)
     done = fit(make_model(kind, parameters), kind, table, getattr(args, "calibrate", None))
     save(done.model.set_params(verbose=0), args.model)
     if args.report is not None:
@@ -194,7 +198,6 @@ def _parameters(args: argparse.Namespace, kind: Kind) -> dict[str, Any]:
     if args.checkpoint is not None:
         from .. import Checkpoint
 
-        check_target(args.checkpoint, args.data, args.model)
         parameters["checkpoint"] = Checkpoint(
             args.checkpoint, every=args.checkpoint_every, resume=args.resume
         )
@@ -203,6 +206,15 @@ def _parameters(args: argparse.Namespace, kind: Kind) -> dict[str, Any]:
 
         parameters["executor"] = DaskCluster(args.scheduler, timeout=args.scheduler_timeout)
     return parameters
+
+
+def _check_calibration(table: inputs.Table) -> None:
+    rows = int(np.unique(table.y, return_counts=True)[1].max())
+    if rows < CALIBRATION_FOLDS:
+        raise CommandError(
+            f"{table.name}: --calibrate leaves out a fifth of every class in turn, for which no "
+            f"class has enough rows: the largest has {rows}, and needs {CALIBRATION_FOLDS}"
+        )
 
 
 # -- fitting ------------------------------------------------------------------
@@ -319,7 +331,9 @@ def _fit(model: Any, task: Task, table: inputs.Table) -> None:
             sequences = inputs.chain_rows(table, table.y)
             model.fit(sequences.X, inputs.whole_labels(sequences.y), lengths=sequences.lengths)
         case Task.RANKING:
-            model.fit(table.X, table.y, qid=table.qid, sample_weight=table.cost)
+            one_query = np.zeros(table.rows, np.int64)
+            qid = one_query if table.qid is None else table.qid
+            model.fit(table.X, table.y, qid=qid, sample_weight=table.cost)
         case Task.LABELS:
             fit_labels(model, table)
         case Task.VALUES | Task.NOVELTY:
@@ -335,7 +349,7 @@ def certificate_line(done: Fit) -> str:
     """The proof of how far the model is from the optimum, in one line."""
     worst = done.worst
     certificate = describe_certificate(worst.certificate)
-    ending = f"{worst.status.reason} after {worst.n_iter:,} iterations"
+    ending = f"{worst.status.reason} after {plural(worst.n_iter, 'iteration')}"
     if len(done.results) > 1:
         problems = f"{len(done.results)} problems"
         return (
@@ -379,7 +393,10 @@ def _labels(y: np.ndarray) -> str:
 
 def note_queries(table: inputs.Table, kind: Kind) -> None:
     """Say what is unusual about the queries."""
-    if kind.task is not Task.RANKING or table.qid is None:  # the estimator warns of none
+    if kind.task is not Task.RANKING:
+        return
+    if table.qid is None:
+        logger.warning("%s: no line has a qid:, so all rows are ranked as one query", table.name)
         return
     queries = len(np.unique(table.qid))
     if 1 + np.count_nonzero(np.diff(table.qid)) > queries:
@@ -398,7 +415,7 @@ def plain_parameters(model: Any) -> dict[str, Any]:
     return {
         name: value if isinstance(value, str | int | float | bool | list | None) else str(value)
         for name, value in model.get_params(deep=False).items()
-        if name not in ("callback", "verbose", "warm_start", "checkpoint", "executor")
+        if name not in RUN_PARAMETERS
     }
 
 

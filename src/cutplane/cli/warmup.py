@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..reporting.line import format_seconds
+from ..reporting.line import format_seconds, plural
 from ..reporting.places import is_terminal
 from .errors import ExitCode
 from .outputs import report_stream
@@ -67,19 +67,17 @@ def run(args: argparse.Namespace) -> int:
             bar.advance(task)
             loops, compiling = loops + counts.loops, compiling + counts.seconds
             if counts.loops:
-                text = f"{_loops(counts.loops)} in {format_seconds(counts.seconds)}"
+                text = f"{plural(counts.loops, 'loop')} in {format_seconds(counts.seconds)}"
                 print(f"{step.title:<44} {text}", file=stream)
         spent = format_seconds(time.perf_counter() - began)
         if loops:
-            spent = f"compiled {_loops(loops)} in {format_seconds(compiling)} ({spent} in all)"
+            spent = (
+                f"compiled {plural(loops, 'loop')} in {format_seconds(compiling)} ({spent} in all)"
+            )
         else:
             spent = f"everything was compiled already ({spent})"
         print(spent, file=stream)
         return stream.code(ExitCode.OK)
-
-
-def _loops(count: int) -> str:
-    return f"{count} loop{'' if count == 1 else 's'}"
 
 
 # -- data ---------------------------------------------------------------------

@@ -28,7 +28,7 @@ def check_weights(features: int, outputs: int) -> None:
         raise ValueError(
             f"numbers for each of {features} features, times {outputs} for the outputs, take at "
             f"least {need / 2**30:.0f} GiB, and {there / 2**30:.1f} GiB of memory are free; is an "
-            "index of the data wrong? max_features=… finds it when the data are read"
+            "index of the data wrong? max_features finds it when the data are read"
         )
 
 

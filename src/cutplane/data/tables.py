@@ -190,7 +190,9 @@ def read_archive(file: Any) -> Rows:
         except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise ValueError(f"{name} is not a NumPy archive: {error}") from None
+            begin = "allow_pickle" in str(error)  # numpy takes anything else for a pickle
+            cause = "it begins like none; numpy.savez writes them" if begin else error
+            raise ValueError(f"{name} is not a NumPy archive: {cause}") from None
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise ValueError(f"{name} is not an archive of several arrays (.npz)")
         stack.enter_context(archive)

@@ -280,7 +280,9 @@ def encode_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     check_classification_targets(y)
     classes, encoded = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y has one class only ({classes[0]!r}); a classifier needs at least two")
+        raise ValueError(
+            f"y has one class only ({classes.tolist()[0]!r}); a classifier needs at least two"
+        )
     return classes, encoded
 
 

@@ -26,8 +26,9 @@ from .. import __version__
 from ..exec import available_threads
 from ..result import Certificate, SolveResult, Status
 from . import charts, html
-from .line import format_percent, format_seconds
+from .line import format_percent, format_seconds, plural
 from .plots import calibration_bins, plot_path, worst_gaps
+from .text import RUN_PARAMETERS
 
 MOST_RUNS = 12  # drawn in one figure of convergence
 MOST_RECORDS = 500  # iterations drawn of each
@@ -40,8 +41,6 @@ MOST_WEIGHTS = 15  # largest ones, and most negative ones
 MOST_PER_CLASS = 4  # largest ones, and most negative ones, of each class
 GROUPS = 10  # of a calibration curve
 POSITIONS = 10  # of a ranking that NDCG looks at
-# Parameters that say how the fit was run, not what was fitted.
-NOT_SHOWN = ("callback", "verbose", "warm_start", "checkpoint", "executor")
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 
 
@@ -280,9 +279,9 @@ def _tags(model: Any, X: Any, y: Any, qid: Any) -> Answers:
 def _add_head(page: html.Page, model: Any, answers: Answers) -> None:
     page.add(f"<h1>{html.text(page.title)}</h1>")
     unit = "token" if task_of(model) == "tags" else "row"
-    rows = "" if answers.truth is None else f", measured on {_plural(len(answers.truth), unit)}"
+    rows = "" if answers.truth is None else f", measured on {plural(len(answers.truth), unit)}"
     features = getattr(model, "n_features_in_", None)
-    of = "" if features is None else f" of {_plural(int(features), 'feature')}"
+    of = "" if features is None else f" of {plural(int(features), 'feature')}"
     page.say(
         f"{type(model).__name__}{of}{rows}. Written {datetime.now():%Y-%m-%d %H:%M} by cutplane "
         f"{__version__}.",
@@ -356,7 +355,7 @@ def _digits(value: Decimal) -> str:
 def _ending(results: Sequence[SolveResult]) -> str:
     iterations = sum(result.n_iter for result in results)
     seconds = sum(result.timings.get("total", 0.0) for result in results)
-    spent = f"after {_plural(iterations, 'iteration')}"
+    spent = f"after {plural(iterations, 'iteration')}"
     if seconds > 0.0:
         spent += f" and {format_seconds(seconds)}"
     others = [r.status for r in results if r.status is not Status.CONVERGED]
@@ -458,7 +457,7 @@ def _add_classes(page: html.Page, model: Any, answers: Answers) -> None:
     unknown = int(np.count_nonzero(~np.isin(truth, classes)))
     if unknown:
         page.say(
-            f"{_plural(unknown, 'row')} belong to classes that the model was not trained on; "
+            f"{plural(unknown, 'row')} belong to classes that the model was not trained on; "
             "they count as wrong."
         )
     if len(classes) == 2 and answers.scores is not None and not unknown:
@@ -831,7 +830,7 @@ def _add_weights(page: html.Page, model: Any, final: Any) -> None:
     if coef is None:
         if hasattr(final, "support_"):
             page.section("Support vectors")
-            count = _plural(len(final.support_), "training row")
+            count = plural(len(final.support_), "training row")
             page.say(f"Predictions are computed from {count}.")
         return
     page.section("Largest weights")
@@ -903,7 +902,7 @@ def _add_origin(page: html.Page, model: Any) -> None:
     parameters = {
         name: html.shortened(value, 200)
         for name, value in model.get_params(deep=False).items()
-        if name not in NOT_SHOWN and value is not None
+        if name not in RUN_PARAMETERS and value is not None
     }
     page.table("Parameters", ("parameter", "value"), parameters.items(), "facts")
     timings: Counter[str] = Counter()
@@ -934,7 +933,3 @@ def _per_cent(value: Any) -> str:
 
 def _plain_number(value: Any) -> str:
     return f"{float(value):.4g}" if math.isfinite(value) else "undefined"
-
-
-def _plural(count: int, name: str) -> str:
-    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"

@@ -244,6 +244,11 @@ def round_up(seconds: float) -> int:
     return step * math.ceil(seconds / step)
 
 
+def plural(count: int, name: str, names: str = "") -> str:
+    """A number of things: 1 row, 2,000 rows."""
+    return f"{count:,} {name if count == 1 else names or f'{name}s'}"
+
+
 def format_percent(fraction: float) -> str:
     """A fraction in per cent, two digits."""
     percent = 100.0 * fraction

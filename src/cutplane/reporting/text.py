@@ -13,6 +13,9 @@ from typing import IO, Any, cast
 from ..result import Certificate
 from .places import is_terminal
 
+# Parameters that say how a fit was run, not what was fitted.
+RUN_PARAMETERS = ("callback", "verbose", "warm_start", "checkpoint", "executor")
+
 Stream = IO[str] | io.TextIOBase
 
 
