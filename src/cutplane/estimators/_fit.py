@@ -32,7 +32,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .. import _interrupts
-from .._checks import check_choice, check_flag, check_integer, check_n_jobs, check_number
 from ..exec import Executor
 from ..objective import Cut, Point
 from ..reporting.compiling import tell_of_compiling
@@ -49,7 +47,7 @@ from ..reporting.line import Line
 from ..reporting.progress import showing
 from ..result import Certificate, Iteration, SolveResult, Status
 from ..solvers import Observer, StopRule
-from .checkpoint import Checkpoint, CheckpointFile, Known, check_checkpoint
+from .checkpoint import Checkpoint, CheckpointFile, Known
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -120,72 +118,10 @@ class Settings:
     random_state: Any
     parameters: dict[str, Any]
 
-    @classmethod
-    def of(cls, model: Any) -> Settings:
-        """The settings of an estimator. Checks the parameters that it shares with others."""
-        solvers = model._solvers
-        C = check_number("C", model.C, above=0.0) if hasattr(model, "C") else 1.0
-        if solvers:
-            check_choice("solver", model.solver, solvers)
-        check_choice("stopping", model.stopping, model._stopping)
-        check_number("tol", model.tol, at_least=0.0)
-        max_iter = None if model.max_iter == -1 and not solvers else model.max_iter
-        if max_iter is not None:
-            check_integer("max_iter", max_iter, at_least=1)
-        check_n_jobs(model.n_jobs)
-        if getattr(model, "executor", None) is not None:
-            check_executor(model)
-        warm_start = check_flag("warm_start", getattr(model, "warm_start", False))
-        if not isinstance(model.verbose, bool):
-            check_integer("verbose", model.verbose, at_least=0)
-        if model.callback is not None and not callable(model.callback):
-            raise ValueError(f"callback must be callable or None, got {model.callback!r}")
-        if model.time_limit is not None:
-            check_number("time_limit", model.time_limit, above=0.0, finite=False)
-        checkpoint = getattr(model, "checkpoint", None)
-        checkpoint = None if checkpoint is None else check_checkpoint(checkpoint)
-        if checkpoint is not None and solvers and model.solver not in IN_PASSES:
-            raise ValueError(
-                f"checkpoint is for solver='ocas' or 'cpa', whose state can be written; got "
-                f"solver={model.solver!r}"
-            )
-        return cls(
-            name=type(model).__name__,
-            C=C,
-            solver=model.solver if solvers else "",
-            tol=float(model.tol),
-            stopping=model.stopping,
-            max_iter=None if max_iter is None else int(max_iter),
-            time_limit=np.inf if model.time_limit is None else float(model.time_limit),
-            verbose=int(model.verbose),
-            callback=model.callback,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            random_state=getattr(model, "random_state", None),
-            parameters=model.get_params(deep=False),
-        )
-
     def stop(self, seconds: float) -> StopRule:
         """The stopping rule of a problem that may take this many seconds."""
         rule = {self.stopping: self.tol} if self.stopping in STOPPING else {}
         return StopRule(**rule, max_iter=self.max_iter, time_limit=seconds)
-
-
-def check_executor(model: Any) -> None:
-    """Refuse an executor that is no cluster, or that cannot run the solver."""
-    if isinstance(model.executor, Integral):
-        raise ValueError(
-            f"executor must be None or a cluster, got {model.executor!r}; for threads give "
-            f"n_jobs={model.executor!r}"
-        )
-    from ..cluster.executor import cluster_of
-
-    cluster_of(model.executor)
-    if model.solver not in IN_PASSES:
-        raise ValueError(
-            f"solver={model.solver!r} visits rows in random order, which a cluster cannot; with "
-            "such an executor use 'auto', 'ocas' or 'cpa'"
-        )
 
 
 def random_of(random_state: Any) -> np.random.RandomState:
@@ -299,18 +235,16 @@ class Problem(ABC):
         For progress and logs.
     total : float
         The factor n in C·n·(mean risk): the sum of the weights.
+    work : int
+        What a pass over the data costs, in stored numbers: whether threads are worth it.
     crew : Workers or None
         The workers that hold the data, if a cluster does.
     """
 
     label: str
     total: float = 1.0
+    work: int = 0
     crew: Any = None
-
-    @property
-    def work(self) -> int:
-        """What a pass over the data costs, in stored numbers: whether threads are worth it."""
-        return 0
 
     @abstractmethod
     def solver(self, run: Run) -> Ready:

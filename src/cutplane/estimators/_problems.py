@@ -156,11 +156,7 @@ class LinearProblem(Problem):
     constant: float
 
     def __post_init__(self) -> None:
-        self.crew = getattr(self.matrix, "crew", None)
-
-    @property
-    def work(self) -> int:
-        return self.matrix.n_stored
+        self.crew, self.work = getattr(self.matrix, "crew", None), self.matrix.n_stored
 
     def data_digest(self) -> bytes:
         return self.matrix.digest()
@@ -231,11 +227,8 @@ class RowProblem(LinearProblem):
 
     def __post_init__(self) -> None:
         self.crew, self.total = getattr(self.matrix, "crew", None), self.targets.total
-
-    @property
-    def work(self) -> int:
         scores = len(self.targets.weights) * (self.risk.outputs or 1)
-        return self.matrix.n_stored + int(NUMBERS_PER_SCORE * self.risk.work * scores)
+        self.work = self.matrix.n_stored + int(NUMBERS_PER_SCORE * self.risk.work * scores)
 
     def digest(self) -> bytes:
         digest = hashlib.blake2b(digest_size=16)

@@ -22,7 +22,7 @@ from ..risks import LossRisk, Risk, Targets
 from ._attributes import check_linear, stored_classes
 from ._base import OUTPUTS_TOGETHER, LinearModel, ModelForm, dense
 from ._calibration import Calibration, check_calibration
-from ._fit import IN_PASSES, Lazy, Problem, Settings, warn_of, with_callbacks
+from ._fit import IN_PASSES, Lazy, Settings, warn_of, with_callbacks
 from ._problems import SOLVERS, NearlyFreeBias, RowProblem, SmallWeights, bounds_of
 from ._rows import Labels, encode_classes, is_indicator, open_rows, weigh_classes
 
@@ -224,7 +224,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         -------
         self
         """
-        settings, start = self._check_common(), self._start()
+        settings = self._check_common()
         labels = Labels(y) if is_indicator(y) else None
         if labels is not None and self.multi_class in JOINT:
             raise ValueError(
@@ -249,7 +249,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             dual_points = None
             if dual_init is not None:
                 dual_points = self._check_dual_init(dual_init, form, len(weights))
-            results = self._fit_linear((X, y), matrix, form, problems, settings, start, dual_points)
+            results = self._fit_linear((X, y), form, problems, settings, None, dual_points)
         warn_of(settings, None, results)
         return self
 
@@ -327,7 +327,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         matrix: BlockedMatrix | RemoteMatrix,
         targets: Any,
         weights: np.ndarray,
-    ) -> tuple[ModelForm, Sequence[Problem]]:
+    ) -> tuple[ModelForm, Sequence[RowProblem]]:
         """All classes at once, each class against the rest, or each label against its absence."""
         form = self._form(matrix, targets, weights)
         bounds = bounds_of(self, matrix.shape[1])

@@ -364,7 +364,7 @@ positive, bounds, max_iter
             np.mean([path.coefs[best] for path in paths], axis=0),
             np.mean([path.intercepts[best] for path in paths], axis=0),
         )
-        results = model._fit_linear(data, rows.matrix, form, problems, settings, start)
+        results = model._fit_linear(data, form, problems, settings, start)
         self.best_estimator_ = model
         for name in OF_THE_MODEL:
             setattr(self, name, getattr(model, name))

@@ -205,7 +205,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         -------
         self
         """
-        settings, start = self._check_common(), self._start()
+        settings = self._check_common()
         rows = open_rows(self, X, y, sample_weight)
         self.classes_, encoded = encode_classes(rows.y)
         if len(self.classes_) > 2:
@@ -221,7 +221,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         with rows.blocks() as matrix:
             problem = self._problem(matrix, labels, weights)
             form = ModelForm(constant=problem.constant)
-            results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
+            results = self._fit_linear((X, y), form, [problem], settings)
             self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
             if not self._of_predictions():
                 scores = self._training_scores(matrix)

@@ -126,7 +126,7 @@ class RankSVM(LinearModel):
         -------
         self
         """
-        settings, start = self._check_common(), self._start()
+        settings = self._check_common()
         rows = open_rows(self, X, y, sample_weight, qid, y_numeric=True, ensure_min_samples=2)
         qid = rows.qid
         if qid is None:
@@ -157,7 +157,7 @@ class RankSVM(LinearModel):
         with rows.blocks() as matrix:
             bounds = bounds_of(self, matrix.shape[1])
             problem = ListwiseProblem("ranking", matrix, 0.0, risk, self.weight_sum_, bounds)
-            results = self._fit_linear((X, y), matrix, ModelForm(), [problem], settings, start)
+            results = self._fit_linear((X, y), ModelForm(), [problem], settings)
         self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
         warn_of(settings, None, results)
         return self
