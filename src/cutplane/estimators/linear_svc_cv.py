@@ -30,9 +30,9 @@ from ..exec import make_executor
 from ..result import Certificate, Iteration, SolveResult
 from ._base import WithExecutor
 from ._calibration import Calibration, check_calibrate
-from ._fit import seeds, solve, warn_of
+from ._fit import seeds, warn_of
 from ._rows import checked_rows, copy_features, encode_classes, is_stored, open_rows, weigh_classes
-from .linear_path import LinearSVCPath, check_path, path_of
+from .linear_path import LinearSVCPath, check_path, solve_path
 from .linear_svc import LinearSVC
 
 if TYPE_CHECKING:
@@ -285,11 +285,9 @@ positive, bounds, max_iter
                 weights, _ = weigh_classes(svc, rows.encoded, rows.weights * counts)
             except ValueError as error:
                 raise ValueError(f"fold {fold}: {error}") from error
-            form, problems = svc._problems(rows.matrix, rows.encoded, weights)
             settings = dataclasses.replace(svc._check_common(), callback=stopped, verbose=0)
-            with make_executor(threads, problems[0].work) as executor:
-                fitted = solve(list(problems), settings, executor, Cs=Cs.tolist(), complete=False)
-            return path_of(svc, Cs, form, fitted.results, self._settings())
+            of_fold = (rows.matrix, rows.encoded, weights, settings, self._settings(), threads)
+            return solve_path(svc, Cs, *of_fold, complete=False)
 
         # A fold is a single task, however many rounds it takes: fewer numbers are worth a thread.
         with make_executor(jobs, 4 * count * rows.matrix.n_stored) as outer:

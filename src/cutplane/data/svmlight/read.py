@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
@@ -102,20 +103,8 @@ def load_svmlight(
     options = check_options(
         n_features, zero_based, dtype, qid, cost, comments, sort, unseen, max_features, n_jobs
     )
-    with opened(path_or_file) as source:
-        seen, builder = _Seen(source, options), _RowBuilder(options, source.name)
-        done = 0
-        for piece in read_pieces(source, options, PIECE):
-            seen.look(piece)
-            builder.add(piece, 0, piece.rows)
-            builder.add_open(piece)
-            if not done and source.size is not None and source.size > 2 * piece.end:
-                builder.expect(source.size / piece.end)
-            done += piece.end
-        seen.check()
-        rows = seen.result(builder, seen.first_index())
-        seen.report()
-    return _as_tuple(rows, builder.comments, options)
+    ((rows, texts),) = read_chunks(path_or_file, options, size=sys.maxsize)
+    return _as_tuple(rows, texts, options)
 
 
 def iter_svmlight(
@@ -181,7 +170,6 @@ def read_chunks(
     size = CHUNK if size is None else size
     with opened(path_or_file) as source:
         seen = _Seen(source, options)
-        first = seen.first_index()
         current, taken = _RowBuilder(options, source.name), 0
         for piece in read_pieces(source, options, min(PIECE, size)):
             seen.look(piece)
@@ -189,18 +177,24 @@ def read_chunks(
             while most is not None and len(current) + piece.rows - done >= most:
                 last = done + most - len(current)
                 current.add(piece, done, last)
-                yield seen.result(current, first), current.comments
+                yield seen.result(current), current.comments
                 current, done = _RowBuilder(options, source.name), last
             current.add(piece, done, piece.rows)
             current.add_open(piece)
+            whole = source.size if most is None and not taken else None
+            if whole is not None and 2 * piece.end < whole <= size:
+                current.expect(whole / piece.end)  # the chunk will hold all of the file
             taken += piece.end
             near = taken + min(PIECE, size) // 2 >= size  # pieces end where lines do
             if most is None and near and len(current) and not piece.partial:
-                yield seen.result(current, first), current.comments
+                yield seen.result(current), current.comments
                 current, taken = _RowBuilder(options, source.name), 0
-        seen.check()
+        if not seen.rows:
+            raise ValueError(
+                f"{source.name}:1:1: no examples; the file is empty or holds comments only"
+            )
         if len(current):
-            yield seen.result(current, first), current.comments
+            yield seen.result(current), current.comments
         seen.report()
 
 
@@ -299,7 +293,7 @@ class _Seen:
         self.costs += int(state[loops.COSTS])
         self.rows += piece.rows
 
-    def first_index(self) -> int:
+    def _first_index(self) -> int:
         """0 or 1: as asked for, or as found, which is stated."""
         first = self._options.first
         if first is not None:
@@ -309,13 +303,6 @@ class _Seen:
         if self.lowest == 0 and self._edge is not None and not self._options.ignore_unseen:
             raise self._edge
         return state_first_index(self._source.name, self.lowest)
-
-    def check(self) -> None:
-        """At the end of the file: is anything missing?"""
-        if not self.rows:
-            raise ValueError(
-                f"{self._source.name}:1:1: no examples; the file is empty or holds comments only"
-            )
 
     def report(self) -> None:
         """Say what was left out."""
@@ -337,8 +324,9 @@ class _Seen:
                 options.n_features,
             )
 
-    def result(self, builder: _RowBuilder, first: int) -> Rows:
-        """The rows of a builder; ``first`` is the first index."""
+    def result(self, builder: _RowBuilder) -> Rows:
+        """The rows of a builder."""
+        first = self._first_index()
         features = self.highest + 1 - first
         wanted = self._options.n_features
         X = builder.matrix(first, max(features, wanted or 0, 0))
