@@ -303,7 +303,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
 
     def _risk(self, labels: np.ndarray, weights: np.ndarray) -> ListwiseRisk:
         if self.measure == "roc_auc":
-            return PairRisk(labels, weights=None if np.all(weights == 1.0) else weights)
+            return PairRisk(labels, weights=weights)
         if self.measure in NO_WEIGHTS and not np.all(weights == 1.0):
             raise ValueError(
                 f"sample_weight has no meaning for measure={self.measure!r}: "

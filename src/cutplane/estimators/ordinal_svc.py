@@ -114,8 +114,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         rows = open_rows(self, X, y, sample_weight)
         self.classes_, ranks = encode_classes(rows.y)
         weights, _ = weigh_classes(self, ranks, rows.weights)
-        uniform = bool(np.all(weights == 1.0))
-        risk = PairRisk(ranks.astype(np.float64), weights=None if uniform else weights)
+        risk = PairRisk(ranks.astype(np.float64), weights=weights)
         self.n_pairs_ = risk.pairs
         with rows.blocks() as matrix:
             bounds = bounds_of(self, matrix.shape[1])
