@@ -252,19 +252,14 @@ class Decoder:
         return array.reshape(_shape(value["shape"]))
 
     def _sparse(self, value: Any) -> Any:
-        rows, columns = _shape(value["shape"])
         data, indices, indptr = (self.decode(value[n]) for n in ("data", "indices", "indptr"))
-        whole = all(getattr(a, "ndim", 0) == 1 and a.dtype.kind == "i" for a in (indices, indptr))
-        if not (
-            whole
-            and len(indptr) == rows + 1
-            and len(data) == len(indices) == indptr[-1]
-            and indptr[0] == 0
-            and np.all(np.diff(indptr) >= 0)
-            and (not len(indices) or 0 <= indices.min() <= indices.max() < columns)
-        ):
-            raise ValueError("a sparse matrix whose parts do not fit together")
-        return SPARSE[value["sparse"]]((data, indices, indptr), shape=(rows, columns), copy=False)
+        if not all(isinstance(a, np.ndarray) and a.dtype.kind == "i" for a in (indices, indptr)):
+            raise ValueError("a sparse matrix whose indices are no integers")
+        rows, columns = _shape(value["shape"])
+        parts = (data, indices, indptr)
+        matrix = SPARSE[value["sparse"]](parts, shape=(rows, columns), copy=False)
+        matrix.check_format(full_check=True)
+        return matrix
 
     def _record(self, value: Any) -> Any:
         kind: Any = self._registry.records[value["record"]]

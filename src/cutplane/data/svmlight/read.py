@@ -181,9 +181,9 @@ def read_chunks(
                 current, done = _RowBuilder(options, source.name), last
             current.add(piece, done, piece.rows)
             current.add_open(piece)
-            whole = source.size if most is None and not taken else None
-            if whole is not None and 2 * piece.end < whole <= size:
-                current.expect(whole / piece.end)  # the chunk will hold all of the file
+            total = source.size if most is None and not taken else None
+            if total is not None and 2 * piece.end < total <= size:
+                current.expect(total / piece.end)  # the chunk will hold all of the file
             taken += piece.end
             near = taken + min(PIECE, size) // 2 >= size  # pieces end where lines do
             if most is None and near and len(current) and not piece.partial:
