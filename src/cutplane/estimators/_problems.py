@@ -23,8 +23,8 @@ from ..objective import Cut, LinearOracle, ListwiseScoreRisk, RowOracle
 from ..result import SolveResult
 from ..risks import ListwiseRisk, Risk, Targets
 from ..solvers import IterativeSolver
+from ..store.container import WRONG
 from ._fit import IN_PASSES, Memory, Problem, Ready, Run
-from .checkpoint import WRONG
 
 if TYPE_CHECKING:
     from ..cluster.rows import RemoteMatrix

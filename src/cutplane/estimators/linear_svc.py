@@ -273,13 +273,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 )
         return settings
 
-    def _joint(self) -> bool:
-        """Whether all classes make one problem."""
-        return self.multi_class in JOINT and len(self.classes_) > 2
-
     def _outputs(self) -> int:
-        """Scores per row of a problem."""
-        return len(self.classes_) if self._joint() else 1
+        """Scores per row of a problem: several if all classes make one."""
+        classes = len(self.classes_)
+        return classes if self.multi_class in JOINT and classes > 2 else 1
 
     def _form(
         self, matrix: BlockedMatrix | RemoteMatrix, targets: Any, weights: np.ndarray
@@ -295,7 +292,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 f"{self.loss!r}; solver='auto' takes every loss"
             )
         classes = len(self.classes_)
-        if not self._joint():
+        if self._outputs() == 1:
             count = 1 if classes == 2 and not self.multilabel_ else classes
             return ModelForm(count, **self._bias())
         wanted = JOINT[self.multi_class]
@@ -453,7 +450,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             return -np.logaddexp(0.0, -scores)
         if scores.ndim == 1:
             return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
-        one_by_one = scores if self._joint() else -np.logaddexp(0.0, -scores)
+        one_by_one = scores if self._outputs() > 1 else -np.logaddexp(0.0, -scores)
         return one_by_one - logsumexp(one_by_one, axis=1, keepdims=True)
 
     @available_if(_gives_probabilities)

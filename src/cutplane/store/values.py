@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse
 
 from ..result import Certificate, Iteration, SolveResult, Status
-from .container import DTYPES
+from .container import DTYPES, NotRegisteredError
 
 SPARSE: dict[str, Any] = {
     "csr_matrix": scipy.sparse.csr_matrix,
@@ -255,10 +255,12 @@ class Decoder:
         data, indices, indptr = (self.decode(value[n]) for n in ("data", "indices", "indptr"))
         if not all(isinstance(a, np.ndarray) and a.dtype.kind == "i" for a in (indices, indptr)):
             raise ValueError("a sparse matrix whose indices are no integers")
-        rows, columns = _shape(value["shape"])
-        parts = (data, indices, indptr)
-        matrix = SPARSE[value["sparse"]](parts, shape=(rows, columns), copy=False)
-        matrix.check_format(full_check=True)
+        parts, shape = (data, indices, indptr), _shape(value["shape"])
+        try:
+            matrix = SPARSE[value["sparse"]](parts, shape=shape, copy=False)
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"a sparse matrix whose parts do not fit: {error}") from None
         return matrix
 
     def _record(self, value: Any) -> Any:
@@ -300,7 +302,7 @@ class Decoder:
 
     def _registered(self, name: Any) -> Any:
         if name not in self._registry.objects:
-            raise ValueError(
+            raise NotRegisteredError(
                 f"it needs {name!r:.80}, which is not registered; import its module and call "
                 "cutplane.models.register with it first"
             )
