@@ -131,7 +131,8 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
             raise ValueError(f"callback must be callable or None, got {model.callback!r}")
         if model.time_limit is not None:
             check_number("time_limit", model.time_limit, above=0.0, finite=False)
-        checkpoint = check_checkpoint(getattr(model, "checkpoint", None))
+        checkpoint = getattr(model, "checkpoint", None)
+        checkpoint = None if checkpoint is None else check_checkpoint(checkpoint)
         if checkpoint is not None and solvers and model.solver not in IN_PASSES:
             raise ValueError(
                 f"checkpoint is for solver='ocas' or 'cpa', whose state can be written; got "

@@ -151,7 +151,7 @@ class Memory:
     cuts : tuple of Cut
         Those active at the solution. They hold for the same risk on the same data only.
     digest : bytes
-        Of that risk and data.
+        Of that risk and data; empty if what is kept serves others as well.
     point : Point or None
         The solution with its scores, for a next one on the same data, where they are at hand.
     """
@@ -184,9 +184,9 @@ class Run:
     start : ndarray or None
         Where to start, in the shape of a result's ``w``.
     memory : Memory or None
-        Of an earlier solution.
+        Of an earlier solution of the same risk on the same data, if it is for no others.
     digest : bytes
-        Of data and problem, to compare with that of the memory.
+        Of data and problem, for the next memory.
     dual_point : ndarray or None
         The user's start per row, divided by C.
     on_path : bool
@@ -459,6 +459,10 @@ class _Fit:
             before = crew.timings.as_dict() if crew is not None and self.results else {}
             # A fit may consist of hundreds of problems of which each takes 0.1 ms.
             loud = settings.verbose > 0
+            # A path needs no telling whether a memory is of this problem.
+            digest = self.data + problem.digest() if self.data else b""
+            if memory is not None and memory.digest and memory.digest != digest:
+                memory = None
             with showing(1, problem.line(settings)) if loud else contextlib.nullcontext() as show:
                 run = Run(
                     settings=settings,
@@ -470,8 +474,7 @@ class _Fit:
                     random=self.random,
                     start=start if known.start is None else known.start,
                     memory=memory,
-                    # What tells whether a memory is of this problem; a path needs no telling.
-                    digest=self.data + problem.digest() if self.data else b"",
+                    digest=digest,
                     dual_point=dual_point,
                     on_path=self.Cs is not None,
                     file=self.file,

@@ -23,7 +23,6 @@ from ..objective import Cut, LinearOracle, ListwiseScoreRisk, RowOracle
 from ..result import SolveResult
 from ..risks import ListwiseRisk, Risk, Targets
 from ..solvers import IterativeSolver
-from ..store.container import WRONG
 from ._fit import IN_PASSES, Memory, Problem, Ready, Run
 
 if TYPE_CHECKING:
@@ -74,6 +73,8 @@ def ready(solver: IterativeSolver, run: Run, cuts: tuple[Cut, ...] = (), crew: A
         if crew is not None:
             solver.due = run.file.due
         if run.state is not None:
+            from ..store.container import WRONG
+
             try:
                 solver.restore(run.state)
             except WRONG as error:
@@ -83,7 +84,7 @@ def ready(solver: IterativeSolver, run: Run, cuts: tuple[Cut, ...] = (), crew: A
         start.size == solver.oracle.dimension and np.all(np.isfinite(start))
     ):
         start = None
-    if run.memory is not None and run.memory.digest == run.digest:
+    if run.memory is not None:
         cuts = (*run.memory.cuts, *cuts)
     return Ready(solver, start, (cuts,))
 
@@ -254,8 +255,6 @@ class RowProblem(LinearProblem):
         self._kept = oracle if run.on_path and by_rows and self.crew is None else None
         dual_point, memory = run.dual_point, run.memory
         cuts: tuple[Cut, ...] = ()
-        if memory is not None and memory.digest != run.digest:
-            memory = None
         if dual_point is not None:
             dual_point = self.risk.clip_dual(dual_point, self.targets)
             cuts = (oracle.dual_cut(self.risk.dual_coef(dual_point, self.targets)),)
@@ -362,9 +361,7 @@ class JointProblem(Problem):
         if name in ("auto", "bcfw") and run.file is None and solvers.can_be_visited(self.model):
             solver = solvers.BlockAutoSolver if name == "auto" else solvers.BlockSolver
             rng = np.random.default_rng(0)  # nobody expects chance in the model
-            memory = run.memory
-            known = memory is not None and memory.digest == run.digest
-            kept = memory.dual_point if memory is not None and known else None
+            kept = None if run.memory is None else run.memory.dual_point
             return ready(solver(oracle, C, run.stop, rng, run.observe, kept), run)
         position = cut_position(name)
         made = solvers.BundleSolver(oracle, C, run.stop, position, run.observe, oracle.cheap_cut)
