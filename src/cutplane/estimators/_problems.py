@@ -64,11 +64,10 @@ def bundle_solver(
     return BoundedBundleSolver(oracle, C, run.stop, position, *box, run.observe)
 
 
-def ready(solver: IterativeSolver, run: Run, cuts: tuple[Cut, ...] = (), crew: Any = None) -> Ready:
-    """A solver of cutting planes, connected with the checkpoint, and its start."""
+def ready(solver: Any, run: Run, cuts: tuple[Cut, ...] = (), crew: Any = None) -> Ready:
+    """A solver and its start; one of cutting planes may be connected with a checkpoint."""
     solver.watched = run.watched
     if run.file is not None:
-        assert isinstance(solver, solvers.BundleSolver)
         solver.recorder = run.file.record
         if crew is not None:
             solver.due = run.file.due
@@ -271,9 +270,7 @@ class RowProblem(LinearProblem):
         self, run: Run, oracle: RowOracle, dual_point: np.ndarray | None
     ) -> IterativeSolver:
         name, C, stop = run.settings.solver, run.C * self.total, run.stop
-        if self.bounds is not None:
-            return bundle_solver(oracle, C, run, self.bounds)
-        if name == "auto" and run.file is None and self.crew is None:
+        if name == "auto" and run.file is None and self.crew is None and self.bounds is None:
             # Reproducible without a seed: nobody who names no solver expects chance in it.
             seeded = run.settings.random_state is not None
             rng = run.rng() if seeded else None
@@ -284,7 +281,7 @@ class RowProblem(LinearProblem):
             from ..solvers.stochastic import StochasticSolver
 
             return StochasticSolver(oracle, C, stop, name, run.rng(), run.observe)
-        return bundle_solver(oracle, C, run)
+        return bundle_solver(oracle, C, run, self.bounds)
 
     def memory(self, solver: Any, result: SolveResult, run: Run) -> Memory:
         point = None if self._kept is None else solver.best_point()
