@@ -280,10 +280,7 @@ class ProcessPool:
             error.add_note("raised by pickling the problem and the data for other processes")
             raise
         self._pool = ProcessPoolExecutor(
-            min(processes, len(objects)),
-            initializer=_receive,
-            initargs=(sent,),
-            env=_ENVIRONMENT,
+            min(processes, len(objects)), initializer=_receive, initargs=(sent,), env=_ENVIRONMENT
         )
 
     def call_each(

@@ -185,11 +185,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         if getattr(self, "_skl_callbacks", None):
             tasks = FitTasks(self, *data, len(problems))
         memories = getattr(self, "_memories", None) if settings.warm_start else None
-        known: dict[str, Any] = {
-            "starts": starts,
-            "memories": memories,
-            "dual_points": dual_points,
-        }
+        known: dict[str, Any] = {"starts": starts, "memories": memories, "dual_points": dual_points}
         # Callbacks and checkpoints want one problem after the other.
         in_turn = tasks is not None or settings.callback or settings.checkpoint is not None
         if threads > 1 and len(problems) > 1 and not in_turn:

@@ -491,10 +491,7 @@ class _Fit:
             self.tasks.end_problem()
 
     def _observe(
-        self,
-        problem: Problem,
-        show: Callable[[Iteration], None] | None,
-        record: Iteration,
+        self, problem: Problem, show: Callable[[Iteration], None] | None, record: Iteration
     ) -> bool:
         """Hand an iteration to progress, checkpoint and callbacks; returns whether to stop."""
         callback, solver, stops = self.settings.callback, self.solver, False

@@ -320,10 +320,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return ModelForm(outputs=classes, constant=nearly_free.constant, nearly_free=nearly_free)
 
     def _problems(
-        self,
-        matrix: BlockedMatrix | RemoteMatrix,
-        targets: Any,
-        weights: np.ndarray,
+        self, matrix: BlockedMatrix | RemoteMatrix, targets: Any, weights: np.ndarray
     ) -> tuple[ModelForm, Sequence[RowProblem]]:
         """All classes at once, each class against the rest, or each label against its absence."""
         form = self._form(matrix, targets, weights)

@@ -44,11 +44,7 @@ DEEPEST = 64  # open ranges: one per halving of a 64-bit range, and one
 
 
 def fit_thresholds(
-    scores: np.ndarray,
-    ranks: np.ndarray,
-    weights: np.ndarray,
-    n_ranks: int,
-    criterion: str,
+    scores: np.ndarray, ranks: np.ndarray, weights: np.ndarray, n_ranks: int, criterion: str
 ) -> np.ndarray:
     """The thresholds of least error on the training scores.
 
