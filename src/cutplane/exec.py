@@ -13,7 +13,6 @@ the objects. Threads and processes live as long as the executor or the pool.
 from __future__ import annotations
 
 import itertools
-import os
 import pickle
 import signal
 import threading
@@ -170,8 +169,6 @@ def available_threads() -> int:
     backend, _ = get_active_backend()
     if (backend.nesting_level or 0) > 0:  # inside a joblib worker the cores are taken
         return 1
-    if hasattr(os, "sched_getaffinity"):
-        return min(joblib.cpu_count(), len(os.sched_getaffinity(0)))
     return joblib.cpu_count()
 
 

@@ -31,7 +31,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -303,8 +303,7 @@ class Lazy(Sequence[Any]):
 
     def __init__(self, count: int, make: Callable[[int], Any]) -> None:
         self._count = count
-        self._make = make
-        self._last: tuple[int, Any] = (-1, None)
+        self._make = lru_cache(maxsize=1)(make)
 
     def __len__(self) -> int:
         return self._count
@@ -312,9 +311,7 @@ class Lazy(Sequence[Any]):
     def __getitem__(self, k: Any) -> Any:
         if not 0 <= k < self._count:
             raise IndexError(k)
-        if self._last[0] != k:
-            self._last = (k, self._make(k))
-        return self._last[1]
+        return self._make(k)
 
 
 @dataclass
