@@ -28,9 +28,9 @@ from ._fit import (
     Attributes,
     CallbackSupportMixin,
     FitTasks,
-    Lazy,
     Problem,
     Settings,
+    Start,
     solve,
     store_results,
 )
@@ -162,7 +162,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         executor: Executor,
         attributes: Attributes,
         *,
-        starts: Sequence[np.ndarray | None] | None = None,
+        starts: Callable[[int], np.ndarray | None] = lambda k: None,
         dual_points: np.ndarray | None = None,
         improve: Callable[[list[SolveResult]], list[SolveResult]] | None = None,
         threads: int = 1,
@@ -172,8 +172,12 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         Parameters
         ----------
         data : X and y as the user gave them
-        problems, settings, executor, starts, dual_points
+        problems, settings, executor
             As for ``solve``.
+        starts : callable, optional
+            Where to start, by the number of the problem.
+        dual_points : ndarray, optional
+            The user's starts per row, divided by C, by problem.
         attributes : callable
             The fitted attributes, from w and bias of the problems, perhaps of the first ones only.
         threads : int
@@ -184,15 +188,20 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         tasks = None
         if getattr(self, "_skl_callbacks", None):
             tasks = FitTasks(self, *data, len(problems))
-        memories = getattr(self, "_memories", None) if settings.warm_start else None
-        known: dict[str, Any] = {"starts": starts, "memories": memories, "dual_points": dual_points}
+        memories = getattr(self, "_memories", {}) if settings.warm_start else {}
+
+        def start(k: int) -> Start:
+            return Start(
+                starts(k), memories.get(k), None if dual_points is None else dual_points[k]
+            )
+
         # Callbacks and checkpoints want one problem after the other.
         in_turn = tasks is not None or settings.callback or settings.checkpoint is not None
         if threads > 1 and len(problems) > 1 and not in_turn:
-            fitted = solve_in_parallel(problems, settings, threads, executor, **known)
+            fitted = solve_in_parallel(problems, settings, threads, executor, start)
         else:
             fitted = solve(
-                problems, settings, executor, tasks=tasks, attributes=attributes, **known
+                problems, settings, executor, starts=start, tasks=tasks, attributes=attributes
             )
         self._memories = fitted.memories
         results = fitted.results if improve is None else improve(fitted.results)
@@ -355,7 +364,6 @@ class LinearModel(CutModel):
         """Solve the problems of a linear model, from an earlier one or a given one; store it."""
         if start is None and self.warm_start and hasattr(self, "coef_"):
             start = self.coef_, self.intercept_
-        starts = None if start is None else Lazy(form.problems, partial(form.point, *start))
         threads, first = 1, problems[0]
         if isinstance(first.matrix, BlockedMatrix) and first.matrix.whole is not None:
             # A problem is a single task, however many rounds it takes: less work is worth it.
@@ -367,7 +375,7 @@ class LinearModel(CutModel):
                 settings,
                 executor,
                 partial(self._linear_attributes, form),
-                starts=starts,
+                starts=(lambda k: None) if start is None else partial(form.point, *start),
                 dual_points=dual_points,
                 threads=threads,
             )

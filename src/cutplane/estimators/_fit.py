@@ -164,6 +164,25 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class Start:
+    """Where a problem starts, as far as something is known.
+
+    Attributes
+    ----------
+    w : ndarray or None
+        In the shape of a result's ``w``.
+    memory : Memory or None
+        Of an earlier solution.
+    dual_point : ndarray or None
+        The user's, per row, divided by C.
+    """
+
+    w: np.ndarray | None = None
+    memory: Memory | None = None
+    dual_point: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
 class Run:
     """What a problem needs to make its solver.
 
@@ -331,9 +350,7 @@ def solve(
     executor: Executor,
     *,
     Cs: Sequence[float] | None = None,
-    starts: Sequence[np.ndarray | None] | None = None,
-    memories: dict[int, Memory] | None = None,
-    dual_points: np.ndarray | None = None,
+    starts: Callable[[int], Start] = lambda k: Start(),
     tasks: FitTasks | None = None,
     attributes: Attributes | None = None,
     complete: bool = True,
@@ -351,12 +368,8 @@ def solve(
     Cs : sequence of float, optional
         Solve all problems for each of these C instead of that of the settings, from the solutions
         at the C before. There is no checkpoint then.
-    starts : sequence of ndarray, optional
-        Where to start, by problem.
-    memories : dict of int to Memory, optional
-        Of an earlier fit, by problem.
-    dual_points : ndarray, optional
-        The user's starts per row, divided by C, by problem.
+    starts : callable, optional
+        Where to start, by the number of the problem.
     tasks : FitTasks, optional
         scikit-learn's callbacks.
     attributes : callable, optional
@@ -370,18 +383,13 @@ def solve(
         if fit.ended is Status.INTERRUPTED and not complete:
             raise KeyboardInterrupt
         number = len(fit.results)
-        k, before = number % count, number - count
+        before = number - count
         try:
             if before >= 0:
-                fit.solve(number, fit.results[before].w, fit.memories.get(before), None)
+                fit.solve(number, Start(fit.results[before].w, fit.memories.get(before)))
                 fit.memories.pop(before, None)
             else:
-                fit.solve(
-                    number,
-                    None if starts is None else starts[k],
-                    (memories or {}).get(k),
-                    None if dual_points is None else dual_points[k],
-                )
+                fit.solve(number, starts(number))
         except KeyboardInterrupt:  # between two problems; within one the solver stops
             if not fit.results or fit.ended:
                 raise
@@ -431,13 +439,7 @@ class _Fit:
             )
 
     @_interrupts.kept()
-    def solve(
-        self,
-        number: int,
-        start: np.ndarray | None,
-        memory: Memory | None,
-        dual_point: np.ndarray | None,
-    ) -> None:
+    def solve(self, number: int, start: Start) -> None:
         """Solve the next problem, and append its result."""
         settings = self.settings
         problem = self.problems[number % len(self.problems)]
@@ -458,6 +460,7 @@ class _Fit:
             loud = settings.verbose > 0
             # A path needs no telling whether a memory is of this problem.
             digest = self.data + problem.digest() if self.data else b""
+            memory = start.memory
             if memory is not None and memory.digest and memory.digest != digest:
                 memory = None
             with showing(1, problem.line(settings)) if loud else contextlib.nullcontext() as show:
@@ -469,10 +472,10 @@ class _Fit:
                     observe=partial(self._observe, problem, show),
                     watched=settings.callback is not None or self.tasks is not None,
                     random=self.random,
-                    start=start if known.start is None else known.start,
+                    start=start.w if known.start is None else known.start,
                     memory=memory,
                     digest=digest,
-                    dual_point=dual_point,
+                    dual_point=start.dual_point,
                     on_path=self.Cs is not None,
                     file=self.file,
                     state=known.state,
