@@ -197,7 +197,7 @@ positive, bounds, max_iter
         refit = check_flag("refit", self.refit)
         if check_calibrate(self.calibrate) is not None and not refit:
             raise ValueError("refit=False leaves no model to calibrate: set refit=True")
-        svc = self._svc(float(Cs.max()), None)
+        svc = LinearSVC(float(Cs.max()), **self._settings())
         settings = svc._check_common()
         if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
             raise ValueError(
@@ -250,8 +250,11 @@ positive, bounds, max_iter
         return self
 
     def _svc(self, C: float, seed: Any) -> LinearSVC:
-        """The estimator of one fit."""
-        return LinearSVC(C, **{**self._settings(), "random_state": seed})
+        """The estimator of one fit, which knows the classes and the features."""
+        svc = LinearSVC(C, **{**self._settings(), "random_state": seed})
+        svc.classes_ = self.classes_
+        copy_features(self, svc)
+        return svc
 
     def _settings(self) -> dict[str, Any]:
         own = self.get_params(deep=False)
@@ -278,8 +281,6 @@ positive, bounds, max_iter
         def path_of_fold(fold: int, threads: int) -> LinearSVCPath:
             """All fits of one fold."""
             svc = self._svc(float(Cs.max()), seeds[fold])
-            svc.classes_ = self.classes_
-            copy_features(self, svc)
             counts = np.bincount(folds[fold][0], minlength=len(rows.weights))  # rows may repeat
             try:
                 weights, _ = weigh_classes(svc, rows.encoded, rows.weights * counts)
@@ -353,8 +354,6 @@ positive, bounds, max_iter
     ) -> list[SolveResult]:
         """Fit all rows, from the mean of the folds' models."""
         model = self._svc(self.C_, seed)
-        model.classes_ = self.classes_
-        copy_features(self, model)
         settings = model._check_common()
         weights, _ = weigh_classes(model, rows.encoded, rows.weights)
         form, problems = model._problems(rows.matrix, rows.encoded, weights)
