@@ -346,10 +346,8 @@ class Input:
                     raise ValueError(f"{self.name} is in non-blocking mode; it cannot be read so")
                 return count
             data = self.file.read(len(buffer))
-        except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-            raise ValueError(f"{self.name}: the compressed data are damaged: {error}") from None
-        except OSError as error:
-            if error.errno is not None:
+        except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # of the system
                 raise
             raise ValueError(f"{self.name}: the compressed data are damaged: {error}") from None
         if isinstance(data, str):

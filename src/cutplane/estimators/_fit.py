@@ -655,15 +655,14 @@ class FitTasks:
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any, problems: int) -> None:
-        self._estimator = estimator
-        self._data = {"X": X, "y": y}
+        self._fit = {"estimator": estimator, "X": X, "y": y}
         self._root = estimator._init_callback_context(max_subtasks=problems)
-        self._root.call_on_fit_task_begin(estimator=estimator, **self._data)
+        self._root.call_on_fit_task_begin(**self._fit)
 
     def begin_problem(self, label: str) -> None:
         """A problem starts; its iterations follow."""
         self._problem = self._root.subcontext(task_name=label, max_subtasks=None)
-        self._problem.call_on_fit_task_begin(estimator=self._estimator, **self._data)
+        self._problem.call_on_fit_task_begin(**self._fit)
 
     def iteration(self, attributes: Callable[[], dict[str, Any]]) -> bool:
         """An iteration ended. ``attributes`` gives the fitted attributes as of now.
@@ -671,17 +670,13 @@ class FitTasks:
         Returns whether a callback asks to stop.
         """
         task = self._problem.subcontext(task_name="iteration")
-        task.call_on_fit_task_begin(estimator=self._estimator, **self._data)
-        return task.call_on_fit_task_end(
-            estimator=self._estimator, reconstruction_attributes=attributes, **self._data
-        )
+        task.call_on_fit_task_begin(**self._fit)
+        return task.call_on_fit_task_end(**self._fit, reconstruction_attributes=attributes)
 
     def end_problem(self) -> None:
         """A problem is solved."""
-        self._problem.call_on_fit_task_end(estimator=self._estimator, **self._data)
+        self._problem.call_on_fit_task_end(**self._fit)
 
     def end(self) -> None:
         """The fit is done."""
-        self._root.call_on_fit_task_end(
-            estimator=self._estimator, reconstruction_attributes={}, **self._data
-        )
+        self._root.call_on_fit_task_end(**self._fit, reconstruction_attributes={})
