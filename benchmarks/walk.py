@@ -33,7 +33,11 @@ class Calls:
 
     files: list[str]
     functions: list[str]
-    depth: int
+    deepest: list[str]
+
+    @property
+    def depth(self) -> int:
+        return len(self.deepest)
 
 
 @dataclass(frozen=True)
@@ -50,19 +54,21 @@ class Case:
 def walk_of(call: Callable[[], Any]) -> Calls:
     """The walk of a call; what it returns is not looked at."""
     seen: set[CodeType] = set()
-    depth = deepest = 0
+    chain: list[CodeType] = []
+    deepest: list[CodeType] = []
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
-        nonlocal depth, deepest
+        nonlocal deepest
         code = frame.f_code
         if not code.co_filename.startswith(PACKAGE) or code.co_name in COMPREHENSIONS:
             return
         if event == "call":
-            depth += 1
-            deepest = max(deepest, depth)
+            chain.append(code)
             seen.add(code)
+            if len(chain) > len(deepest):
+                deepest = chain.copy()
         elif event == "return":
-            depth -= 1
+            chain.pop()
 
     sys.setprofile(note)
     try:
@@ -70,8 +76,11 @@ def walk_of(call: Callable[[], Any]) -> Calls:
     finally:
         sys.setprofile(None)
     files = sorted({code.co_filename[len(PACKAGE) + 1 :] for code in seen})
-    functions = sorted(f"{c.co_filename[len(PACKAGE) + 1 :]}: {c.co_qualname}" for c in seen)
-    return Calls(files, functions, deepest)
+    return Calls(files, sorted(map(_named, seen)), list(map(_named, deepest)))
+
+
+def _named(code: CodeType) -> str:
+    return f"{code.co_filename[len(PACKAGE) + 1 :]}: {code.co_qualname}"
 
 
 def cases() -> list[Case]:
@@ -97,6 +106,7 @@ def main() -> None:
     """Print the walk of every case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--functions", action="store_true", help="list the functions, too")
+    parser.add_argument("--deepest", action="store_true", help="list the deepest chain of calls")
     parser.add_argument("--only", default="", help="cases whose name has this in it")
     arguments = parser.parse_args()
     print(f"{'fit':16} {'files':>10} {'functions':>12} {'depth':>9}   (most)")
@@ -111,6 +121,8 @@ def main() -> None:
         )
         if arguments.functions:
             print("\n".join(f"    {name}" for name in walk.functions))
+        if arguments.deepest:
+            print("\n".join(f"    {name}" for name in walk.deepest))
 
 
 if __name__ == "__main__":

@@ -83,8 +83,6 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
     from sklearn.utils.validation import _check_sample_weight, _num_samples
 
     if sample_weight is None:
-        sample_weight = getattr(X, "own_weights", None)
-    if sample_weight is None:
         return np.ones(_num_samples(X))
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if np.any(weights < 0):

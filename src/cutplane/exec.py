@@ -13,7 +13,6 @@ the objects. Threads and processes live as long as the executor or the pool.
 from __future__ import annotations
 
 import itertools
-import os
 import pickle
 import signal
 import threading
@@ -21,8 +20,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
-from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
@@ -30,18 +28,6 @@ Result = TypeVar("Result")
 # known, and a fit has many rounds: with fewer numbers per thread (half a millisecond) one thread
 # is as fast or faster, on USPS digits by a fifth.
 NUMBERS_PER_THREAD = 1 << 19
-
-
-class Executor(Protocol):
-    """What the oracles need of an executor."""
-
-    threads: int
-
-    def run(self, function: Callable[[int], Result], count: int) -> list[Result]: ...
-
-    def __enter__(self) -> Executor: ...
-
-    def __exit__(self, *error: Any) -> None: ...
 
 
 class SerialExecutor:
@@ -117,15 +103,13 @@ class ThreadExecutor:
     def __enter__(self) -> ThreadExecutor:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         self._close()
         for helper in self._helpers:
             helper.join()
+
+
+Executor = SerialExecutor | ThreadExecutor
 
 
 class _Task:
@@ -185,8 +169,6 @@ def available_threads() -> int:
     backend, _ = get_active_backend()
     if (backend.nesting_level or 0) > 0:  # inside a joblib worker the cores are taken
         return 1
-    if hasattr(os, "sched_getaffinity"):
-        return min(joblib.cpu_count(), len(os.sched_getaffinity(0)))
     return joblib.cpu_count()
 
 
@@ -248,11 +230,11 @@ def _receive(sent: bytes) -> None:
         _failures.append(_Failure(pickled(portable(error))))
 
 
-def _work(k: int, method: str, arguments: tuple[Any, ...]) -> Any:
+def _work(k: int, method: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     if _failures:
         return _failures[0]
     try:
-        return getattr(_objects[k], method)(*arguments)
+        return method(_objects[k], *arguments)
     except Exception as error:
         return _Failure(pickled(portable(error)))
 
@@ -289,25 +271,19 @@ class ProcessPool:
     def __init__(self, objects: Sequence[Any], processes: int) -> None:
         from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
-        self._count = len(objects)
         try:
             sent = pickled(list(objects))
         except Exception as error:
             error.add_note("raised by pickling the problem and the data for other processes")
             raise
         self._pool = ProcessPoolExecutor(
-            min(processes, self._count),
-            initializer=_receive,
-            initargs=(sent,),
-            env=_ENVIRONMENT,
+            min(processes, len(objects)), initializer=_receive, initargs=(sent,), env=_ENVIRONMENT
         )
 
-    def call(self, method: str, *arguments: Any) -> list[Any]:
-        """object.method(*arguments) for every object."""
-        return self.call_each(method, [arguments] * self._count)
-
-    def call_each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """The same with arguments of its own for every object."""
+    def call_each(
+        self, method: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]
+    ) -> list[Any]:
+        """method(object, *arguments) for every object; a method of its class, say."""
         tasks = [self._pool.submit(_work, k, method, a) for k, a in enumerate(arguments)]
         answers = [task.result() for task in tasks]
         for answer in answers:

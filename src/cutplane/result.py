@@ -13,29 +13,29 @@ import numpy as np
 
 
 class Status(Enum):
-    """How a solver ended."""
+    """How a solver ended.
 
-    CONVERGED = "converged"
-    MAX_ITER = "max_iter"
-    TIME_LIMIT = "time_limit"
-    INTERRUPTED = "interrupted"
-    NUMERICALLY_LIMITED = "numerically_limited"
-    STOPPED = "stopped"
+    Attributes
+    ----------
+    value : str
+    reason : str
+        The end of the sentence "the solver ...".
+    """
 
-    @property
-    def reason(self) -> str:
-        """The end of the sentence "the solver ..."."""
-        return _REASONS[self]
+    CONVERGED = "converged", "converged"
+    MAX_ITER = "max_iter", "reached max_iter"
+    TIME_LIMIT = "time_limit", "reached time_limit"
+    INTERRUPTED = "interrupted", "was interrupted"
+    NUMERICALLY_LIMITED = "numerically_limited", "reached the limit of floating point precision"
+    STOPPED = "stopped", "was stopped by a callback"
 
+    reason: str
 
-_REASONS = {
-    Status.CONVERGED: "converged",
-    Status.MAX_ITER: "reached max_iter",
-    Status.TIME_LIMIT: "reached time_limit",
-    Status.INTERRUPTED: "was interrupted",
-    Status.NUMERICALLY_LIMITED: "reached the limit of floating point precision",
-    Status.STOPPED: "was stopped by a callback",
-}
+    def __new__(cls, value: str, reason: str = "") -> Status:
+        """A status is known by its value."""
+        status = object.__new__(cls)
+        status._value_, status.reason = value, reason
+        return status
 
 
 # What a certificate of kind 'conditional' says of itself.

@@ -20,7 +20,7 @@ from cutplane import (
     Status,
     linear_svc_path,
 )
-from cutplane.estimators._fit import Memory, Problem, Ready, Settings, solve, sum_of
+from cutplane.estimators._fit import Memory, Problem, Ready, solve, sum_of
 from cutplane.estimators._problems import RowProblem
 from cutplane.exec import SerialExecutor
 from cutplane.result import Certificate
@@ -68,7 +68,7 @@ class Root(Problem):
 
 
 def settings(C=2.0, **parameters):
-    return dataclasses.replace(Settings.of(LinearSVC(C=C, **parameters)), warm_start=False)
+    return dataclasses.replace(LinearSVC(C=C, **parameters)._check_common(), warm_start=False)
 
 
 def test_a_problem_of_ones_own():

@@ -39,15 +39,16 @@ def pool():
 
 
 def test_answers_come_in_order_from_other_processes(pool):
-    answers = pool.call("times", 10)
+    answers = pool.call_each(Counter.times, [(10,)] * 5)
     assert [value for value, _, _ in answers] == [0, 10, 20, 30, 40]
     assert os.getpid() not in {process for _, _, process in answers}
 
 
 def test_the_first_error_in_order_comes_through(pool):
     with pytest.raises(KeyError, match="number 1"):
-        pool.call("fail")
-    assert [value for value, _, _ in pool.call("times", 1)] == [0, 1, 2, 3, 4]  # it still works
+        pool.call_each(Counter.fail, [()] * 5)
+    answers = pool.call_each(Counter.times, [(1,)] * 5)  # it still works
+    assert [value for value, _, _ in answers] == [0, 1, 2, 3, 4]
 
 
 def test_what_cannot_be_pickled_is_said_so():
@@ -60,7 +61,7 @@ def test_what_cannot_be_unpickled_is_said_so():
     pool = ProcessPool([BadGuest(), BadGuest()], 1)
     try:
         with pytest.raises(ValueError, match="invalid literal") as caught:
-            pool.call("anything")
+            pool.call_each(str, [(), ()])
         assert "another process received" in caught.value.__notes__[0]
     finally:
         pool.close()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.losses import Hinge
 from cutplane.risks import LossRisk, Scores, Targets, contingency
-from cutplane.risks.contingency import TABLE_MEASURES, Tables, table_measure
+from cutplane.risks.contingency import TABLE_MEASURES, table_measure, tables_of
 from cutplane.risks.measures import (
     MeasureRisk,
     TableRisk,
@@ -483,7 +483,7 @@ def test_what_a_measure_says_of_its_loss_is_true(name):
     """On every table of many small sizes; the search relies on it."""
     for p, n in itertools.product((1, 2, 5, 12), (1, 3, 12)):
         for beta in (0.3, 1.0, 4.0):
-            tables = Tables(table_measure(name, beta), p, n)
+            tables = tables_of(table_measure(name, beta), p, n)
             grid = tables.losses(np.arange(p + 1)[:, None], np.arange(n + 1))
             assert grid.min() >= 0.0 and grid.max() <= 1.0
             assert grid[p, 0] == 0.0

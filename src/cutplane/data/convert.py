@@ -17,8 +17,8 @@ from .._checks import check_choice, check_flag_or_auto
 from .dataset import Dataset
 from .dataset.write import DatasetWriter, new_dataset, value_type
 from .rows import MOST_FEATURES, Rows
-from .svmlight.parse import Options
-from .svmlight.read import Flag, check_options, read_chunks, state_first_index
+from .svmlight.parse import Flag, Options
+from .svmlight.read import read_chunks, state_first_index
 from .tables import TABLE_SUFFIXES, Columns, file_name, read_archive, table_chunks
 
 FORMATS = ("auto", "svmlight", "npz", "parquet", "arrow", "csv")
@@ -121,7 +121,7 @@ def convert_dataset(
         raise ValueError("unseen='ignore' needs zero_based=True or False")
     stored = value_type(np.float64 if dtype is None else dtype)
     parsed = stored if stored.kind == "f" else np.float64
-    options = check_options(
+    options = Options(
         n_features, zero_based, parsed, qid, bool(cost), False, sort, unseen, max_features, n_jobs
     )
     with new_dataset(path, overwrite, dtype=stored) as writer:
@@ -182,7 +182,7 @@ def _write_text(writer: DatasetWriter, files: list[Any], options: Options) -> No
         # What is counted from 1 has an empty column 0, if it is read as counted from 0.
         reading = replace(
             options,
-            first=0,
+            zero_based=True,
             n_features=None if wide is None else min(wide + 1, MOST_FEATURES),
             max_features=min(options.max_features + 1, MOST_FEATURES),
         )

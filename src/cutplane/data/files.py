@@ -27,7 +27,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -148,18 +147,14 @@ def output(target: Any) -> Iterator[BinaryIO]:
         return
     path = Path(target)
     with replacing(path) as file:
-        if path.suffix not in _COMPRESSED:
+        if path.suffix == ".gz":
+            with gzip.GzipFile("", "wb", 6, file, mtime=0) as compressed:
+                yield cast(BinaryIO, compressed)
+        elif path.suffix in _SUFFIXES:
+            with _OPEN[_SUFFIXES[path.suffix]](file, "wb") as compressed:
+                yield compressed
+        else:
             yield file
-            return
-        with _COMPRESSED[path.suffix](file) as compressed:
-            yield compressed
-
-
-_COMPRESSED: dict[str, Callable[[BinaryIO], Any]] = {
-    ".gz": lambda file: gzip.GzipFile("", "wb", 6, file, mtime=0),
-    ".bz2": partial(bz2.BZ2File, mode="wb"),
-    ".xz": partial(lzma.LZMAFile, mode="wb"),
-}
 
 
 # -- folders ------------------------------------------------------------------
@@ -351,10 +346,8 @@ class Input:
                     raise ValueError(f"{self.name} is in non-blocking mode; it cannot be read so")
                 return count
             data = self.file.read(len(buffer))
-        except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-            raise ValueError(f"{self.name}: the compressed data are damaged: {error}") from None
-        except OSError as error:
-            if error.errno is not None:
+        except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # of the system
                 raise
             raise ValueError(f"{self.name}: the compressed data are damaged: {error}") from None
         if isinstance(data, str):

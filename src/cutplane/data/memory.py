@@ -63,10 +63,10 @@ def _container() -> int:
         else:
             continue
         folder = root / name.lstrip("/")
-        for place in (folder, *folder.parents):
-            if not place.is_relative_to(root):
+        for group in (folder, *folder.parents):
+            if not group.is_relative_to(root):
                 break
-            left = min(left, _left_in(place, limit, usage))
+            left = min(left, _left_in(group, limit, usage))
     return left
 
 

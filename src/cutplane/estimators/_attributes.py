@@ -52,14 +52,14 @@ def check_linear(model: Any, outputs: int) -> None:
     check_stored(model, "intercept_", (outputs,))
 
 
-def check_basis(model: Any, height: int, features: int | None = None) -> None:
+def check_basis(model: Any, per_row: int, features: int | None = None) -> None:
     """Basis rows of a kernel, and their coefficients: so many per row."""
     features = stored_features(model) if features is None else features
     support = getattr(model, "support_", None)
     if not isinstance(support, np.ndarray) or support.ndim != 1 or support.dtype != np.int32:
         raise ValueError("support_ must hold row numbers")
     count = len(support)
-    check_stored_coef(model, "dual_coef_", (height, count))
+    check_stored_coef(model, "dual_coef_", (per_row, count))
     if model.kernel == "precomputed":
         if count and not 0 <= support.min() <= support.max() < features:
             raise ValueError("support_ must hold numbers of training rows")
@@ -76,7 +76,7 @@ def check_basis(model: Any, height: int, features: int | None = None) -> None:
             raise ValueError(f"gamma must be a number ≥ 0, got {gamma!r:.40}")
 
 
-def check_kernel_model(model: Any, height: int, outputs: int) -> None:
+def check_kernel_model(model: Any, per_row: int, outputs: int) -> None:
     """Basis rows, coefficients and ``intercept_`` of a kernel machine."""
-    check_basis(model, height)
+    check_basis(model, per_row)
     check_stored(model, "intercept_", (outputs,))

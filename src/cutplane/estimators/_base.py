@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache, partial
+from numbers import Integral
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,27 +16,28 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import check_flag, check_number
+from .._checks import check_choice, check_flag, check_integer, check_n_jobs, check_number
 from ..data import BlockedMatrix, as_blocks
 from ..data.dataset import Dataset
 from ..exec import Executor, make_executor, thread_count
 from ..result import Iteration, SolveResult
 from ._attributes import check_linear
 from ._fit import (
+    IN_PASSES,
     STOPPING,
     Attributes,
     CallbackSupportMixin,
     FitTasks,
-    Lazy,
     Problem,
     Settings,
+    Start,
     solve,
     store_results,
 )
 from ._parallel import solve_in_parallel
-from ._problems import NearlyFreeBias, check_bounds
+from ._problems import LinearProblem, NearlyFreeBias, check_bounds
 from ._rows import check_test_dataset, checked_rows
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, check_checkpoint
 
 if TYPE_CHECKING:
     from ..cluster.rows import RemoteMatrix
@@ -72,6 +74,23 @@ class WithExecutor:
         return clone
 
 
+def check_executor(model: Any) -> None:
+    """Refuse an executor that is no cluster, or that cannot run the solver."""
+    if isinstance(model.executor, Integral):
+        raise ValueError(
+            f"executor must be None or a cluster, got {model.executor!r}; for threads give "
+            f"n_jobs={model.executor!r}"
+        )
+    from ..cluster.executor import cluster_of
+
+    cluster_of(model.executor)
+    if model.solver not in IN_PASSES:
+        raise ValueError(
+            f"solver={model.solver!r} visits rows in random order, which a cluster cannot; with "
+            "such an executor use 'auto', 'ocas' or 'cpa'"
+        )
+
+
 class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
     """Base of all estimators that are trained by ``solve``."""
 
@@ -92,7 +111,48 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
 
     def _check_common(self) -> Settings:
         """Check the parameters; those that all estimators have are returned."""
-        return Settings.of(self)
+        model: Any = self  # parameters are fields of the subclasses
+        solvers = model._solvers
+        C = check_number("C", model.C, above=0.0) if hasattr(model, "C") else 1.0
+        if solvers:
+            check_choice("solver", model.solver, solvers)
+        check_choice("stopping", model.stopping, model._stopping)
+        check_number("tol", model.tol, at_least=0.0)
+        max_iter = None if model.max_iter == -1 and not solvers else model.max_iter
+        if max_iter is not None:
+            check_integer("max_iter", max_iter, at_least=1)
+        check_n_jobs(model.n_jobs)
+        if getattr(model, "executor", None) is not None:
+            check_executor(model)
+        warm_start = check_flag("warm_start", getattr(model, "warm_start", False))
+        if not isinstance(model.verbose, bool):
+            check_integer("verbose", model.verbose, at_least=0)
+        if model.callback is not None and not callable(model.callback):
+            raise ValueError(f"callback must be callable or None, got {model.callback!r}")
+        if model.time_limit is not None:
+            check_number("time_limit", model.time_limit, above=0.0, finite=False)
+        checkpoint = getattr(model, "checkpoint", None)
+        checkpoint = None if checkpoint is None else check_checkpoint(checkpoint)
+        if checkpoint is not None and solvers and model.solver not in IN_PASSES:
+            raise ValueError(
+                f"checkpoint is for solver='ocas' or 'cpa', whose state can be written; got "
+                f"solver={model.solver!r}"
+            )
+        return Settings(
+            name=type(model).__name__,
+            C=C,
+            solver=model.solver if solvers else "",
+            tol=float(model.tol),
+            stopping=model.stopping,
+            max_iter=None if max_iter is None else int(max_iter),
+            time_limit=np.inf if model.time_limit is None else float(model.time_limit),
+            verbose=int(model.verbose),
+            callback=model.callback,
+            warm_start=warm_start,
+            checkpoint=checkpoint,
+            random_state=getattr(model, "random_state", None),
+            parameters=model.get_params(deep=False),
+        )
 
     def _solve(
         self,
@@ -102,7 +162,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         executor: Executor,
         attributes: Attributes,
         *,
-        starts: Sequence[np.ndarray | None] | None = None,
+        starts: Callable[[int], np.ndarray | None] = lambda k: None,
         dual_points: np.ndarray | None = None,
         improve: Callable[[list[SolveResult]], list[SolveResult]] | None = None,
         threads: int = 1,
@@ -112,8 +172,12 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         Parameters
         ----------
         data : X and y as the user gave them
-        problems, settings, executor, starts, dual_points
+        problems, settings, executor
             As for ``solve``.
+        starts : callable, optional
+            Where to start, by the number of the problem.
+        dual_points : ndarray, optional
+            The user's starts per row, divided by C, by problem.
         attributes : callable
             The fitted attributes, from w and bias of the problems, perhaps of the first ones only.
         threads : int
@@ -124,19 +188,20 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         tasks = None
         if getattr(self, "_skl_callbacks", None):
             tasks = FitTasks(self, *data, len(problems))
-        memories = getattr(self, "_memories", None) if settings.warm_start else None
-        known: dict[str, Any] = {
-            "starts": starts,
-            "memories": memories,
-            "dual_points": dual_points,
-        }
+        memories = getattr(self, "_memories", {}) if settings.warm_start else {}
+
+        def start(k: int) -> Start:
+            return Start(
+                starts(k), memories.get(k), None if dual_points is None else dual_points[k]
+            )
+
         # Callbacks and checkpoints want one problem after the other.
         in_turn = tasks is not None or settings.callback or settings.checkpoint is not None
         if threads > 1 and len(problems) > 1 and not in_turn:
-            fitted = solve_in_parallel(problems, settings, threads, executor, **known)
+            fitted = solve_in_parallel(problems, settings, threads, executor, start)
         else:
             fitted = solve(
-                problems, settings, executor, tasks=tasks, attributes=attributes, **known
+                problems, settings, executor, starts=start, tasks=tasks, attributes=attributes
             )
         self._memories = fitted.memories
         results = fitted.results if improve is None else improve(fitted.results)
@@ -207,6 +272,7 @@ class ModelForm:
     def point(self, coef: Any, intercept: np.ndarray, k: int) -> np.ndarray | None:
         """The solver's point of problem k; None if the model has another shape."""
         outputs = self.outputs or 1
+        coef = coef if coef.ndim == 2 else coef[None]
         if coef.shape[0] != outputs * self.problems:
             return None
         own = slice(k * outputs, (k + 1) * outputs)
@@ -286,38 +352,30 @@ class LinearModel(CutModel):
         constant = float(self.intercept_scaling or 0.0) if self.fit_intercept else 0.0
         return {"constant": constant, "free_bias": bool(self.fit_intercept) and constant == 0.0}
 
-    def _start(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The previous model, if a fit may start there."""
-        if not self.warm_start or not hasattr(self, "coef_"):
-            return None
-        return self.coef_, self.intercept_
-
     def _fit_linear(
         self,
         data: tuple[Any, Any],
-        matrix: BlockedMatrix | RemoteMatrix,
         form: ModelForm,
-        problems: Sequence[Problem],
+        problems: Sequence[LinearProblem],
         settings: Settings,
-        start: tuple[np.ndarray, np.ndarray] | None,
+        start: tuple[np.ndarray, np.ndarray] | None = None,
         dual_points: np.ndarray | None = None,
     ) -> list[SolveResult]:
-        """Solve the problems of a linear model, perhaps from an earlier model, and store it."""
-        starts = None
-        if start is not None:
-            starts = Lazy(form.problems, partial(form.point, *start))
-        threads = 1
-        if isinstance(matrix, BlockedMatrix) and matrix.whole is not None:
+        """Solve the problems of a linear model, from an earlier one or a given one; store it."""
+        if start is None and self.warm_start and hasattr(self, "coef_"):
+            start = self.coef_, self.intercept_
+        threads, first = 1, problems[0]
+        if isinstance(first.matrix, BlockedMatrix) and first.matrix.whole is not None:
             # A problem is a single task, however many rounds it takes: less work is worth it.
-            threads = thread_count(self.n_jobs, 4 * form.problems * problems[0].work)
-        with make_executor(self.n_jobs, problems[0].work) as executor:
+            threads = thread_count(self.n_jobs, 4 * form.problems * first.work)
+        with make_executor(self.n_jobs, first.work) as executor:
             return self._solve(
                 data,
                 problems,
                 settings,
                 executor,
                 partial(self._linear_attributes, form),
-                starts=starts,
+                starts=(lambda k: None) if start is None else partial(form.point, *start),
                 dual_points=dual_points,
                 threads=threads,
             )

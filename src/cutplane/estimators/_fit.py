@@ -31,8 +31,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from numbers import Integral
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .. import _interrupts
-from .._checks import check_choice, check_flag, check_integer, check_n_jobs, check_number
 from ..exec import Executor
 from ..objective import Cut, Point
 from ..reporting.compiling import tell_of_compiling
@@ -49,7 +47,7 @@ from ..reporting.line import Line
 from ..reporting.progress import showing
 from ..result import Certificate, Iteration, SolveResult, Status
 from ..solvers import Observer, StopRule
-from .checkpoint import Checkpoint, CheckpointFile, Known, check_checkpoint
+from .checkpoint import Checkpoint, CheckpointFile, Known
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -120,72 +118,10 @@ class Settings:
     random_state: Any
     parameters: dict[str, Any]
 
-    @classmethod
-    def of(cls, model: Any) -> Settings:
-        """The settings of an estimator. Checks the parameters that it shares with others."""
-        solvers = model._solvers
-        C = check_number("C", model.C, above=0.0) if hasattr(model, "C") else 1.0
-        if solvers:
-            check_choice("solver", model.solver, solvers)
-        check_choice("stopping", model.stopping, model._stopping)
-        check_number("tol", model.tol, at_least=0.0)
-        max_iter = None if model.max_iter == -1 and not solvers else model.max_iter
-        if max_iter is not None:
-            check_integer("max_iter", max_iter, at_least=1)
-        check_n_jobs(model.n_jobs)
-        if getattr(model, "executor", None) is not None:
-            check_executor(model)
-        warm_start = check_flag("warm_start", getattr(model, "warm_start", False))
-        if not isinstance(model.verbose, bool):
-            check_integer("verbose", model.verbose, at_least=0)
-        if model.callback is not None and not callable(model.callback):
-            raise ValueError(f"callback must be callable or None, got {model.callback!r}")
-        if model.time_limit is not None:
-            check_number("time_limit", model.time_limit, above=0.0, finite=False)
-        checkpoint = getattr(model, "checkpoint", None)
-        checkpoint = None if checkpoint is None else check_checkpoint(checkpoint)
-        if checkpoint is not None and solvers and model.solver not in IN_PASSES:
-            raise ValueError(
-                f"checkpoint is for solver='ocas' or 'cpa', whose state can be written; got "
-                f"solver={model.solver!r}"
-            )
-        return cls(
-            name=type(model).__name__,
-            C=C,
-            solver=model.solver if solvers else "",
-            tol=float(model.tol),
-            stopping=model.stopping,
-            max_iter=None if max_iter is None else int(max_iter),
-            time_limit=np.inf if model.time_limit is None else float(model.time_limit),
-            verbose=int(model.verbose),
-            callback=model.callback,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            random_state=getattr(model, "random_state", None),
-            parameters=model.get_params(deep=False),
-        )
-
     def stop(self, seconds: float) -> StopRule:
         """The stopping rule of a problem that may take this many seconds."""
         rule = {self.stopping: self.tol} if self.stopping in STOPPING else {}
         return StopRule(**rule, max_iter=self.max_iter, time_limit=seconds)
-
-
-def check_executor(model: Any) -> None:
-    """Refuse an executor that is no cluster, or that cannot run the solver."""
-    if isinstance(model.executor, Integral):
-        raise ValueError(
-            f"executor must be None or a cluster, got {model.executor!r}; for threads give "
-            f"n_jobs={model.executor!r}"
-        )
-    from ..cluster.executor import cluster_of
-
-    cluster_of(model.executor)
-    if model.solver not in IN_PASSES:
-        raise ValueError(
-            f"solver={model.solver!r} visits rows in random order, which a cluster cannot; with "
-            "such an executor use 'auto', 'ocas' or 'cpa'"
-        )
 
 
 def random_of(random_state: Any) -> np.random.RandomState:
@@ -215,7 +151,7 @@ class Memory:
     cuts : tuple of Cut
         Those active at the solution. They hold for the same risk on the same data only.
     digest : bytes
-        Of that risk and data.
+        Of that risk and data; empty if what is kept serves others as well.
     point : Point or None
         The solution with its scores, for a next one on the same data, where they are at hand.
     """
@@ -225,6 +161,25 @@ class Memory:
     cuts: tuple[Cut, ...] = ()
     digest: bytes = b""
     point: Point | None = None
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a problem starts, as far as something is known.
+
+    Attributes
+    ----------
+    w : ndarray or None
+        In the shape of a result's ``w``.
+    memory : Memory or None
+        Of an earlier solution.
+    dual_point : ndarray or None
+        The user's, per row, divided by C.
+    """
+
+    w: np.ndarray | None = None
+    memory: Memory | None = None
+    dual_point: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -248,9 +203,9 @@ class Run:
     start : ndarray or None
         Where to start, in the shape of a result's ``w``.
     memory : Memory or None
-        Of an earlier solution.
+        Of an earlier solution of the same risk on the same data, if it is for no others.
     digest : bytes
-        Of data and problem, to compare with that of the memory.
+        Of data and problem, for the next memory.
     dual_point : ndarray or None
         The user's start per row, divided by C.
     on_path : bool
@@ -299,18 +254,16 @@ class Problem(ABC):
         For progress and logs.
     total : float
         The factor n in C·n·(mean risk): the sum of the weights.
+    work : int
+        What a pass over the data costs, in stored numbers: whether threads are worth it.
     crew : Workers or None
         The workers that hold the data, if a cluster does.
     """
 
     label: str
     total: float = 1.0
+    work: int = 0
     crew: Any = None
-
-    @property
-    def work(self) -> int:
-        """What a pass over the data costs, in stored numbers: whether threads are worth it."""
-        return 0
 
     @abstractmethod
     def solver(self, run: Run) -> Ready:
@@ -369,8 +322,7 @@ class Lazy(Sequence[Any]):
 
     def __init__(self, count: int, make: Callable[[int], Any]) -> None:
         self._count = count
-        self._make = make
-        self._last: tuple[int, Any] = (-1, None)
+        self._make = lru_cache(maxsize=1)(make)
 
     def __len__(self) -> int:
         return self._count
@@ -378,9 +330,7 @@ class Lazy(Sequence[Any]):
     def __getitem__(self, k: Any) -> Any:
         if not 0 <= k < self._count:
             raise IndexError(k)
-        if self._last[0] != k:
-            self._last = (k, self._make(k))
-        return self._last[1]
+        return self._make(k)
 
 
 @dataclass
@@ -400,9 +350,7 @@ def solve(
     executor: Executor,
     *,
     Cs: Sequence[float] | None = None,
-    starts: Sequence[np.ndarray | None] | None = None,
-    memories: dict[int, Memory] | None = None,
-    dual_points: np.ndarray | None = None,
+    starts: Callable[[int], Start] = lambda k: Start(),
     tasks: FitTasks | None = None,
     attributes: Attributes | None = None,
     complete: bool = True,
@@ -420,12 +368,8 @@ def solve(
     Cs : sequence of float, optional
         Solve all problems for each of these C instead of that of the settings, from the solutions
         at the C before. There is no checkpoint then.
-    starts : sequence of ndarray, optional
-        Where to start, by problem.
-    memories : dict of int to Memory, optional
-        Of an earlier fit, by problem.
-    dual_points : ndarray, optional
-        The user's starts per row, divided by C, by problem.
+    starts : callable, optional
+        Where to start, by the number of the problem.
     tasks : FitTasks, optional
         scikit-learn's callbacks.
     attributes : callable, optional
@@ -439,18 +383,13 @@ def solve(
         if fit.ended is Status.INTERRUPTED and not complete:
             raise KeyboardInterrupt
         number = len(fit.results)
-        k, before = number % count, number - count
+        before = number - count
         try:
             if before >= 0:
-                fit.solve(number, fit.results[before].w, fit.memories.get(before), None)
+                fit.solve(number, Start(fit.results[before].w, fit.memories.get(before)))
                 fit.memories.pop(before, None)
             else:
-                fit.solve(
-                    number,
-                    None if starts is None else starts[k],
-                    (memories or {}).get(k),
-                    None if dual_points is None else dual_points[k],
-                )
+                fit.solve(number, starts(number))
         except KeyboardInterrupt:  # between two problems; within one the solver stops
             if not fit.results or fit.ended:
                 raise
@@ -500,13 +439,7 @@ class _Fit:
             )
 
     @_interrupts.kept()
-    def solve(
-        self,
-        number: int,
-        start: np.ndarray | None,
-        memory: Memory | None,
-        dual_point: np.ndarray | None,
-    ) -> None:
+    def solve(self, number: int, start: Start) -> None:
         """Solve the next problem, and append its result."""
         settings = self.settings
         problem = self.problems[number % len(self.problems)]
@@ -525,6 +458,11 @@ class _Fit:
             before = crew.timings.as_dict() if crew is not None and self.results else {}
             # A fit may consist of hundreds of problems of which each takes 0.1 ms.
             loud = settings.verbose > 0
+            # A path needs no telling whether a memory is of this problem.
+            digest = self.data + problem.digest() if self.data else b""
+            memory = start.memory
+            if memory is not None and memory.digest and memory.digest != digest:
+                memory = None
             with showing(1, problem.line(settings)) if loud else contextlib.nullcontext() as show:
                 run = Run(
                     settings=settings,
@@ -534,11 +472,10 @@ class _Fit:
                     observe=partial(self._observe, problem, show),
                     watched=settings.callback is not None or self.tasks is not None,
                     random=self.random,
-                    start=start if known.start is None else known.start,
+                    start=start.w if known.start is None else known.start,
                     memory=memory,
-                    # What tells whether a memory is of this problem; a path needs no telling.
-                    digest=self.data + problem.digest() if self.data else b"",
-                    dual_point=dual_point,
+                    digest=digest,
+                    dual_point=start.dual_point,
                     on_path=self.Cs is not None,
                     file=self.file,
                     state=known.state,
@@ -554,10 +491,7 @@ class _Fit:
             self.tasks.end_problem()
 
     def _observe(
-        self,
-        problem: Problem,
-        show: Callable[[Iteration], None] | None,
-        record: Iteration,
+        self, problem: Problem, show: Callable[[Iteration], None] | None, record: Iteration
     ) -> bool:
         """Hand an iteration to progress, checkpoint and callbacks; returns whether to stop."""
         callback, solver, stops = self.settings.callback, self.solver, False
@@ -721,15 +655,14 @@ class FitTasks:
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any, problems: int) -> None:
-        self._estimator = estimator
-        self._data = {"X": X, "y": y}
+        self._fit = {"estimator": estimator, "X": X, "y": y}
         self._root = estimator._init_callback_context(max_subtasks=problems)
-        self._root.call_on_fit_task_begin(estimator=estimator, **self._data)
+        self._root.call_on_fit_task_begin(**self._fit)
 
     def begin_problem(self, label: str) -> None:
         """A problem starts; its iterations follow."""
         self._problem = self._root.subcontext(task_name=label, max_subtasks=None)
-        self._problem.call_on_fit_task_begin(estimator=self._estimator, **self._data)
+        self._problem.call_on_fit_task_begin(**self._fit)
 
     def iteration(self, attributes: Callable[[], dict[str, Any]]) -> bool:
         """An iteration ended. ``attributes`` gives the fitted attributes as of now.
@@ -737,17 +670,13 @@ class FitTasks:
         Returns whether a callback asks to stop.
         """
         task = self._problem.subcontext(task_name="iteration")
-        task.call_on_fit_task_begin(estimator=self._estimator, **self._data)
-        return task.call_on_fit_task_end(
-            estimator=self._estimator, reconstruction_attributes=attributes, **self._data
-        )
+        task.call_on_fit_task_begin(**self._fit)
+        return task.call_on_fit_task_end(**self._fit, reconstruction_attributes=attributes)
 
     def end_problem(self) -> None:
         """A problem is solved."""
-        self._problem.call_on_fit_task_end(estimator=self._estimator, **self._data)
+        self._problem.call_on_fit_task_end(**self._fit)
 
     def end(self) -> None:
         """The fit is done."""
-        self._root.call_on_fit_task_end(
-            estimator=self._estimator, reconstruction_attributes={}, **self._data
-        )
+        self._root.call_on_fit_task_end(**self._fit, reconstruction_attributes={})

@@ -15,14 +15,14 @@ import copy
 import dataclasses
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from .. import _interrupts
 from ..exec import Executor, ThreadExecutor, make_executor
 from ..result import SolveResult, Status
-from ._fit import Fitted, Memory, Problem, Settings, random_of, solve
+from ._fit import Fitted, Memory, Problem, Settings, Start, random_of, solve
 
 
 def solve_in_parallel(
@@ -30,16 +30,13 @@ def solve_in_parallel(
     settings: Settings,
     threads: int,
     executor: Executor,
-    *,
-    starts: Sequence[np.ndarray | None] | None = None,
-    memories: dict[int, Memory] | None = None,
-    dual_points: np.ndarray | None = None,
+    starts: Callable[[int], Start],
 ) -> Fitted:
     """As ``solve``, with problems side by side; not for checkpoints and the user's callbacks.
 
     Parameters
     ----------
-    problems, settings, starts, memories, dual_points
+    problems, settings, starts
         As for ``solve``.
     threads : int
         That solve problems; those that are left over, if there are fewer problems, help inside.
@@ -57,21 +54,14 @@ def solve_in_parallel(
     def solve_one(k: int) -> None:
         nonlocal interrupted
         with making:  # problems and starts, one at a time
-            problem, start = problems[k], None if starts is None else starts[k]
+            problem, start = problems[k], starts(k)
         over = end.is_set()  # then one iteration, so that the model is complete
         left = settings.time_limit - (time.perf_counter() - began)
         own = dataclasses.replace(
             settings, time_limit=0.0 if over else max(0.0, left), random_state=random[k]
         )
         with make_executor(max(1, threads // count), problem.work) as inside:
-            fitted = solve(
-                [problem],
-                own,
-                inside,
-                starts=[start],
-                memories={0: memories[k]} if memories and k in memories else None,
-                dual_points=None if dual_points is None else dual_points[k : k + 1],
-            )
+            fitted = solve([problem], own, inside, starts=lambda _: start)
         (result,) = fitted.results
         if result.status is Status.INTERRUPTED:
             # That of a helper follows from one of the caller.

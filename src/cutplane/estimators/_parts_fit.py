@@ -19,7 +19,7 @@ from ..objective.sampled import CutBasisOracle, ScoreRiskOracle
 from ..objective.stored import StoredMatrix
 from ..result import SolveResult, Status
 from ..structured.parts import PartsModel, PartsPopulation, WithUnits
-from ._fit import Problem, Ready, Run, Settings, seeds, solve
+from ._fit import Problem, Ready, Run, Settings, Start, seeds, solve
 from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
 from ._problems import bundle_solver, ready
 from ._sampled import ConstantProblem, CutBasisProblem, Sampling, kind_of
@@ -200,7 +200,7 @@ class PartsFit:
         start = np.concatenate([factor.T @ projection.coef, w[parts:]])
         settings = dataclasses.replace(self._settings, time_limit=seconds)
         problem = SpanProblem("basis", oracle, float(self._model.count))
-        fitted = solve([problem], settings, self._executor, starts=[start])
+        fitted = solve([problem], settings, self._executor, starts=lambda k: Start(start))
         found = fitted.results[0].w.reshape(shape)
         w[projection.rows] = scipy.linalg.solve_triangular(
             factor, found[:own], lower=True, trans="T"

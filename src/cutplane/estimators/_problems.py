@@ -24,7 +24,6 @@ from ..result import SolveResult
 from ..risks import ListwiseRisk, Risk, Targets
 from ..solvers import IterativeSolver
 from ._fit import IN_PASSES, Memory, Problem, Ready, Run
-from .checkpoint import WRONG
 
 if TYPE_CHECKING:
     from ..cluster.rows import RemoteMatrix
@@ -65,15 +64,16 @@ def bundle_solver(
     return BoundedBundleSolver(oracle, C, run.stop, position, *box, run.observe)
 
 
-def ready(solver: IterativeSolver, run: Run, cuts: tuple[Cut, ...] = (), crew: Any = None) -> Ready:
-    """A solver of cutting planes, connected with the checkpoint, and its start."""
+def ready(solver: Any, run: Run, cuts: tuple[Cut, ...] = (), crew: Any = None) -> Ready:
+    """A solver and its start; one of cutting planes may be connected with a checkpoint."""
     solver.watched = run.watched
     if run.file is not None:
-        assert isinstance(solver, solvers.BundleSolver)
         solver.recorder = run.file.record
         if crew is not None:
             solver.due = run.file.due
         if run.state is not None:
+            from ..store.container import WRONG
+
             try:
                 solver.restore(run.state)
             except WRONG as error:
@@ -83,7 +83,7 @@ def ready(solver: IterativeSolver, run: Run, cuts: tuple[Cut, ...] = (), crew: A
         start.size == solver.oracle.dimension and np.all(np.isfinite(start))
     ):
         start = None
-    if run.memory is not None and run.memory.digest == run.digest:
+    if run.memory is not None:
         cuts = (*run.memory.cuts, *cuts)
     return Ready(solver, start, (cuts,))
 
@@ -156,11 +156,7 @@ class LinearProblem(Problem):
     constant: float
 
     def __post_init__(self) -> None:
-        self.crew = getattr(self.matrix, "crew", None)
-
-    @property
-    def work(self) -> int:
-        return self.matrix.n_stored
+        self.crew, self.work = getattr(self.matrix, "crew", None), self.matrix.n_stored
 
     def data_digest(self) -> bytes:
         return self.matrix.digest()
@@ -231,11 +227,8 @@ class RowProblem(LinearProblem):
 
     def __post_init__(self) -> None:
         self.crew, self.total = getattr(self.matrix, "crew", None), self.targets.total
-
-    @property
-    def work(self) -> int:
         scores = len(self.targets.weights) * (self.risk.outputs or 1)
-        return self.matrix.n_stored + int(NUMBERS_PER_SCORE * self.risk.work * scores)
+        self.work = self.matrix.n_stored + int(NUMBERS_PER_SCORE * self.risk.work * scores)
 
     def digest(self) -> bytes:
         digest = hashlib.blake2b(digest_size=16)
@@ -261,8 +254,6 @@ class RowProblem(LinearProblem):
         self._kept = oracle if run.on_path and by_rows and self.crew is None else None
         dual_point, memory = run.dual_point, run.memory
         cuts: tuple[Cut, ...] = ()
-        if memory is not None and memory.digest != run.digest:
-            memory = None
         if dual_point is not None:
             dual_point = self.risk.clip_dual(dual_point, self.targets)
             cuts = (oracle.dual_cut(self.risk.dual_coef(dual_point, self.targets)),)
@@ -279,9 +270,7 @@ class RowProblem(LinearProblem):
         self, run: Run, oracle: RowOracle, dual_point: np.ndarray | None
     ) -> IterativeSolver:
         name, C, stop = run.settings.solver, run.C * self.total, run.stop
-        if self.bounds is not None:
-            return bundle_solver(oracle, C, run, self.bounds)
-        if name == "auto" and run.file is None and self.crew is None:
+        if name == "auto" and run.file is None and self.crew is None and self.bounds is None:
             # Reproducible without a seed: nobody who names no solver expects chance in it.
             seeded = run.settings.random_state is not None
             rng = run.rng() if seeded else None
@@ -292,7 +281,7 @@ class RowProblem(LinearProblem):
             from ..solvers.stochastic import StochasticSolver
 
             return StochasticSolver(oracle, C, stop, name, run.rng(), run.observe)
-        return bundle_solver(oracle, C, run)
+        return bundle_solver(oracle, C, run, self.bounds)
 
     def memory(self, solver: Any, result: SolveResult, run: Run) -> Memory:
         point = None if self._kept is None else solver.best_point()
@@ -369,9 +358,7 @@ class JointProblem(Problem):
         if name in ("auto", "bcfw") and run.file is None and solvers.can_be_visited(self.model):
             solver = solvers.BlockAutoSolver if name == "auto" else solvers.BlockSolver
             rng = np.random.default_rng(0)  # nobody expects chance in the model
-            memory = run.memory
-            known = memory is not None and memory.digest == run.digest
-            kept = memory.dual_point if memory is not None and known else None
+            kept = None if run.memory is None else run.memory.dual_point
             return ready(solver(oracle, C, run.stop, rng, run.observe, kept), run)
         position = cut_position(name)
         made = solvers.BundleSolver(oracle, C, run.stop, position, run.observe, oracle.cheap_cut)

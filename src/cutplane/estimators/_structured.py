@@ -117,7 +117,7 @@ class StructuredModel(CutModel):
                 settings,
                 executor,
                 lambda points: self._attributes(points[0][0]),
-                starts=[start],
+                starts=lambda k: start,
             )[0]
 
     def _fit_kernel(

@@ -33,8 +33,6 @@ FREE = (
     *("checkpoint", "warm_start", "random_state", "cache_size", "shrinking", "working_set_size"),
 )
 REMEDY = "give another path, or start anew with Checkpoint(..., resume=False)"
-# What decoding a file that is not as it should be may raise.
-WRONG = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
 # A problem that ended so is done; others go on when the fit resumes.
 DONE = (Status.CONVERGED, Status.NUMERICALLY_LIMITED, Status.MAX_ITER)
 
@@ -176,7 +174,7 @@ class CheckpointFile:
         file = container.read(self._path)
         if file.header.kind != KIND:
             raise ValueError(f"{name} is not a checkpoint but a model file of {file.header.kind}")
-        try:
+        with container.reading(name):
             content = Decoder(file.arrays, _records()).decode(file.header.content)
             facts = (content["estimator"], content["parameters"], content["course"])
             data, state, of_state = content["data"], content["state"], content["problem"]
@@ -189,10 +187,6 @@ class CheckpointFile:
                 # are compared with the problem.
                 if "best" in state and result.w.shape != state["best"]["w"].shape:
                     raise ValueError("a result has weights of another length")
-        except WRONG as error:
-            raise container.damaged(name, f"its content is wrong ({error!r})") from None
-        except MemoryError:
-            raise ValueError(f"{name} needs more memory than there is") from None
         self._check(*facts, data)
         self.before = facts[1]
         self._waiting, self._state, self._state_digest = solved, state, of_state

@@ -9,17 +9,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._checks import check_number
 from ..exec import make_executor
 from ..result import Certificate, SolveResult, Status
-from ._base import ModelForm
-from ._fit import solve, store_results, warn_of
+from ._fit import Settings, solve, store_results, warn_of
 from ._rows import copy_features, encode_classes, open_rows, weigh_classes
 from .linear_svc import LinearSVC
+
+if TYPE_CHECKING:
+    from ._problems import Matrix
 
 # What an integer Cs stands for: as many values from here to there, evenly in the logarithm.
 SMALLEST_C, LARGEST_C = 1e-3, 1e2
@@ -156,31 +158,50 @@ def linear_svc_path(
     svc.classes_, encoded = encode_classes(rows.y)
     weights, _ = weigh_classes(svc, encoded, rows.weights)
     with rows.blocks(svc._outputs()) as matrix:
-        form, made = svc._problems(matrix, encoded, weights)
-        problems = list(made)
-        with make_executor(svc.n_jobs, problems[0].work) as executor:
-            results = solve(problems, common, executor, Cs=path.tolist()).results
-    warn_of(common, None, results)
-    return path_of(svc, path, form, results, settings)
+        found = solve_path(svc, path, matrix, encoded, weights, common, settings, svc.n_jobs)
+    warn_of(common, None, [result for fits in found.results for result in fits])
+    return found
 
 
-def path_of(
+def solve_path(
     svc: LinearSVC,
     Cs: np.ndarray,
-    form: ModelForm,
-    results: list[SolveResult],
-    settings: dict[str, Any],
+    matrix: Matrix,
+    encoded: np.ndarray,
+    weights: np.ndarray,
+    settings: Settings,
+    parameters: dict[str, Any],
+    n_jobs: int | None,
+    *,
+    complete: bool = True,
 ) -> LinearSVCPath:
-    """The path of results, by C and problem; ``svc`` knows the classes and the features."""
-    count = form.problems
-    by_C = [results[at * count : (at + 1) * count] for at in range(len(Cs))]
+    """The path on checked rows.
+
+    Parameters
+    ----------
+    svc : LinearSVC
+        Knows the classes and the features.
+    Cs, settings, complete
+        As for ``solve``.
+    matrix, encoded, weights
+        The rows in blocks, the numbers of their classes, and their weights.
+    parameters : dict
+        Those of ``LinearSVC`` for the models of the path.
+    n_jobs : int or None
+    """
+    form, problems = svc._problems(matrix, encoded, weights)
+    # Kept, because every C needs all of them again.
+    every = list(problems)
+    with make_executor(n_jobs, every[0].work) as executor:
+        solved = solve(every, settings, executor, Cs=Cs.tolist(), complete=complete).results
+    by_C = [solved[at : at + len(every)] for at in range(0, len(solved), len(every))]
     models = [form.model([(r.w, r.bias) for r in fits]) for fits in by_C]
     return LinearSVCPath(
         Cs=Cs,
         classes=svc.classes_,
         coefs=np.stack([coef for coef, _ in models]),
         intercepts=np.stack([intercept for _, intercept in models]),
-        results=tuple(tuple(fits) for fits in by_C),
-        _settings=dict(settings),
+        results=tuple(map(tuple, by_C)),
+        _settings=dict(parameters),
         _source=svc,
     )

@@ -22,7 +22,7 @@ from ..risks import LossRisk, Risk, Targets
 from ._attributes import check_linear, stored_classes
 from ._base import OUTPUTS_TOGETHER, LinearModel, ModelForm, dense
 from ._calibration import Calibration, check_calibration
-from ._fit import IN_PASSES, Lazy, Problem, Settings, warn_of, with_callbacks
+from ._fit import IN_PASSES, Lazy, Settings, warn_of, with_callbacks
 from ._problems import SOLVERS, NearlyFreeBias, RowProblem, SmallWeights, bounds_of
 from ._rows import Labels, encode_classes, is_indicator, open_rows, weigh_classes
 
@@ -224,7 +224,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         -------
         self
         """
-        settings, start = self._check_common(), self._start()
+        settings = self._check_common()
         labels = Labels(y) if is_indicator(y) else None
         if labels is not None and self.multi_class in JOINT:
             raise ValueError(
@@ -249,7 +249,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             dual_points = None
             if dual_init is not None:
                 dual_points = self._check_dual_init(dual_init, form, len(weights))
-            results = self._fit_linear((X, y), matrix, form, problems, settings, start, dual_points)
+            results = self._fit_linear((X, y), form, problems, settings, None, dual_points)
         warn_of(settings, None, results)
         return self
 
@@ -273,13 +273,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 )
         return settings
 
-    def _joint(self) -> bool:
-        """Whether all classes make one problem."""
-        return self.multi_class in JOINT and len(self.classes_) > 2
-
     def _outputs(self) -> int:
-        """Scores per row of a problem."""
-        return len(self.classes_) if self._joint() else 1
+        """Scores per row of a problem: several if all classes make one."""
+        classes = len(self.classes_)
+        return classes if self.multi_class in JOINT and classes > 2 else 1
 
     def _form(
         self, matrix: BlockedMatrix | RemoteMatrix, targets: Any, weights: np.ndarray
@@ -295,7 +292,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 f"{self.loss!r}; solver='auto' takes every loss"
             )
         classes = len(self.classes_)
-        if not self._joint():
+        if self._outputs() == 1:
             count = 1 if classes == 2 and not self.multilabel_ else classes
             return ModelForm(count, **self._bias())
         wanted = JOINT[self.multi_class]
@@ -323,11 +320,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return ModelForm(outputs=classes, constant=nearly_free.constant, nearly_free=nearly_free)
 
     def _problems(
-        self,
-        matrix: BlockedMatrix | RemoteMatrix,
-        targets: Any,
-        weights: np.ndarray,
-    ) -> tuple[ModelForm, Sequence[Problem]]:
+        self, matrix: BlockedMatrix | RemoteMatrix, targets: Any, weights: np.ndarray
+    ) -> tuple[ModelForm, Sequence[RowProblem]]:
         """All classes at once, each class against the rest, or each label against its absence."""
         form = self._form(matrix, targets, weights)
         bounds = bounds_of(self, matrix.shape[1])
@@ -453,7 +447,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             return -np.logaddexp(0.0, -scores)
         if scores.ndim == 1:
             return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
-        one_by_one = scores if self._joint() else -np.logaddexp(0.0, -scores)
+        one_by_one = scores if self._outputs() > 1 else -np.logaddexp(0.0, -scores)
         return one_by_one - logsumexp(one_by_one, axis=1, keepdims=True)
 
     @available_if(_gives_probabilities)

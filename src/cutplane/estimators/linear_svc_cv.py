@@ -30,9 +30,9 @@ from ..exec import make_executor
 from ..result import Certificate, Iteration, SolveResult
 from ._base import WithExecutor
 from ._calibration import Calibration, check_calibrate
-from ._fit import seeds, solve, warn_of
+from ._fit import seeds, warn_of
 from ._rows import checked_rows, copy_features, encode_classes, is_stored, open_rows, weigh_classes
-from .linear_path import LinearSVCPath, check_path, path_of
+from .linear_path import LinearSVCPath, check_path, solve_path
 from .linear_svc import LinearSVC
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ positive, bounds, max_iter
         refit = check_flag("refit", self.refit)
         if check_calibrate(self.calibrate) is not None and not refit:
             raise ValueError("refit=False leaves no model to calibrate: set refit=True")
-        svc = self._svc(float(Cs.max()), None)
+        svc = LinearSVC(float(Cs.max()), **self._settings())
         settings = svc._check_common()
         if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
             raise ValueError(
@@ -250,8 +250,11 @@ positive, bounds, max_iter
         return self
 
     def _svc(self, C: float, seed: Any) -> LinearSVC:
-        """The estimator of one fit."""
-        return LinearSVC(C, **{**self._settings(), "random_state": seed})
+        """The estimator of one fit, which knows the classes and the features."""
+        svc = LinearSVC(C, **{**self._settings(), "random_state": seed})
+        svc.classes_ = self.classes_
+        copy_features(self, svc)
+        return svc
 
     def _settings(self) -> dict[str, Any]:
         own = self.get_params(deep=False)
@@ -278,18 +281,14 @@ positive, bounds, max_iter
         def path_of_fold(fold: int, threads: int) -> LinearSVCPath:
             """All fits of one fold."""
             svc = self._svc(float(Cs.max()), seeds[fold])
-            svc.classes_ = self.classes_
-            copy_features(self, svc)
             counts = np.bincount(folds[fold][0], minlength=len(rows.weights))  # rows may repeat
             try:
                 weights, _ = weigh_classes(svc, rows.encoded, rows.weights * counts)
             except ValueError as error:
                 raise ValueError(f"fold {fold}: {error}") from error
-            form, problems = svc._problems(rows.matrix, rows.encoded, weights)
             settings = dataclasses.replace(svc._check_common(), callback=stopped, verbose=0)
-            with make_executor(threads, problems[0].work) as executor:
-                fitted = solve(list(problems), settings, executor, Cs=Cs.tolist(), complete=False)
-            return path_of(svc, Cs, form, fitted.results, self._settings())
+            of_fold = (rows.matrix, rows.encoded, weights, settings, self._settings(), threads)
+            return solve_path(svc, Cs, *of_fold, complete=False)
 
         # A fold is a single task, however many rounds it takes: fewer numbers are worth a thread.
         with make_executor(jobs, 4 * count * rows.matrix.n_stored) as outer:
@@ -355,8 +354,6 @@ positive, bounds, max_iter
     ) -> list[SolveResult]:
         """Fit all rows, from the mean of the folds' models."""
         model = self._svc(self.C_, seed)
-        model.classes_ = self.classes_
-        copy_features(self, model)
         settings = model._check_common()
         weights, _ = weigh_classes(model, rows.encoded, rows.weights)
         form, problems = model._problems(rows.matrix, rows.encoded, weights)
@@ -364,7 +361,7 @@ positive, bounds, max_iter
             np.mean([path.coefs[best] for path in paths], axis=0),
             np.mean([path.intercepts[best] for path in paths], axis=0),
         )
-        results = model._fit_linear(data, rows.matrix, form, problems, settings, start)
+        results = model._fit_linear(data, form, problems, settings, start)
         self.best_estimator_ = model
         for name in OF_THE_MODEL:
             setattr(self, name, getattr(model, name))

@@ -17,7 +17,7 @@ from ..losses import LOSSES
 from ..risks import LossRisk, Scores, Targets
 from ._attributes import check_linear, check_stored, stored_features
 from ._base import LinearModel, ModelForm
-from ._fit import Lazy, Problem, Ready, Run, Settings, warn_of, with_callbacks
+from ._fit import Lazy, Ready, Run, Settings, warn_of, with_callbacks
 from ._problems import RowProblem, bounds_of
 from ._rows import check_sum, open_rows
 
@@ -159,13 +159,13 @@ default='epsilon_insensitive'
         -------
         self
         """
-        settings, start = self._check_common(), self._start()
+        settings = self._check_common()
         rows = open_rows(self, X, y, sample_weight, y_numeric=True)
         check_sum(self.C, rows.weights)
         targets = Targets.make(np.asarray(rows.y, dtype=np.float64), rows.weights)
         with rows.blocks() as matrix:
             form, problems = self._problems(matrix, targets)
-            results = self._fit_linear((X, y), matrix, form, problems, settings, start)
+            results = self._fit_linear((X, y), form, problems, settings)
         warn_of(settings, None, results)
         return self
 
@@ -204,7 +204,7 @@ default='epsilon_insensitive'
 
     def _problems(
         self, matrix: BlockedMatrix | RemoteMatrix, targets: Targets
-    ) -> tuple[ModelForm, Sequence[Problem]]:
+    ) -> tuple[ModelForm, Sequence[RowProblem]]:
         """One problem, or one per quantile."""
         values = self._quantiles() if self.loss == "quantile" else [self.epsilon]
         form = ModelForm(len(values), **self._bias())
@@ -218,10 +218,6 @@ default='epsilon_insensitive'
             )
 
         return form, Lazy(len(values), make)
-
-    def _start(self) -> tuple[np.ndarray, np.ndarray] | None:
-        start = super()._start()
-        return None if start is None else (np.atleast_2d(start[0]), start[1])
 
     def _linear_attributes(
         self, form: ModelForm, points: list[tuple[np.ndarray, float]]

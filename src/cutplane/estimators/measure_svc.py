@@ -205,7 +205,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         -------
         self
         """
-        settings, start = self._check_common(), self._start()
+        settings = self._check_common()
         rows = open_rows(self, X, y, sample_weight)
         self.classes_, encoded = encode_classes(rows.y)
         if len(self.classes_) > 2:
@@ -221,7 +221,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         with rows.blocks() as matrix:
             problem = self._problem(matrix, labels, weights)
             form = ModelForm(constant=problem.constant)
-            results = self._fit_linear((X, y), matrix, form, [problem], settings, start)
+            results = self._fit_linear((X, y), form, [problem], settings)
             self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
             if not self._of_predictions():
                 scores = self._training_scores(matrix)
@@ -303,7 +303,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
 
     def _risk(self, labels: np.ndarray, weights: np.ndarray) -> ListwiseRisk:
         if self.measure == "roc_auc":
-            return PairRisk(labels, weights=None if np.all(weights == 1.0) else weights)
+            return PairRisk(labels, weights=weights)
         if self.measure in NO_WEIGHTS and not np.all(weights == 1.0):
             raise ValueError(
                 f"sample_weight has no meaning for measure={self.measure!r}: "

@@ -110,17 +110,16 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         -------
         self
         """
-        settings, start = self._check_common(), self._start()
+        settings = self._check_common()
         rows = open_rows(self, X, y, sample_weight)
         self.classes_, ranks = encode_classes(rows.y)
         weights, _ = weigh_classes(self, ranks, rows.weights)
-        uniform = bool(np.all(weights == 1.0))
-        risk = PairRisk(ranks.astype(np.float64), weights=None if uniform else weights)
+        risk = PairRisk(ranks.astype(np.float64), weights=weights)
         self.n_pairs_ = risk.pairs
         with rows.blocks() as matrix:
             bounds = bounds_of(self, matrix.shape[1])
             problem = ListwiseProblem("ordinal", matrix, 0.0, risk, float(weights.sum()), bounds)
-            results = self._fit_linear((X, y), matrix, ModelForm(), [problem], settings, start)
+            results = self._fit_linear((X, y), ModelForm(), [problem], settings)
             self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
             scores = self._training_scores(matrix)
         self.thresholds_ = fit_thresholds(

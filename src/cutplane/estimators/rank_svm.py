@@ -126,7 +126,7 @@ class RankSVM(LinearModel):
         -------
         self
         """
-        settings, start = self._check_common(), self._start()
+        settings = self._check_common()
         rows = open_rows(self, X, y, sample_weight, qid, y_numeric=True, ensure_min_samples=2)
         qid = rows.qid
         if qid is None:
@@ -137,12 +137,10 @@ class RankSVM(LinearModel):
                     "one"
                 )
             )
-        queries = query_codes(qid, len(rows))
-        targets = np.asarray(rows.y, dtype=np.float64)
         risk = self._risk(
-            targets,
-            queries if qid is not None else None,
-            rows.weights if rows.weighted else None,
+            np.asarray(rows.y, dtype=np.float64),
+            None if qid is None else query_codes(qid, len(rows)),
+            rows.weights,
         )
         self.n_pairs_, self.n_queries_ = risk.pairs, risk.queries
         self.n_idle_queries_ = risk.idle_queries
@@ -152,12 +150,11 @@ class RankSVM(LinearModel):
                 risk.idle_queries,
                 risk.queries,
             )
-        ranked = targets > 0.0 if self.objective == "average_precision" else targets
-        self.weight_sum_ = _ranked_weight(queries, ranked, rows.weights)
+        self.weight_sum_ = float(rows.weights[np.sort(risk.ranked_rows)].sum())
         with rows.blocks() as matrix:
             bounds = bounds_of(self, matrix.shape[1])
             problem = ListwiseProblem("ranking", matrix, 0.0, risk, self.weight_sum_, bounds)
-            results = self._fit_linear((X, y), matrix, ModelForm(), [problem], settings, start)
+            results = self._fit_linear((X, y), ModelForm(), [problem], settings)
         self.risk_certificate_ = divided(results[0].certificate, settings.C * problem.total)
         warn_of(settings, None, results)
         return self
@@ -175,11 +172,11 @@ class RankSVM(LinearModel):
         return super()._check_common()
 
     def _risk(
-        self, targets: np.ndarray, queries: np.ndarray | None, weights: np.ndarray | None
+        self, targets: np.ndarray, queries: np.ndarray | None, weights: np.ndarray
     ) -> PairRisk | RankingRisk:
         if self.objective == "pairs":
             return PairRisk(targets, queries=queries, weights=weights, weighting=self.weighting)
-        if weights is not None and not np.all(weights == 1.0):
+        if not np.all(weights == 1.0):
             raise ValueError(
                 f"sample_weight has no meaning for objective={self.objective!r}: it counts "
                 "positions in a ranking, and a row has one position; leave it out, or use "
@@ -223,12 +220,3 @@ class RankSVM(LinearModel):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-def _ranked_weight(queries: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
-    """The sum of the weights of the rows whose query has a pair to rank."""
-    lowest, highest = np.full((2, queries.max() + 1), [[np.inf], [-np.inf]])
-    some = weights > 0.0
-    np.minimum.at(lowest, queries[some], y[some])
-    np.maximum.at(highest, queries[some], y[some])
-    return float(weights[(lowest < highest)[queries]].sum())

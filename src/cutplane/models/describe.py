@@ -8,7 +8,7 @@ from .. import store
 from ..estimators.checkpoint import KIND as CHECKPOINT
 from ..result import Certificate
 from ..solvers.decomposition.problem import DualCertificate
-from ..store.container import damaged
+from ..store.container import reading
 from ..store.values import Decoder, Registry
 
 # The records that are looked into.
@@ -42,12 +42,8 @@ def describe(path: Any) -> dict[str, Any]:
         problems that are done; certificate and iterations are those of the problem at hand.
     """
     header = store.read_header(path)
-    try:
-        if header.kind == CHECKPOINT:
-            return _checkpoint(header)
-        return _model(header)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise damaged(header.name, f"its content is wrong ({error!r})") from None
+    with reading(header.name):
+        return _checkpoint(header) if header.kind == CHECKPOINT else _model(header)
 
 
 def _common(header: store.Header) -> dict[str, Any]:

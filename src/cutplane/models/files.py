@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import store
 from ..estimators._fit import sum_of
-from ..store.container import damaged
+from ..store.container import reading
 from ..store.values import Decoder, Encoder, StoreError
 from .registry import ESTIMATORS, REGISTRY
 
@@ -127,18 +127,9 @@ def load_model(path: Any) -> Any:
         )
     _refuse_outdated(header)
     decoder = Decoder(file.arrays, REGISTRY)
-    try:
+    with reading(name):
         parameters = _decoded(decoder, header.content["parameters"])
         attributes = _renamed(_decoded(decoder, header.content["attributes"]))
-    except (
-        *(ValueError, TypeError, KeyError, IndexError, RecursionError, OverflowError),
-        AttributeError,
-    ) as error:
-        if "not registered" in str(error):
-            raise ValueError(f"{name} cannot be loaded: {error}") from None
-        raise damaged(name, f"its content is wrong ({error})") from None
-    except MemoryError:
-        raise ValueError(f"{name} needs more memory than there is") from None
     estimator = ESTIMATORS[kind]
     unknown = sorted(set(parameters) - set(inspect.signature(estimator).parameters))
     if unknown:
@@ -146,7 +137,7 @@ def load_model(path: Any) -> Any:
             f"{name}, written by {header.writer:.40}, has parameters of {kind} that this "
             f"version does not know: {', '.join(unknown):.200}"
         )
-    try:
+    with reading(name, "its content does not fit together"):
         model = estimator(**parameters)
         for attribute, value in attributes.items():
             fitted = attribute.isidentifier() and attribute.endswith("_")
@@ -154,8 +145,6 @@ def load_model(path: Any) -> Any:
                 raise ValueError(f"{attribute!r:.40} is no fitted attribute")
             setattr(model, attribute, value)
         check_model(model)
-    except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
-        raise damaged(name, f"its content does not fit together ({error})") from None
     return model
 
 

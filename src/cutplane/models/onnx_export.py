@@ -188,11 +188,11 @@ def _ordinal(graph: _Graph, model: Any, score: str) -> tuple[str, str]:
     above = graph.cast(graph.above(score, model.thresholds_), "INT64")
     codes = graph.add("ReduceSum", above, graph.constant(np.array([1], np.int64)), keepdims=0)
     label = graph.labels(model.classes_, codes)
-    height = graph.add("Sub", score, graph.constant(model.thresholds_))
+    margins = graph.add("Sub", score, graph.constant(model.thresholds_))
     if len(model.thresholds_) == 1:
-        return graph.column(height), label
+        return graph.column(margins), label
     steps = np.triu(np.ones((len(model.thresholds_), len(model.classes_))), 1)
-    return graph.add("MatMul", height, graph.constant(steps)), label
+    return graph.add("MatMul", margins, graph.constant(steps)), label
 
 
 def _kernel_scores(graph: _Graph, model: Any) -> str:

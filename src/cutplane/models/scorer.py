@@ -17,6 +17,7 @@ from .. import store
 from ..data import as_blocks
 from ..estimators._attributes import check_stored
 from ..exec import make_executor
+from ..store.container import WRONG
 from ..store.values import Decoder
 
 CLASSIFIERS = ("LinearSVC", "MeasureSVC")
@@ -122,6 +123,6 @@ def read_scorer(path: Any, defaults: Callable[[str], dict[str, Any]]) -> LinearS
             and (names_in is None or names_in.shape == (width,))
         ):
             return None
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OSError):
+    except (*WRONG, OSError):
         return None
     return scorer

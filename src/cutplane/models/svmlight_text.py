@@ -38,7 +38,7 @@ LINES = {
     "vectors": "number of support vectors plus 1",
     "threshold": "threshold b, each following line is a SV (starting with alpha*y)",
 }
-LONGEST_LINE = 10_000
+LONGEST_LINE = 10_000  # characters that are looked at: a line may be the whole of another file
 # A linear model may say that it has so many features more than occur in it.
 MOST_UNSEEN = 1 << 24
 

@@ -13,7 +13,7 @@ from ..estimators.linear_svc import LinearSVC
 from ..estimators.measure_svc import MeasureSVC
 from ..estimators.rank_svm import RankSVM
 
-LONGEST_NUMBER = 1000
+LONGEST_NUMBER = 1000  # characters: a number has 24, and a line may be the whole of another file
 
 
 def save_weights(model: Any, path: Any) -> None:

@@ -142,19 +142,16 @@ class Risk(ABC):
         return 1.0
 
 
-@dataclass(frozen=True)
 class LossRisk(Risk):
     """The mean of a loss of one score per row."""
 
-    loss: Any = None
+    def __init__(self, loss: Any) -> None:
+        self.loss = loss
+        self.smooth = loss.curvature is not None
+        self.work = 10.0 if loss.transcendental else 1.0
 
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        return self.loss.curvature is not None
-
-    @property
-    def work(self) -> float:  # type: ignore[override]
-        return 10.0 if self.loss.transcendental else 1.0
+    def __repr__(self) -> str:
+        return f"LossRisk(loss={self.loss!r})"
 
     def value(self, scores: Scores, targets: Targets) -> float:
         return loops.value(self.loss, scores.values, scores.bias, targets.labels, targets.weights)

@@ -37,6 +37,7 @@ not depend on which tiles were opened before: that only rules tiles out.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -174,12 +175,38 @@ def table_measure(measure: str | Loss, beta: float = 1.0) -> TableMeasure:
     """
     if callable(measure):
         name = getattr(measure, "__qualname__", type(measure).__name__)
-        return TableMeasure(name, measure)
+        return TableMeasure(name, partial(checked, name, measure))
     found = TABLE_MEASURES[measure]
     if measure in WITH_BETA:
         loss = partial(found.loss, beta=beta)
         return TableMeasure(f"{measure} {beta!r}", loss, found.search)
     return found
+
+
+def checked(name: str, loss: Loss, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+    """A user's loss of some tables, or an error that says what is wrong with it."""
+    counts = {"tp": tp, "fp": fp, "fn": fn, "tn": tn}
+    try:
+        values = np.asarray(loss(*(count.copy() for count in counts.values())), np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"measure={name} cannot take arrays of counts ({error}); write "
+            "loss(tp, fp, fn, tn) with numpy's functions, and np.where in place of if"
+        ) from error
+    if values.shape != tp.shape:
+        raise ValueError(
+            f"measure={name} returned an array of shape {values.shape} for counts of shape "
+            f"{tp.shape}; it must return one loss per table: write it with numpy's functions"
+        )
+    for bad, text in (
+        (~np.isfinite(values), "is not a number; say what it is there, by np.where say"),
+        ((values < -OUTSIDE) | (values > 1.0 + OUTSIDE), "is not in [0, 1]; scale the loss"),
+    ):
+        if bad.any():
+            first = tuple(where[0] for where in np.nonzero(bad))
+            table = ", ".join(f"{key}={count[first]:.0f}" for key, count in counts.items())
+            raise ValueError(f"measure={name} is {values[first]:g} for {table}, which {text}")
+    return np.clip(values, 0.0, 1.0)
 
 
 # -- the search -------------------------------------------------------------------
@@ -200,10 +227,7 @@ class Worst(NamedTuple):
     false_positives: int
 
 
-Search = Callable[[np.ndarray, np.ndarray, Ranked, float], Worst]
-
-
-class Tables:
+class Tables(ABC):
     """All tables of p positive and n negative rows, under one measure.
 
     Parameters
@@ -222,40 +246,33 @@ class Tables:
         self.measure = measure
         self.p, self.n = positives, negatives
         self.looked_at = 0
-        if measure.search in ("corners", "tables"):
-            self._make_tiles()
 
     def losses(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Δ of the tables (a, b), of whatever shape these have together."""
         shape = np.broadcast_shapes(np.shape(a), np.shape(b))
         tp, fp = (np.array(np.broadcast_to(count, shape), np.float64) for count in (a, b))
         self.looked_at += tp.size
-        if self.measure.search != "tables":
-            return self.measure.loss(tp, fp, self.p - tp, self.n - fp)
-        return self._checked(tp, fp)
+        return self.measure.loss(tp, fp, self.p - tp, self.n - fp)
 
-    @property
-    def worst(self) -> Search:
-        """The search for the table of largest V: (g, h, scores, rounding) → Worst.
+    @abstractmethod
+    def worst(self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float) -> Worst:
+        """The table of largest V.
 
         g and h are finite, of shapes (p + 1,) and (n + 1,), and sums of the scores. ``rounding`` is
         0 for the table alone. Otherwise what rounding does to a loss, at most: the value is at
         least V of every table in exact arithmetic, if g and h are at least what they stand for. A
         loss that is computed as 0 is 0; that of concave losses is relative to them.
         """
-        searches = {"concave": self._worst_of_rows, "size": self._worst_of_sizes}
-        return searches.get(self.measure.search, self._worst_of_tiles)
 
     def digest(self) -> bytes:
-        """Identifies the measure; a user's by its values."""
-        known = self.measure.search != "tables"
-        return digest_of(self.measure.name, *(() if known else (self._promised, self._first)))
+        """Identifies the measure."""
+        return digest_of(self.measure.name)
 
-    # -- concave losses -----------------------------------------------------------
 
-    def _worst_of_rows(
-        self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float
-    ) -> Worst:
+class ConcaveTables(Tables):
+    """Of losses that are concave in fp for every tp, and never larger for a larger tp."""
+
+    def worst(self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float) -> Worst:
         steps = scores.high[self.p :] / (self.p + self.n)
         stride = math.isqrt(self.p + 1)
         rows = np.unique(np.append(np.arange(0, self.p + 1, stride), self.p))
@@ -311,11 +328,11 @@ class Tables:
         here, there = self.losses(a, b), self.losses(a, b + 1)
         return there - here + steps[b], there + here + np.abs(steps[b])
 
-    # -- losses of the size -------------------------------------------------------
 
-    def _worst_of_sizes(
-        self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float
-    ) -> Worst:
+class SizeTables(Tables):
+    """Of losses that depend on tp + fp alone."""
+
+    def worst(self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float) -> Worst:
         order = np.lexsort((scores.low, scores.high))[::-1]
         a = np.concatenate([[0], np.cumsum(order < self.p)])
         b = np.arange(self.p + self.n + 1) - a
@@ -324,42 +341,32 @@ class Tables:
         best = int(np.argmax(values))
         return Worst(float(values[best]), int(a[best]), int(b[best]))
 
-    # -- any loss -----------------------------------------------------------------
 
-    def _make_tiles(self) -> None:
-        """Δ at the first table of every tile, and a bound of the largest of the tile."""
+class TiledTables(Tables):
+    """Of losses that are quasi-convex in each of tp and fp: largest at a corner of every tile."""
+
+    def __init__(self, measure: TableMeasure, positives: int, negatives: int) -> None:
+        super().__init__(measure, positives, negatives)
         self._height, self._width = (-(-(count + 1) // TILES) for count in (self.p, self.n))
         self._rows = np.arange(0, self.p + 1, self._height)
         self._columns = np.arange(0, self.n + 1, self._width)
         last_rows = np.append(self._rows[1:] - 1, self.p)
         last_columns = np.append(self._columns[1:] - 1, self.n)
-        if self.measure.search == "corners":
-            corners = [
-                self.losses(a[:, None], b)
-                for a in (self._rows, last_rows)
-                for b in (self._columns, last_columns)
-            ]
-            self._first, self._top = corners[0], np.maximum.reduce(corners)
-        elif (self.p + 1) * (self.n + 1) <= FEW_TABLES and self.n < BLOCK:
-            self._first = np.empty((len(self._rows), len(self._columns)))
-            self._top = np.empty_like(self._first)
-            for i, (a, last) in enumerate(zip(self._rows, last_rows, strict=True)):
-                every = self.losses(np.arange(a, last + 1)[:, None], np.arange(self.n + 1))
-                self._first[i] = every[0, self._columns]
-                self._top[i] = np.maximum.reduceat(every.max(axis=0), self._columns)
-        else:
-            # Nothing, or all, of a class is where a loss divides by 0: these are checked at once.
-            every_a, every_b, none = np.arange(self.p + 1), np.arange(self.n + 1), np.array([0])
-            for tp, fp in ((none, every_b), (every_a, none)):
-                self.losses(tp, fp)
-                self.losses(self.p - tp, self.n - fp)
-            self._first = self.losses(self._rows[:, None], self._columns)
-            self._top = np.ones_like(self._first)
+        self._first, self._top = self._bounds(last_rows, last_columns)
         self._promised = self._top.copy()
 
-    def _worst_of_tiles(
-        self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float
-    ) -> Worst:
+    def _bounds(
+        self, last_rows: np.ndarray, last_columns: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Δ at the first table of every tile, and a bound of the largest of the tile."""
+        corners = [
+            self.losses(a[:, None], b)
+            for a in (self._rows, last_rows)
+            for b in (self._columns, last_columns)
+        ]
+        return corners[0], np.maximum.reduce(corners)
+
+    def worst(self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float) -> Worst:
         values = self._first + rounding * (self._first > 0.0)
         values += g[self._rows][:, None] + h[self._columns]
         i, j = np.unravel_index(np.argmax(values), values.shape)
@@ -401,44 +408,53 @@ class Tables:
         b = self._columns[column][:, None, None] + np.arange(self._width)
         a, b = np.minimum(a, self.p), np.minimum(b, self.n)
         losses = self.losses(a, b)
-        if self.measure.search == "tables":
-            tops = losses.max(axis=(1, 2))
-            self._top.flat[tiles] = tops
-            kept = tops + rounding * (tops > 0.0) + largest.flat[tiles] > least
-            a, b, losses = a[kept], b[kept], losses[kept]
-            if not len(losses):
-                return Worst(-math.inf, 0, 0)
+        tops = losses.max(axis=(1, 2))
+        self._top.flat[tiles] = tops
+        kept = tops + rounding * (tops > 0.0) + largest.flat[tiles] > least
+        a, b, losses = a[kept], b[kept], losses[kept]
+        if not len(losses):
+            return Worst(-math.inf, 0, 0)
         values = losses + rounding * (losses > 0.0) + g[a] + h[b]
         tile, i, j = np.unravel_index(np.argmax(values), values.shape)
         return Worst(float(values[tile, i, j]), int(a[tile, i, 0]), int(b[tile, 0, j]))
 
-    def _checked(self, tp: np.ndarray, fp: np.ndarray) -> np.ndarray:
-        """A user's loss of some tables, or an error that says what is wrong with it."""
-        fn, tn = self.p - tp, self.n - fp
-        name = self.measure.name
-        try:
-            values = np.asarray(self.measure.loss(tp.copy(), fp.copy(), fn, tn), np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"measure={name} cannot take arrays of counts ({error}); write "
-                "loss(tp, fp, fn, tn) with numpy's functions, and np.where in place of if"
-            ) from error
-        if values.shape != tp.shape:
-            raise ValueError(
-                f"measure={name} returned an array of shape {values.shape} for counts of shape "
-                f"{tp.shape}; it must return one loss per table: write it with numpy's functions"
-            )
-        for bad, text in (
-            (~np.isfinite(values), "is not a number; say what it is there, by np.where say"),
-            ((values < -OUTSIDE) | (values > 1.0 + OUTSIDE), "is not in [0, 1]; scale the loss"),
-        ):
-            if bad.any():
-                place = tuple(where[0] for where in np.nonzero(bad))
-                table = ", ".join(
-                    f"{key}={count[place]:.0f}"
-                    for key, count in zip(
-                        ("tp", "fp", "fn", "tn"), (tp, fp, self.p - tp, self.n - fp), strict=True
-                    )
-                )
-                raise ValueError(f"measure={name} is {values[place]:g} for {table}, which {text}")
-        return np.clip(values, 0.0, 1.0)
+
+class AnyTables(TiledTables):
+    """Of a user's loss, of which nothing is known but that it lies in [0, 1]."""
+
+    def _bounds(
+        self, last_rows: np.ndarray, last_columns: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As of other tiles: all tables if they are few, else 1 until a tile is opened."""
+        if (self.p + 1) * (self.n + 1) <= FEW_TABLES and self.n < BLOCK:
+            first = np.empty((len(self._rows), len(self._columns)))
+            top = np.empty_like(first)
+            for i, (a, last) in enumerate(zip(self._rows, last_rows, strict=True)):
+                every = self.losses(np.arange(a, last + 1)[:, None], np.arange(self.n + 1))
+                first[i] = every[0, self._columns]
+                top[i] = np.maximum.reduceat(every.max(axis=0), self._columns)
+            return first, top
+        # Nothing, or all, of a class is where a loss divides by 0: these are checked at once.
+        every_a, every_b, none = np.arange(self.p + 1), np.arange(self.n + 1), np.array([0])
+        for tp, fp in ((none, every_b), (every_a, none)):
+            self.losses(tp, fp)
+            self.losses(self.p - tp, self.n - fp)
+        first = self.losses(self._rows[:, None], self._columns)
+        return first, np.ones_like(first)
+
+    def digest(self) -> bytes:
+        """Identifies the measure, by its values."""
+        return digest_of(self.measure.name, self._promised, self._first)
+
+
+TABLES: dict[str, type[Tables]] = {
+    "concave": ConcaveTables,
+    "size": SizeTables,
+    "corners": TiledTables,
+    "tables": AnyTables,
+}
+
+
+def tables_of(measure: TableMeasure, positives: int, negatives: int) -> Tables:
+    """The tables under a measure, with the search that it allows."""
+    return TABLES[measure.search](measure, positives, negatives)

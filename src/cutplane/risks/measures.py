@@ -48,8 +48,9 @@ from ..exec import Executor
 from ..loops import measures as loops
 from ..loops.bounded import FEW, MANY, ROUNDING
 from .base import ListwiseRisk, digest_of
-from .contingency import Loss, Ranked, Tables, Worst, table_measure
+from .contingency import Loss, Ranked, Worst, table_measure, tables_of
 from .order import ScoreOrder
+from .thresholds import between
 
 
 class MeasureRisk(ListwiseRisk):
@@ -177,7 +178,7 @@ class TableRisk(MeasureRisk):
         multiplicity: np.ndarray | None = None,
     ) -> None:
         super().__init__(labels, multiplicity=multiplicity)
-        self.tables = Tables(table_measure(measure, beta), self.positives, self.negatives)
+        self.tables = tables_of(table_measure(measure, beta), self.positives, self.negatives)
 
     def loss(self, true_positives: int, false_positives: int) -> float:
         return float(self.tables.losses(np.array(true_positives), np.array(false_positives)))
@@ -291,17 +292,7 @@ def best_threshold(
     if k is not None:
         gain = np.where(predicted <= k, predicted, -predicted)
         gain[0] = -np.inf  # nothing predicted
-    return _between(-levels, int(np.argmax(gain)))
-
-
-def _between(levels: np.ndarray, cut: int) -> float:
-    """A number that the first ``cut`` of the falling levels exceed, and no others."""
-    if cut == 0:
-        step = 0.5 * (levels[0] - levels[1]) if len(levels) > 1 else 0.5
-        return float(levels[0] + step)
-    if cut == len(levels):
-        step = 0.5 * (levels[-2] - levels[-1]) if len(levels) > 1 else 0.5
-        return float(min(levels[-1] - step, np.nextafter(levels[-1], -np.inf)))
-    low, high = levels[cut], levels[cut - 1]
-    middle = 0.5 * low + 0.5 * high
-    return float(middle if low <= middle < high else low)  # neighbours in floating point
+    rising = -levels[::-1]
+    steps = 0.5 * np.diff(rising) if len(rising) > 1 else np.array([0.5])
+    cut = np.array([len(rising) - np.argmax(gain)])
+    return float(between(rising, cut, steps[0], steps[-1])[0])

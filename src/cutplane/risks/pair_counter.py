@@ -46,6 +46,8 @@ class PairLayout:
     def __init__(
         self, targets: np.ndarray, queries: np.ndarray | None, weights: np.ndarray | None
     ) -> None:
+        if weights is not None and np.all(weights == 1.0):
+            weights = None  # whole numbers are counted
         self.weighted = weights is not None
         self.ids, number = np.zeros(1, np.int64), np.zeros(len(targets), np.int64)
         if queries is not None:

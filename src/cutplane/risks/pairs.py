@@ -68,6 +68,8 @@ class PairRisk(ListwiseRisk):
         Queries, with or without such a pair.
     idle_queries : int
         Queries without.
+    ranked_rows : ndarray of integers
+        Rows of positive weight of the others, in any order.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class PairRisk(ListwiseRisk):
         self.pairs = int(layout.pairs().sum())
         self.queries = len(layout.ids)
         self.idle_queries = self.queries - len(layout.members)
+        self.ranked_rows = layout.rows
         if self.pairs == 0:
             where = "" if queries is None else " in the same query"
             raise ValueError(

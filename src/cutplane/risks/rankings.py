@@ -65,6 +65,8 @@ class RankingRisk(ListwiseRisk):
         Pairs of rows of one query that differ in relevance.
     queries, idle_queries : int
         Queries, and those without such a pair.
+    ranked_rows : ndarray of integers
+        Rows of the others.
     """
 
     def __init__(
@@ -143,22 +145,22 @@ class RankingRisk(ListwiseRisk):
                 f"there is nothing to rank: no two rows{where} differ in relevance; check the "
                 "targets, and the queries if there are any"
             )
-        self._rows = np.concatenate(rows).astype(np.int64)
+        self.ranked_rows = np.concatenate(rows).astype(np.int64)
         self._levels = np.concatenate(levels).astype(np.int64)
         self._starts, self._tasks = np.array(starts), np.array(tasks)
         self._shares, self._ideals = np.array(shares) / active, np.array(ideals)
         self._slopes = slopes / active
-        count = len(parts_of(0, len(self._rows), _PIECE))
-        targets = [len(self._rows) * part // count for part in range(count + 1)]
+        count = len(parts_of(0, len(self.ranked_rows), _PIECE))
+        targets = [len(self.ranked_rows) * part // count for part in range(count + 1)]
         self._edges = np.unique(np.searchsorted(self._starts, targets))
 
     def evaluate(
         self, scores: np.ndarray, coef: np.ndarray, executor: Executor
     ) -> tuple[float, float]:
-        if len(self._rows) < self.rows:
+        if len(self.ranked_rows) < self.rows:
             coef.fill(0.0)
         sums = np.zeros((2, len(self._starts) - 1))
-        queries = (self._rows, self._levels, self._starts)
+        queries = (self.ranked_rows, self._levels, self._starts)
         tasks = (self._tasks, self._shares, self._ideals)
 
         def some(part: int) -> None:
@@ -183,7 +185,7 @@ class RankingRisk(ListwiseRisk):
         value, _ = self.evaluate(high, np.empty(self.rows), executor)
         moves = errors if low is None else errors + np.abs(low)
         value += float(np.sum(self._slopes * moves))
-        local = high[self._rows]
+        local = high[self.ranked_rows]
         spread = np.maximum.reduceat(local, self._starts[:-1])
         spread = spread - np.minimum.reduceat(local, self._starts[:-1])
         m = np.diff(self._starts)
@@ -192,5 +194,5 @@ class RankingRisk(ListwiseRisk):
         return (value + float(np.sum(share * rounding))) * (1.0 + self.rows * ROUNDING)
 
     def digest(self) -> bytes:
-        arrays = (self._rows, self._levels, self._starts, self._tasks, self._shares)
+        arrays = (self.ranked_rows, self._levels, self._starts, self._tasks, self._shares)
         return digest_of((self._objective, self.rows, self._k), *arrays)

@@ -44,11 +44,7 @@ DEEPEST = 64  # open ranges: one per halving of a 64-bit range, and one
 
 
 def fit_thresholds(
-    scores: np.ndarray,
-    ranks: np.ndarray,
-    weights: np.ndarray,
-    n_ranks: int,
-    criterion: str,
+    scores: np.ndarray, ranks: np.ndarray, weights: np.ndarray, n_ranks: int, criterion: str
 ) -> np.ndarray:
     """The thresholds of least error on the training scores.
 
@@ -96,7 +92,10 @@ def fit_thresholds(
         tail = np.empty(n_ranks + 1, dtype=np.int64)
         previous = np.empty(len(scores), dtype=np.int64)
         loops.zero_one_cuts(ranks, weights, starts, best, tail, previous, stack, cuts)
-    return _between(scores, int(np.count_nonzero(starts)) - 1, cuts)
+    # Outside: as far as inside, by half the mean distance between neighbours.
+    steps = 2.0 * (np.count_nonzero(starts) - 2)
+    margin = scores[-1] / steps - scores[0] / steps if steps else 0.5
+    return between(scores, cuts, margin, margin)
 
 
 def least_rows_for_fpr(max_fpr: float, confidence: float) -> int:
@@ -138,20 +137,17 @@ def threshold_for_fpr(scores: np.ndarray, max_fpr: float, confidence: float) -> 
     return float(ranked[enough[0]])
 
 
-def _between(scores: np.ndarray, n_groups: int, cuts: np.ndarray) -> np.ndarray:
-    """The thresholds that leave ``cuts`` rows of the sorted scores below or at them."""
+def between(scores: np.ndarray, cuts: np.ndarray, below: float, above: float) -> np.ndarray:
+    """The thresholds that leave ``cuts`` of the rising scores below or at them.
+
+    ``below`` and ``above`` are how far from all scores a threshold outside of them is.
+    """
     last = len(scores) - 1
-    below = scores[np.maximum(cuts - 1, 0)]
-    above = scores[np.minimum(cuts, last)]
-    middle = 0.5 * below + 0.5 * above
+    low, high = scores[np.maximum(cuts - 1, 0)], scores[np.minimum(cuts, last)]
+    middle = 0.5 * low + 0.5 * high
     # Between neighbouring floats there is no middle; the lower one is still not above θ.
-    middle = np.where((below <= middle) & (middle < above), middle, below)
-    # Outside: as far as inside, by half the mean distance between neighbours.
-    steps = 2.0 * max(n_groups - 1, 1)
-    margin = scores[-1] / steps - scores[0] / steps if n_groups > 1 else 0.5
-    lowest = min(scores[0] - margin, np.nextafter(scores[0], -np.inf))
-    highest = scores[-1] + margin
+    middle = np.where((low <= middle) & (middle < high), middle, low)
+    lowest = min(scores[0] - below, np.nextafter(scores[0], -np.inf))
     limit = np.finfo(np.float64).max
-    return np.clip(
-        np.where(cuts == 0, lowest, np.where(cuts > last, highest, middle)), -limit, limit
-    )
+    others = np.where(cuts > last, scores[-1] + above, middle)
+    return np.clip(np.where(cuts == 0, lowest, others), -limit, limit)

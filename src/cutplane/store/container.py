@@ -23,7 +23,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,8 @@ DTYPES = {
     **{"<u4": "U32", "<i8": "I64", "<u8": "U64", "<f2": "F16", "<f4": "F32", "<f8": "F64"},
 }
 _NUMPY = {name: np.dtype(dtype) for dtype, name in DTYPES.items()}
+# What reading values may raise that are not as they were written.
+WRONG = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
 PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
@@ -90,6 +93,10 @@ class Content:
 
     header: Header
     arrays: tuple[np.ndarray, ...]
+
+
+class NotRegisteredError(Exception):
+    """A file needs a class or function of the user's; the message says which and what to do."""
 
 
 # -- writing ------------------------------------------------------------------
@@ -197,6 +204,19 @@ def read(source: Any) -> Content:
         return Content(header, tuple(arrays))
 
 
+@contextmanager
+def reading(name: str, what: str = "its content is wrong") -> Iterator[None]:
+    """Errors of what is read in the block are those of a damaged file, or of too little memory."""
+    try:
+        yield
+    except WRONG as error:
+        raise damaged(name, f"{what} ({_cause(error)})") from None
+    except NotRegisteredError as error:
+        raise ValueError(f"{name} cannot be loaded: {error}") from None
+    except MemoryError:
+        raise ValueError(f"{name} needs more memory than there is") from None
+
+
 def damaged(name: str, cause: str) -> ValueError:
     """The error for a file that is not as it was written."""
     return ValueError(f"{name} is damaged: {cause}; use another copy of the file")
@@ -243,16 +263,12 @@ def _read_header(file: Input) -> Header:
     head[DIGITS] = b"0" * 64
     if hashlib.sha256(head).hexdigest().encode() != digest or head[8 : DIGITS.start] != PREFIX:
         raise damaged(name, "the header does not fit its SHA-256")
-    try:
+    with reading(name, "its header is wrong"):
         fields = json.loads(head[8:].decode(), parse_constant=_no_constant)
         metadata = fields.pop("__metadata__")
         kind, writer, data = (_typed(metadata[key], str) for key in ("kind", "writer", "data"))
         content = json.loads(_typed(metadata["content"], str), parse_constant=_no_constant)
         arrays, size = _arrays(fields)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise damaged(name, f"its header is wrong ({_cause(error)})") from None
-    except MemoryError:
-        raise ValueError(f"{name} needs more memory than there is") from None
     size += len(head)
     if file.size is not None and size != file.size:
         raise damaged(name, f"it has {file.size} bytes, but its header tells of {size}")

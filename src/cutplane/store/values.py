@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse
 
 from ..result import Certificate, Iteration, SolveResult, Status
-from .container import DTYPES
+from .container import DTYPES, NotRegisteredError
 
 SPARSE: dict[str, Any] = {
     "csr_matrix": scipy.sparse.csr_matrix,
@@ -252,19 +252,16 @@ class Decoder:
         return array.reshape(_shape(value["shape"]))
 
     def _sparse(self, value: Any) -> Any:
-        rows, columns = _shape(value["shape"])
         data, indices, indptr = (self.decode(value[n]) for n in ("data", "indices", "indptr"))
-        whole = all(getattr(a, "ndim", 0) == 1 and a.dtype.kind == "i" for a in (indices, indptr))
-        if not (
-            whole
-            and len(indptr) == rows + 1
-            and len(data) == len(indices) == indptr[-1]
-            and indptr[0] == 0
-            and np.all(np.diff(indptr) >= 0)
-            and (not len(indices) or 0 <= indices.min() <= indices.max() < columns)
-        ):
-            raise ValueError("a sparse matrix whose parts do not fit together")
-        return SPARSE[value["sparse"]]((data, indices, indptr), shape=(rows, columns), copy=False)
+        if not all(isinstance(a, np.ndarray) and a.dtype.kind == "i" for a in (indices, indptr)):
+            raise ValueError("a sparse matrix whose indices are no integers")
+        parts, shape = (data, indices, indptr), _shape(value["shape"])
+        try:
+            matrix = SPARSE[value["sparse"]](parts, shape=shape, copy=False)
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"a sparse matrix whose parts do not fit: {error}") from None
+        return matrix
 
     def _record(self, value: Any) -> Any:
         kind: Any = self._registry.records[value["record"]]
@@ -305,7 +302,7 @@ class Decoder:
 
     def _registered(self, name: Any) -> Any:
         if name not in self._registry.objects:
-            raise ValueError(
+            raise NotRegisteredError(
                 f"it needs {name!r:.80}, which is not registered; import its module and call "
                 "cutplane.models.register with it first"
             )

@@ -253,14 +253,17 @@ class Inference:
             self._pool.close()
 
     def call_each(
-        self, method: str, arguments: Sequence[tuple[Any, ...]], executor: Executor
+        self,
+        method: Callable[..., Any],
+        arguments: Sequence[tuple[Any, ...]],
+        executor: Executor,
     ) -> list[Any]:
-        """chunk.method(*arguments) for every chunk."""
+        """method(chunk, *arguments), of a method of ``Chunk``, for every chunk."""
         if self._pool is not None:
             return self._pool.call_each(method, arguments)
 
         def task(k: int) -> Any:
-            return getattr(self.chunks[k], method)(*arguments[k])
+            return method(self.chunks[k], *arguments[k])
 
         if self.threads:
             return executor.run(task, len(self.chunks))

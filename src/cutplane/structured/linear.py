@@ -34,7 +34,7 @@ from ..loops.bounded import ROUNDING as UNIT
 from ..objective import Cut, Line, Point
 from ..objective.structured import JointModel
 from . import rows
-from .examples import ROUNDING, Examples, Inference, RowAnswers
+from .examples import ROUNDING, Chunk, Examples, Inference, RowAnswers
 
 # Numbers that the cache may hold.
 CACHE_NUMBERS = 1 << 26
@@ -99,7 +99,7 @@ class ChunksHere:
         """
         self._trim(most)
         chunks = self._inference.chunks
-        answers = self._inference.call_each("row_answers", [(w,)] * len(chunks), executor)
+        answers = self._inference.call_each(Chunk.row_answers, [(w,)] * len(chunks), executor)
         below: list[int] = []
         chosen, errors = [], []
         for k, answer in enumerate(answers):

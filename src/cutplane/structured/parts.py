@@ -43,7 +43,7 @@ from ..objective import Line, Point
 from ..objective.constant import MatrixSample
 from ..objective.score_risk import PlaneScoreRisk
 from .chain import ChainShape, ChainWeights, LabelledChains, upper
-from .examples import Examples, Inference, parts_at
+from .examples import Chunk, Examples, Inference, parts_at
 
 
 class WithUnits(KernelMatrix):
@@ -369,7 +369,7 @@ class ProblemScoreRisk(PartsScoreRisk):
         w = self.plain_of(point.scores).copy()
         model = self.model
         arguments = [(point.scores[part], w) for part in self._parts]
-        answers = self.inference.call_each("part_answers", arguments, self.executor)
+        answers = self.inference.call_each(Chunk.part_answers, arguments, self.executor)
         plain, offset, risk = np.zeros(self.plain), 0.0, 0.0
         for part, answer in zip(self._parts, answers, strict=True):
             point.coef[part] = answer.coef

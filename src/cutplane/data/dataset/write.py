@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,7 @@ def new_dataset(path: Any, overwrite: Any, **options: Any) -> Iterator[DatasetWr
     """
     overwrite = check_flag("overwrite", overwrite)
     with replacing_folder(Path(path), overwrite=overwrite, is_ours=_is_dataset) as folder:
-        with DatasetWriter(folder, **options) as writer:
+        with closing(DatasetWriter(folder, **options)) as writer:
             yield writer
             manifest = writer.finish()
         with naming(folder / NAME), replacing(folder / NAME) as file:
@@ -143,10 +143,8 @@ class DatasetWriter:
         self.costs_differ = False
         self.rows = self._chunks = 0
 
-    def __enter__(self) -> DatasetWriter:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
+    def close(self) -> None:
+        """Close the files as they are."""
         for file in self._files.values():
             with suppress(OSError):  # a full disk has no room for what is left; that is known
                 file.close()

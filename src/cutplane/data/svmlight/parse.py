@@ -8,44 +8,83 @@ size of the pieces nor the number of threads can be seen in the result.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from ..._checks import check_flag, check_flag_or_auto, check_integer, check_n_jobs
 from ...loops import svmlight as loops
 from ..files import Input, check_is_text
-from ..rows import LARGEST_VALUE
+from ..rows import LARGEST_VALUE, MOST_FEATURES
 from . import errors
 
 PIECE = 1 << 20  # bytes: the text and what is made of it should stay in the cache
 LONGEST_TOKEN = 1 << 16
+MOST_THREADS = 1024  # two pieces are read ahead for each
 _HEAD = 64  # bytes that show what a file is
 _SLACK = 16  # bytes behind the text: a newline, and what a look at eight bytes may touch
 _BOM = b"\xef\xbb\xbf"
 
+Flag = bool | Literal["auto"]
+
 
 @dataclass(frozen=True)
 class Options:
-    """What a file may contain, and what is wanted of it."""
+    """The parameters of ``load_svmlight``, checked."""
 
-    first: int | None  # the first index, 0 or 1; None if that is to be found out
     n_features: int | None
-    max_features: int
-    ignore_unseen: bool  # features beyond n_features are left out and counted, not an error
-    any_order: bool  # indices need not increase within a row
-    dtype: np.dtype  # of the values
-    qid: bool | Literal["auto"]  # whether these are returned
+    zero_based: Flag
+    dtype: Any
+    qid: Flag | str  # "auto" is the only text
     cost: bool
     comments: bool
-    threads: int
+    sort: bool
+    unseen: str
+    max_features: int
+    n_jobs: int | None
+
+    def __post_init__(self) -> None:
+        if self.n_features is not None:
+            check_integer("n_features", self.n_features, at_least=1, at_most=MOST_FEATURES)
+        check_integer("max_features", self.max_features, at_least=1, at_most=MOST_FEATURES)
+        for name in ("zero_based", "qid"):
+            check_flag_or_auto(name, getattr(self, name))
+        for name in ("sort", "cost", "comments"):
+            check_flag(name, getattr(self, name))
+        if not any(kind == self.dtype for kind in LARGEST_VALUE):
+            raise ValueError(f"dtype must be float64 or float32, got {self.dtype!r}")
+        if self.unseen not in ("error", "ignore"):
+            raise ValueError(f"unseen must be 'error' or 'ignore', got {self.unseen!r}")
+        if self.unseen == "ignore" and self.n_features is None:
+            raise ValueError("unseen='ignore' needs n_features, the number of features to keep")
+        check_n_jobs(self.n_jobs)
+
+    @property
+    def first(self) -> int | None:
+        """The first index, 0 or 1; None if that is to be found out."""
+        return None if self.zero_based == "auto" else int(not self.zero_based)
+
+    @property
+    def value_type(self) -> np.dtype:
+        """Of the values."""
+        return np.dtype(self.dtype)
 
     @property
     def largest_value(self) -> float:
-        return LARGEST_VALUE[self.dtype]
+        return LARGEST_VALUE[self.value_type]
+
+    @property
+    def threads(self) -> int:
+        """None or −1 stand for every core the process may use, −2 for all but one, …"""
+        if self.n_jobs is not None and self.n_jobs > 0:
+            return min(self.n_jobs, MOST_THREADS)
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        return max(1, (cores or 1) + 1 + (-1 if self.n_jobs is None else self.n_jobs))
 
     def largest_index(self, features: int) -> int:
         """The last of so many features; the larger answer where the first index is unknown."""
@@ -56,12 +95,12 @@ class Options:
         allowed = kept = self.largest_index(self.max_features)
         if self.n_features is not None:
             kept = min(allowed, self.largest_index(self.n_features))
-            allowed = allowed if self.ignore_unseen else kept
+            allowed = kept if self.unseen == "error" else allowed
         settings = np.empty(loops.SETTINGS, np.int64)
         settings[loops.SMALLEST] = self.first or 0
         settings[loops.LARGEST] = allowed
         settings[loops.KEPT] = kept
-        settings[loops.ANY_ORDER] = self.any_order
+        settings[loops.ANY_ORDER] = self.sort
         return settings
 
 

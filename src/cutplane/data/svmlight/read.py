@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
@@ -17,16 +17,14 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
-from ..._checks import check_flag, check_flag_or_auto, check_integer
+from ..._checks import check_integer
 from ...loops import svmlight as loops
 from ..files import Input, opened
-from ..rows import LARGEST_VALUE, MOST_FEATURES, Rows
+from ..rows import MOST_FEATURES, Rows
 from .errors import mistake
-from .parse import PIECE, Options, Piece, read_pieces
+from .parse import PIECE, Flag, Options, Piece, read_pieces
 
 logger = logging.getLogger("cutplane")
-
-Flag = bool | Literal["auto"]
 
 CHUNK = 1 << 24  # bytes of text per chunk of ``iter_svmlight``, if nothing else is said
 _SHORTEST = 1 << 10
@@ -99,23 +97,11 @@ def load_svmlight(
     X is a matrix rather than a ``csr_array``, as from scikit-learn's loader: every library that
     takes sparse data takes that. ``scipy.sparse.csr_array(X)`` shares its memory.
     """
-    options = check_options(
+    options = Options(
         n_features, zero_based, dtype, qid, cost, comments, sort, unseen, max_features, n_jobs
     )
-    with opened(path_or_file) as source:
-        seen, builder = _Seen(source, options), _RowBuilder(options, source.name)
-        done = 0
-        for piece in read_pieces(source, options, PIECE):
-            seen.look(piece)
-            builder.add(piece, 0, piece.rows)
-            builder.add_open(piece)
-            if not done and source.size is not None and source.size > 2 * piece.end:
-                builder.expect(source.size / piece.end)
-            done += piece.end
-        seen.check()
-        rows = seen.result(builder, seen.first_index())
-        seen.report()
-    return _as_tuple(rows, builder.comments, options)
+    ((rows, texts),) = read_chunks(path_or_file, options, size=sys.maxsize)
+    return _as_tuple(rows, texts, options)
 
 
 def iter_svmlight(
@@ -164,7 +150,7 @@ def iter_svmlight(
             f"zero_based must be True or False, got {zero_based!r}: a chunk comes before the rest "
             "of the file is known"
         )
-    options = check_options(
+    options = Options(
         n_features, zero_based, dtype, qid, cost, comments, sort, unseen, max_features, n_jobs
     )
     if rows is not None:
@@ -181,7 +167,6 @@ def read_chunks(
     size = CHUNK if size is None else size
     with opened(path_or_file) as source:
         seen = _Seen(source, options)
-        first = seen.first_index()
         current, taken = _RowBuilder(options, source.name), 0
         for piece in read_pieces(source, options, min(PIECE, size)):
             seen.look(piece)
@@ -189,18 +174,24 @@ def read_chunks(
             while most is not None and len(current) + piece.rows - done >= most:
                 last = done + most - len(current)
                 current.add(piece, done, last)
-                yield seen.result(current, first), current.comments
+                yield seen.result(current), current.comments
                 current, done = _RowBuilder(options, source.name), last
             current.add(piece, done, piece.rows)
             current.add_open(piece)
+            total = source.size if most is None and not taken else None
+            if total is not None and 2 * piece.end < total <= size:
+                current.expect(total / piece.end)  # the chunk will hold all of the file
             taken += piece.end
             near = taken + min(PIECE, size) // 2 >= size  # pieces end where lines do
             if most is None and near and len(current) and not piece.partial:
-                yield seen.result(current, first), current.comments
+                yield seen.result(current), current.comments
                 current, taken = _RowBuilder(options, source.name), 0
-        seen.check()
+        if not seen.rows:
+            raise ValueError(
+                f"{source.name}:1:1: no examples; the file is empty or holds comments only"
+            )
         if len(current):
-            yield seen.result(current, first), current.comments
+            yield seen.result(current), current.comments
         seen.report()
 
 
@@ -214,54 +205,6 @@ def _as_tuple(rows: Rows, comments: list[str], options: Options) -> tuple[Any, .
     if options.comments:
         found.append(comments)
     return tuple(found)
-
-
-# -- arguments ----------------------------------------------------------------
-
-
-def check_options(
-    n_features: Any,
-    zero_based: Any,
-    dtype: Any,
-    qid: Any,
-    cost: Any,
-    comments: Any,
-    sort: Any,
-    unseen: Any,
-    max_features: Any,
-    n_jobs: Any,
-) -> Options:
-    """The parameters of :func:`load_svmlight`, checked."""
-    if n_features is not None:
-        n_features = check_integer("n_features", n_features, at_least=1, at_most=MOST_FEATURES)
-    kinds = [kind for kind in LARGEST_VALUE if kind == dtype]
-    if not kinds:
-        raise ValueError(f"dtype must be float64 or float32, got {dtype!r}")
-    if unseen not in ("error", "ignore"):
-        raise ValueError(f"unseen must be 'error' or 'ignore', got {unseen!r}")
-    if unseen == "ignore" and n_features is None:
-        raise ValueError("unseen='ignore' needs n_features, the number of features to keep")
-    return Options(
-        first={True: 0, False: 1, "auto": None}[check_flag_or_auto("zero_based", zero_based)],
-        n_features=n_features,
-        max_features=check_integer("max_features", max_features, at_least=1, at_most=MOST_FEATURES),
-        ignore_unseen=unseen == "ignore",
-        any_order=check_flag("sort", sort),
-        dtype=kinds[0],
-        qid=check_flag_or_auto("qid", qid),
-        cost=check_flag("cost", cost),
-        comments=check_flag("comments", comments),
-        threads=_threads(n_jobs),
-    )
-
-
-def _threads(n_jobs: int | None) -> int:
-    """None or −1 for every core the process may use, −2 for all but one, …"""
-    if n_jobs is not None and n_jobs > 0:
-        return check_integer("n_jobs", n_jobs, at_least=1, at_most=1024)
-    jobs = check_integer("n_jobs", -1 if n_jobs is None else n_jobs, at_least=-1024, at_most=-1)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, (cores or 1) + 1 + jobs)
 
 
 # -- what is seen on the way --------------------------------------------------
@@ -284,38 +227,31 @@ class _Seen:
         state, options = piece.state, self._options
         if piece.rows and self.any_qids is None:
             self.any_qids = int(state[loops.QIDS])
-            if self._options.qid is True and not self.any_qids:
+            if options.qid not in ("auto", False) and not self.any_qids:
                 raise ValueError(
                     f"{self._source.name}:{piece.line_of_first_row()}:1: there is no qid; pass "
                     "qid=False or 'auto'"
                 )
         if options.first is None and self._edge is None and state[loops.FIRST_EDGE] >= 0:
             position = int(state[loops.FIRST_EDGE])
-            zero_based = replace(options, first=0)
-            self._edge = mistake(self._source.name, piece, zero_based, loops.TOO_LARGE, position)
+            from_0 = replace(options, zero_based=True)
+            self._edge = mistake(self._source.name, piece, from_0, loops.TOO_LARGE, position)
         self.lowest = min(self.lowest, int(state[loops.LOWEST]))
         self.highest = max(self.highest, int(state[loops.HIGHEST]))
         self.left_out += int(state[loops.LEFT_OUT])
         self.costs += int(state[loops.COSTS])
         self.rows += piece.rows
 
-    def first_index(self) -> int:
+    def _first_index(self) -> int:
         """0 or 1: as asked for, or as found, which is stated."""
         first = self._options.first
         if first is not None:
             return first
         if self.lowest > MOST_FEATURES:
             return 1
-        if self.lowest == 0 and self._edge is not None and not self._options.ignore_unseen:
+        if self.lowest == 0 and self._edge is not None and self._options.unseen == "error":
             raise self._edge
         return state_first_index(self._source.name, self.lowest)
-
-    def check(self) -> None:
-        """At the end of the file: is anything missing?"""
-        if not self.rows:
-            raise ValueError(
-                f"{self._source.name}:1:1: no examples; the file is empty or holds comments only"
-            )
 
     def report(self) -> None:
         """Say what was left out."""
@@ -337,8 +273,9 @@ class _Seen:
                 options.n_features,
             )
 
-    def result(self, builder: _RowBuilder, first: int) -> Rows:
-        """The rows of a builder; ``first`` is the first index."""
+    def result(self, builder: _RowBuilder) -> Rows:
+        """The rows of a builder."""
+        first = self._first_index()
         features = self.highest + 1 - first
         wanted = self._options.n_features
         X = builder.matrix(first, max(features, wanted or 0, 0))
@@ -409,7 +346,7 @@ class _RowBuilder:
     def __init__(self, options: Options, name: str) -> None:
         self._options = options
         self._name = name
-        self._values = _Column(options.dtype)
+        self._values = _Column(options.value_type)
         self._indices = _Column(np.int32)
         self._ends = _Column(np.int64)
         self.labels = _Column(np.float64)
