@@ -24,8 +24,9 @@ from ._base import Estimator, dense
 from ._fit import Settings
 from ._rows import checked_rows
 
-# Kernel values that a thread holds at a time in prediction.
-BLOCK_VALUES = 1 << 20
+# Kernel values that a thread holds at a time in prediction: 2 MB stay in a core's cache, 8 MB take
+# 2.3 times as long where values are cheap, a quarter of a megabyte 1.3 times.
+BLOCK_VALUES = 1 << 18
 
 
 def check_kernel(model: Any, kernels: Sequence[str] = KERNELS) -> None:

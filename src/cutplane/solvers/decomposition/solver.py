@@ -426,18 +426,12 @@ class DualSolver:
         else:
             tol = max(0.0 if count == len(self._problem) else PART * violation, 0.5 * goal)
         begin = time.perf_counter()
-        slots = self._cache.fetch(rows)
+        every = count == len(self._problem)
+        block, own = self._values_among(chosen, rows, place, every)
         fetched = time.perf_counter()
         point, slope = beta[chosen], g[chosen]
-        source, own = self._cache.slots, slots[place]
-        if count == len(self._problem) == len(rows) and source.flags.carray:
-            block = source, own  # the values where they are
-        else:
-            if len(self._room) < count * count or self._room.dtype != source.dtype:
-                self._room = np.empty(count * count, dtype=source.dtype)
-            block = self._room[: count * count].reshape(count, count), np.full(count, -1)
         steps, _, curvature = loops.pairwise_steps(
-            source,
+            self._cache.slots,
             own,
             columns,
             *block,
@@ -458,18 +452,50 @@ class DualSolver:
         value = state.value + 0.5 * float(change @ (g[chosen] + slope))
         whole = state.beta.copy()
         whole[active.variables[chosen]] = point
-        if count == len(state.s) == len(self._problem):
+        late = 0.0
+        if every and count == len(state.s):
             s = slope - active.linear
         else:
             s = state.s.copy()
             moved = np.bincount(place, change, minlength=len(rows))
-            self._add(slots[moved != 0.0], moved[moved != 0.0], s)
+            slots = self._cache.fetch(rows[moved != 0.0])
+            late = time.perf_counter() - solved
+            self._add(slots, moved[moved != 0.0], s)
         updated = time.perf_counter()
-        self._seconds["rows"] += fetched - begin
+        self._seconds["rows"] += fetched - begin + late
         self._seconds["inner"] += solved - fetched
-        self._seconds["update"] += updated - solved
+        self._seconds["update"] += updated - solved - late
         step = float(np.abs(change).max(initial=0.0))
         return replace(state, beta=whole, s=s, value=value, step=step)
+
+    def _values_among(
+        self, chosen: np.ndarray, rows: np.ndarray, place: np.ndarray, every: bool
+    ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+        """The kernel values of a working set: an array with the line of every variable, and slots.
+
+        Lines that are −1 are in the slots. Of the rows that the cache lacks nothing but the values
+        among the set is computed: many variables do not move, and theirs are not needed.
+        """
+        assert self._state is not None
+        active, count, cache = self._state.active, len(chosen), self._cache
+        missing = np.empty(0, dtype=np.int64)
+        if every or count < KEEP_FROM:
+            slots = cache.fetch(rows)
+        else:
+            slots = cache.held(rows)
+            missing = np.flatnonzero(slots < 0)
+        own = slots[place]
+        if every and count == len(rows) and cache.slots.flags.carray:
+            return (cache.slots, own), own  # the values where they are
+        if len(self._room) < count * count or self._room.dtype != cache.slots.dtype:
+            self._room = np.empty(count * count, dtype=cache.slots.dtype)
+        room = self._room[: count * count].reshape(count, count)
+        lines = np.full(len(rows), -1)
+        lines[missing] = np.arange(len(missing))
+        if len(missing):
+            among = cache.matrix.restricted(active.columns[chosen])
+            among.fill(rows[missing], np.arange(len(missing)), room)
+        return (room, lines[place]), own
 
     def _jump(self) -> bool:
         """Go where the interior point method leads, if that is better."""
