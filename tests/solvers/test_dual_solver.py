@@ -240,7 +240,7 @@ def test_values_of_a_larger_matrix(case):
     beta, room = problem.start(), np.empty((size, size))
     matrix, settings = PrecomputedMatrix(values), DualSettings(tol=1e-8)
     for _ in range(10):  # it makes so many steps, and may be called again
-        _, found = solve_small(matrix, values, rows, room, problem, settings, beta)
+        _, found = solve_small(matrix, rows, None, room, problem, settings, beta)
     assert found.gap <= 1e-8 * abs(found.primal)
     assert case.value(beta) == pytest.approx(case.optimum, rel=1e-7, abs=1e-9)
     assert found.dual == pytest.approx(-case.value(beta), rel=1e-9, abs=1e-12)
@@ -299,7 +299,7 @@ def test_inner_problem_against_a_generic_solver(seed):
     source[np.ix_(rows, columns)] = K
     block, marks = (np.empty((size, size)), np.full(size, -1)), np.empty((3, size), np.int64)
     box = K.diagonal().copy(), g, point, lower, upper
-    steps = loops.pairwise_steps(source, rows, columns, *block, *box, 1e-10, 10**6, *marks)
+    steps = loops.pairwise_steps(source, rows, columns, None, *block, *box, 1e-10, 10**6, *marks)
     reference = scipy.optimize.minimize(
         lambda b: 0.5 * b @ K @ b + c @ b,
         beta,

@@ -31,6 +31,7 @@ import numpy as np
 import scipy.sparse
 
 from .._blas import single_threaded_blas
+from ..loops import decomposition
 from ..loops import kernel_values as loops
 from . import rbf_sums
 from .points import DensePoints, Points, SparsePoints, points_of, squared_norms
@@ -47,6 +48,7 @@ DOUBLE_ERROR = 1e-10
 # Rows and columns of a block whose values are summed up at once and kept nowhere: it stays in the
 # cache of a core.
 SUM_ROWS, SUM_COLUMNS = 256, 256
+FEW_FEATURES = 64  # of rows whose values may be computed one row at a time
 PAIRWISE = 1024  # rows whose products are added by pairs
 # Relative size of a negative eigenvalue that rounding does not explain.
 NEGATIVE = 1e-6
@@ -235,6 +237,10 @@ class KernelMatrix(ABC):
         """
         return None
 
+    def compiled(self) -> tuple[Any, ...] | None:
+        """The rows as compiled loops want them to compute a row of values; None if they cannot."""
+        return None
+
     @abstractmethod
     def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
         """Write the values of row ``which[k]`` to ``out[slots[k], :columns]``."""
@@ -354,6 +360,20 @@ class ProductMatrix(KernelMatrix):
         if self._kernel.name != "linear" or isinstance(points, SparsePoints):
             return None
         return points.x if points.x.dtype == np.float64 else None
+
+    def compiled(self) -> tuple[Any, ...] | None:
+        kernel, points = self._kernel, self._left
+        if isinstance(points, SparsePoints) or points.direct or points.x.dtype != np.float64:
+            return None
+        if points.x.shape[1] > FEW_FEATURES or kernel.name == "sigmoid":
+            return None
+        rows = np.ascontiguousarray(points.x), np.ascontiguousarray(points.x.T)
+        if kernel.name == "rbf":
+            return decomposition.RBF, *rows, kernel.gamma * points.norms, kernel.gamma, 0.0, 0
+        if kernel.name == "linear":
+            return decomposition.POWER, *rows, points.norms, 1.0, 0.0, 1
+        power = kernel.gamma, kernel.coef0, int(kernel.degree)
+        return decomposition.POWER, *rows, points.norms, *power
 
     @cached_property
     def moved(self) -> tuple[np.ndarray, np.ndarray, float]:  # type: ignore[override]

@@ -36,6 +36,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -75,6 +76,7 @@ KEEP_FROM = 64  # smaller sets are chosen afresh every time
 SET_STEPS = 500  # what an iteration costs besides its steps of pairs, in such steps
 STEPS_PER_VARIABLE = 50  # most steps of an inner problem; one that takes more creeps
 EXACT_SET = 64  # working sets up to this size are solved (almost) exactly
+NO_VALUES = np.empty((0, 0))  # where rows are computed one at a time
 CHUNK = 4096  # columns of s that a thread updates at a time
 PART = 0.1  # of the violation: how far the others are solved
 DOUBLE_COST = 3.0  # a kernel value in double precision, against single precision
@@ -163,8 +165,8 @@ class _State:
 
 def solve_small(
     matrix: KernelMatrix,
-    values: np.ndarray,
     rows: np.ndarray,
+    points: tuple[Any, ...] | None,
     room: np.ndarray | None,
     problem: DualProblem,
     settings: DualSettings,
@@ -178,12 +180,14 @@ def solve_small(
     ----------
     matrix : KernelMatrix
         In double precision; it says how exact the values are.
-    values : ndarray
-        All values of the matrix.
     rows : ndarray of int
         The row of the matrix of every variable.
+    points : tuple or None
+        ``matrix.compiled()`` where rows of values are computed when a step needs them: most
+        variables stay at a bound, and nobody needs theirs. If they do not fit into ``room``, all
+        values are computed.
     room : ndarray or None
-        Where rows of the variables are copied to; None if the matrix has just these rows.
+        Where rows of the variables are put; None if the matrix has just these rows.
 
     Returns
     -------
@@ -192,15 +196,15 @@ def solve_small(
     """
     count, mass, (c, lower, upper, total, _) = len(problem), problem.mass, problem.numbers
     diagonal, roots, g = matrix.diagonal[rows], matrix.roots[rows], c.copy()
-    if room is None:
-        K, place = values, np.arange(count)
-    else:
-        K, place = room, np.full(count, -1)
-    if np.any(beta):
+    used = np.flatnonzero(beta)
+    if points is not None and room is not None and len(used) > len(room):
+        points = room = None
+    values = NO_VALUES if points is not None else matrix.whole()
+    K, place = (values, np.arange(count)) if room is None else (room, np.full(count, -1))
+    if len(used):
         if room is not None:
-            used = np.flatnonzero(beta)
-            K[: len(used)] = values[rows[used, None], rows]
-            place[used] = np.arange(len(used))
+            some = matrix.rows(used) if points is not None else values[rows[used, None], rows]
+            K[: len(used)], place[used] = some, np.arange(len(used))
         g += _exact_sums(matrix, K, place, roots, beta)[0]
     marks = np.empty((3, count), dtype=np.int64)
     rounds, steps_left = 0, STEPS_PER_VARIABLE * max(count, EXACT_SET)
@@ -210,9 +214,12 @@ def solve_small(
         if not violation > 0.0 or settings.reached(violation, *target):
             break
         tol = 0.5 * settings.goal(violation, *target)
+        box = diagonal, g, beta, lower, upper
         steps, *_ = loops.pairwise_steps(
-            values, rows, rows, K, place, diagonal, g, beta, lower, upper, tol, steps_left, *marks
+            values, rows, rows, points, K, place, *box, tol, steps_left, *marks
         )
+        if points is not None and np.count_nonzero(place >= 0) + 2 > len(K):
+            K, place, points = matrix.whole(), np.arange(count), None
         steps_left -= max(1, steps)
         rounds += 1
     lack = loops.balance(beta, lower, upper, total)
@@ -434,6 +441,7 @@ class DualSolver:
             self._cache.slots,
             own,
             columns,
+            None,
             *block,
             self._diagonal[active.rows[columns]],
             slope,
