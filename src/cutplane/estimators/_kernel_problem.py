@@ -191,7 +191,7 @@ class KernelRows:
         if stored is None:
             assert self._exact is not None
             matrix: KernelMatrix = self._product(self._exact, which)
-            if problem.row_of is None:
+            if which is not None:  # one problem would not pay for two more seconds of compiling
                 points = matrix.compiled()
                 height = 0 if points is None else 2 + count // LINES_PART
         else:
