@@ -291,6 +291,7 @@ class DualSolver:
         self._known: Definiteness | None = None
         self._verified: Verified | None = None  # of the state
         self._room = np.empty(0)  # for the values of a working set
+        self._idle = 1.0  # part of the rows new in the last set whose variables did not move
         self._use(matrix)
 
     def _use(self, matrix: KernelMatrix) -> None:
@@ -434,6 +435,7 @@ class DualSolver:
             tol = max(0.0 if count == len(self._problem) else PART * violation, 0.5 * goal)
         begin = time.perf_counter()
         every = count == len(self._problem)
+        new = np.flatnonzero(self._cache.held(rows) < 0)
         block, own = self._values_among(chosen, rows, place, every)
         fetched = time.perf_counter()
         point, slope = beta[chosen], g[chosen]
@@ -466,6 +468,8 @@ class DualSolver:
         else:
             s = state.s.copy()
             moved = np.bincount(place, change, minlength=len(rows))
+            if len(new):
+                self._idle = 1.0 - np.count_nonzero(moved[new]) / len(new)
             slots = self._cache.fetch(rows[moved != 0.0])
             late = time.perf_counter() - solved
             self._add(slots, moved[moved != 0.0], s)
@@ -482,16 +486,13 @@ class DualSolver:
         """The kernel values of a working set: an array with the line of every variable, and slots.
 
         Lines that are −1 are in the slots. Of the rows that the cache lacks nothing but the values
-        among the set is computed: many variables do not move, and theirs are not needed.
+        among the set is computed, if so many variables did not move last time that this is less.
         """
         assert self._state is not None
         active, count, cache = self._state.active, len(chosen), self._cache
-        missing = np.empty(0, dtype=np.int64)
-        if every or count < KEEP_FROM:
-            slots = cache.fetch(rows)
-        else:
-            slots = cache.held(rows)
-            missing = np.flatnonzero(slots < 0)
+        late = not every and count >= KEEP_FROM and count < self._idle * cache.matrix.columns
+        slots = cache.held(rows) if late else cache.fetch(rows)
+        missing = np.flatnonzero(slots < 0)
         own = slots[place]
         if every and count == len(rows) and cache.slots.flags.carray:
             return (cache.slots, own), own  # the values where they are
