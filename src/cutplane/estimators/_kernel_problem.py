@@ -118,12 +118,16 @@ class KernelRows:
     def split(self, groups: list[np.ndarray]) -> None:
         """Several problems will be solved, each on some of these groups of rows.
 
-        All kernel values are computed once if they are few, those of a group side by side.
+        All kernel values are computed once if they are few, those of a group side by side. Small
+        pairs of groups together take twice as many, unless they compute few rows.
         """
         self._groups = self._places = groups
         rows = self._X.shape[0]
-        few = rows <= ONE_MATRIX and rows * rows * 8 <= self.settings.cache_bytes
-        if self._stored is not None or not few:
+        few = rows <= ONE_MATRIX
+        if not few and len(groups) > 1 and self._exact is not None:
+            pair = sum(sorted(map(len, groups))[-2:])
+            few = pair <= SMALL and self._product(self._exact, None).compiled() is None
+        if self._stored is not None or not few or rows * rows * 8 > self.settings.cache_bytes:
             return
         if self._exact is None:
             self._stored = PrecomputedMatrix(self._matrix(None).whole())
