@@ -188,6 +188,19 @@ def test_prediction_points_of_any_kind(train, test, features):
     np.testing.assert_allclose(got, pairwise.rbf_kernel(Z, X, 0.2), rtol=1e-10, atol=1e-14)
 
 
+@pytest.mark.parametrize("kernel", [Kernel("rbf", 0.2), Kernel("poly", 0.3, 1.0, 2)])
+@pytest.mark.parametrize("kept", [0, 3, 10, 11])
+def test_features_that_only_new_rows_have(kernel, kept):
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(30, 12)), rng.normal(size=(9, 12))
+    X[:, kept:] = 0.0
+    left, right = prediction_points(kernel, Z, X)
+    assert right.x.shape[1] == (12 if kept == 11 else kept)
+    got = ProductMatrix(kernel, left, right, SerialExecutor()).rows(np.arange(9))
+    names = {"rbf": pairwise.rbf_kernel(Z, X, 0.2), "poly": (0.3 * Z @ X.T + 1.0) ** 2}
+    np.testing.assert_allclose(got, names[kernel.name], rtol=1e-10)
+
+
 # -- stored and called ------------------------------------------------------------------
 
 

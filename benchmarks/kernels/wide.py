@@ -30,7 +30,8 @@ OURS = "cutplane"
 TOL = 1e-3
 WANTED = 1.5  # times as fast as the best peer
 CLOSE = 0.005  # of the accuracy of the best
-WARM_ROWS = 600  # of a first fit, in which libraries load and threads start
+# Of a first fit, in which libraries load and threads start: enough to go the way of large fits.
+WARM_ROWS = 2000
 GENERATED = {"colours": coloured, "many classes": many_classes}
 
 

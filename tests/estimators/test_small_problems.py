@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from cutplane import SVC, SVR, OneClassSVM
 from cutplane.estimators._kernel_problem import KernelRows
+from cutplane.kernels import ProductMatrix
 from cutplane.loops import decomposition as loops
 from cutplane.result import Status
 
@@ -69,6 +70,28 @@ def test_pairs_of_classes_against_libsvm(calls, kernel, stopping):
         assert certificate.dual <= primal * (1.0 + 1e-9)
         assert dual <= certificate.primal * (1.0 + 1e-9)
         assert certificate.primal <= primal + certificate.gap + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("features", "megabytes", "matrices"), [(70, 200, 1), (70, 0.4, 6), (9, 200, 0)]
+)
+def test_values_of_many_pairs(calls, monkeypatch, features, megabytes, matrices):
+    """One matrix for all pairs, one each, or none: rows are computed when a step needs them."""
+    X, y = datasets.make_blobs(240, features, centers=4, cluster_std=2.0, random_state=0)
+    options = {"gamma": 0.03, "C": 10.0, "decision_function_shape": "ovo"}
+    known = SVC(**options, tol=1e-9).fit(X, y)
+    wholes, whole = [], ProductMatrix.whole
+    monkeypatch.setattr(ProductMatrix, "whole", lambda self: wholes.append(1) or whole(self))
+    monkeypatch.setattr("cutplane.estimators._kernel_problem.ONE_MATRIX", 200)
+    monkeypatch.setattr("cutplane.estimators._kernel_problem.LINES_PART", 1)
+    model = SVC(**options, tol=1e-9, cache_size=megabytes).fit(X, y)
+    assert calls == {"solved": 12, "not": 0} and len(wholes) == matrices
+    new = X + 0.1
+    np.testing.assert_allclose(
+        model.decision_function(new), known.decision_function(new), atol=1e-4
+    )
+    for ours, theirs in zip(model.certificates_, known.certificates_, strict=True):
+        assert max(ours.dual, theirs.dual) <= min(ours.primal, theirs.primal)
 
 
 @pytest.mark.parametrize("make", [lambda: SVR(C=3.0), lambda: OneClassSVM(nu=0.3)])

@@ -216,6 +216,37 @@ def test_single_precision_is_verified_in_double_where_it_matters(tol, monkeypatc
     assert primal <= certificate.primal <= primal * (1 + 1e-8)
 
 
+def test_whole_rows_of_variables_that_moved_only(monkeypatch):
+    """Of the others nothing but the values among a working set is computed, if they are many."""
+    X, y = overlapping(3000)
+    X += 1.5 * y[:, None]
+    problem = DualProblem(-y, np.where(y > 0, 0.0, -1.0), np.where(y > 0, 1.0, 0.0))
+    kernel, executor = Kernel("rbf", 0.5), SerialExecutor()
+    matrix = ProductMatrix(kernel, points_of(X), None, executor)
+    fill, filled, sets = ProductMatrix.fill, [], []
+
+    def counted(self, which, slots, out):
+        filled.extend(which if self.columns > 600 else ())
+        fill(self, which, slots, out)
+
+    monkeypatch.setattr(ProductMatrix, "fill", counted)
+    settings = DualSettings(tol=1e-6, shrinking=False)
+    solver = DualSolver(matrix, problem, settings, executor, definite=True)
+    optimise = solver._optimise
+
+    def watched(chosen, g, beta, violation, goal):
+        state = optimise(chosen, g, beta, violation, goal)
+        sets.append((set(chosen), set(np.flatnonzero(state.beta != beta)), set(filled)))
+        return state
+
+    solver._optimise = watched
+    assert solver.run().status is Status.CONVERGED
+    chosen, moved, computed = sets[0]
+    assert computed == moved and 2 * len(moved) < len(chosen)
+    assert len(filled) == len(set(filled))
+    assert 2 * len(filled) < len(set().union(*(chosen for chosen, _, _ in sets)))
+
+
 # -- small problems: the working set is all of them -----------------------------------
 
 
@@ -240,11 +271,40 @@ def test_values_of_a_larger_matrix(case):
     beta, room = problem.start(), np.empty((size, size))
     matrix, settings = PrecomputedMatrix(values), DualSettings(tol=1e-8)
     for _ in range(10):  # it makes so many steps, and may be called again
-        _, found = solve_small(matrix, values, rows, room, problem, settings, beta)
+        _, found = solve_small(matrix, rows, None, room, problem, settings, beta)
     assert found.gap <= 1e-8 * abs(found.primal)
     assert case.value(beta) == pytest.approx(case.optimum, rel=1e-7, abs=1e-9)
     assert found.dual == pytest.approx(-case.value(beta), rel=1e-9, abs=1e-12)
     assert found.primal == pytest.approx(case.primal(beta, found.bias), rel=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [Kernel("linear"), Kernel("poly", 0.5, 1.0), Kernel("rbf", 0.3)])
+@pytest.mark.parametrize("height", [2, 30, 122])
+@pytest.mark.parametrize("started", [False, True])
+def test_rows_that_are_computed_when_a_step_needs_them(kernel, height, started, monkeypatch):
+    """Whatever fits into the room, the end is the same; all values are computed if too few do."""
+    case, size = classification(kernel, 0.3), 120
+    matrix = ProductMatrix(kernel, points_of(case.X), None, SerialExecutor())
+    calls, whole = [], ProductMatrix.whole
+    monkeypatch.setattr(ProductMatrix, "whole", lambda self: calls.append(1) or whole(self))
+    problem, settings = case.problem, DualSettings(tol=1e-8)
+    beta = 0.1 * (problem.lower + problem.upper) if started else problem.start()
+    beta = problem.repaired(beta)
+    arguments = matrix, np.arange(size), matrix.compiled(), np.empty((height, size))
+    _, found = solve_small(*arguments, problem, settings, beta)
+    assert len(calls) == (height < 122)  # more than 30 rows are support vectors
+    assert found.gap <= 1e-8 * abs(found.primal)
+    assert case.value(beta) == pytest.approx(case.optimum, rel=1e-7, abs=1e-9)
+    assert found.dual == pytest.approx(-case.value(beta), rel=1e-9, abs=1e-12)
+    assert found.primal == pytest.approx(case.primal(beta, found.bias), rel=1e-9)
+
+
+def test_rows_that_compiled_loops_do_not_compute():
+    X, executor = np.random.default_rng(0).normal(size=(20, 3)), SerialExecutor()
+    wide, direct = np.hstack([X] * 40), dataclasses.replace(points_of(X), direct=True)
+    for points in (points_of(wide), points_of(X, np.float32), direct):
+        assert ProductMatrix(Kernel("rbf"), points, None, executor).compiled() is None
+    assert ProductMatrix(Kernel("sigmoid"), points_of(X), None, executor).compiled() is None
 
 
 def test_small_problem_stops_when_told(monkeypatch):
@@ -299,7 +359,7 @@ def test_inner_problem_against_a_generic_solver(seed):
     source[np.ix_(rows, columns)] = K
     block, marks = (np.empty((size, size)), np.full(size, -1)), np.empty((3, size), np.int64)
     box = K.diagonal().copy(), g, point, lower, upper
-    steps = loops.pairwise_steps(source, rows, columns, *block, *box, 1e-10, 10**6, *marks)
+    steps = loops.pairwise_steps(source, rows, columns, None, *block, *box, 1e-10, 10**6, *marks)
     reference = scipy.optimize.minimize(
         lambda b: 0.5 * b @ K @ b + c @ b,
         beta,

@@ -53,6 +53,9 @@ ONE_MATRIX = 2500
 # Pairs of 1,150 rows, 26 classes: the general solver takes 1.15 (rbf) and 1.4 times (poly) as long.
 SMALL = 1500
 SMALL_SECONDS = 1.0
+# Rows of values that are computed one at a time: this part of all. Then all are computed at once,
+# which costs as much as this many.
+LINES_PART = 5
 
 
 class KernelRows:
@@ -115,12 +118,16 @@ class KernelRows:
     def split(self, groups: list[np.ndarray]) -> None:
         """Several problems will be solved, each on some of these groups of rows.
 
-        All kernel values are computed once if they are few, those of a group side by side.
+        All kernel values are computed once if they are few, those of a group side by side. Small
+        pairs of groups together take twice as many, unless they compute few rows.
         """
         self._groups = self._places = groups
         rows = self._X.shape[0]
-        few = rows <= ONE_MATRIX and rows * rows * 8 <= self.settings.cache_bytes
-        if self._stored is not None or not few:
+        few = rows <= ONE_MATRIX
+        if not few and len(groups) > 1 and self._exact is not None:
+            pair = sum(sorted(map(len, groups))[-2:])
+            few = pair <= SMALL and self._product(self._exact, None).compiled() is None
+        if self._stored is not None or not few or rows * rows * 8 > self.settings.cache_bytes:
             return
         if self._exact is None:
             self._stored = PrecomputedMatrix(self._matrix(None).whole())
@@ -184,20 +191,24 @@ class KernelRows:
         quick = settings.time_limit >= SMALL_SECONDS
         if asked or not small or not quick or self.kernel.definite is not True:
             return None
-        stored, rows = self._stored, problem.rows
+        stored, rows, points, height = self._stored, problem.rows, None, 0
         if stored is None:
             assert self._exact is not None
             matrix: KernelMatrix = self._product(self._exact, which)
-            values = matrix.whole()
+            if which is not None:  # one problem would not pay for two more seconds of compiling
+                points = matrix.compiled()
+                height = 0 if points is None else 2 + count // LINES_PART
         else:
-            matrix, values = stored, stored.whole()
+            matrix = stored
             rows = rows if which is None else np.concatenate([self._places[k] for k in which])
-        room = None
         if problem.row_of is not None or (stored is not None and which is not None):
-            if len(self._room) < count * count:
-                self._room = np.empty(count * count)
-            room = self._room[: count * count].reshape(count, count)
-        rounds, verified = solve_small(matrix, values, rows, room, problem, settings, beta)
+            height = count
+        room = None
+        if height:
+            if len(self._room) < height * count:
+                self._room = np.empty(height * count)
+            room = self._room[: height * count].reshape(height, count)
+        rounds, verified = solve_small(matrix, rows, points, room, problem, settings, beta)
         if not verified.good(settings, problem.mass):
             return None
         seconds = time.perf_counter() - began

@@ -277,8 +277,12 @@ def encode_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         two = low < high and float(low).is_integer() and float(high).is_integer()
         if two and np.all(second | (y == low)):
             return np.array([low, high], y.dtype), second.astype(np.intp)
-    check_classification_targets(y)
+    whole_numbers = y.ndim == 1 and y.dtype.kind in "biu"  # these are classes, whatever they are
+    if not whole_numbers:
+        check_classification_targets(y)
     classes, encoded = np.unique(y, return_inverse=True)
+    if whole_numbers and 2 * len(classes) >= len(y):
+        check_classification_targets(y)  # for its warning that these look like numbers to regress
     if len(classes) < 2:
         raise ValueError(
             f"y has one class only ({classes.tolist()[0]!r}); a classifier needs at least two"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from ..exec import Executor
 from ..result import SolveResult
 from ..solvers.decomposition.problem import DualProblem
 from ._attributes import check_kernel_model, check_stored, stored_classes
+from ._base import dense
 from ._calibration import Calibration, check_calibrate, check_calibration
 from ._fit import Lazy, Settings, solve, warn_of, with_callbacks
 from ._kernel import as_rows, basis_attributes, executor_for, training_rows
@@ -382,11 +384,27 @@ class SVC(ClassifierMixin, KernelMachine):
         classes, dual_coef = len(self.classes_), super()._score_coef()
         if classes == 2 or self._one_against_rest():
             return dual_coef
-        first, second = np.triu_indices(classes, 1)  # the classes of every pair
+        first, second = _pairs(classes)  # the classes of every pair
         own = np.repeat(np.arange(classes), self.n_support_)  # the class of every support vector
         coef = np.where(own == first[:, None], dual_coef[second - 1], 0.0)
         np.copyto(coef, dual_coef[first], where=own == second[:, None])
         return coef
+
+    def _sums(self) -> Callable[[np.ndarray], np.ndarray]:
+        """By the class of a support vector: it has a part in the pairs of its class only."""
+        classes = len(self.classes_)
+        if classes == 2 or self._one_against_rest():
+            return super()._sums()
+        coef, first, second = dense(self.dual_coef_).T, *_pairs(classes)
+        ends = np.cumsum(self.n_support_)
+        own = [slice(end - count, end) for end, count in zip(ends, self.n_support_, strict=True)]
+
+        def sums(values: np.ndarray) -> np.ndarray:
+            # of every class against each of the others
+            parts = np.stack([values[:, part] @ coef[part] for part in own])
+            return (parts[first, :, second - 1] + parts[second, :, first]).T
+
+        return sums
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the classes or of the pairs of classes.
@@ -480,9 +498,16 @@ class SVC(ClassifierMixin, KernelMachine):
         return self.calibration_
 
 
+@lru_cache(maxsize=4)
+def _pairs(classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first and the second class of every pair, in scikit-learn's order; not to be changed."""
+    first, second = np.triu_indices(classes, 1)
+    return first, second
+
+
 def _votes(scores: np.ndarray, classes: int) -> np.ndarray:
     """How many of the pairs each class wins."""
-    first, second = np.triu_indices(classes, 1)
+    first, second = _pairs(classes)
     winner = np.zeros((len(first), classes))
     pairs = np.arange(len(first))
     winner[pairs, first], winner[pairs, second] = 1.0, -1.0

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ import numpy as np
 import scipy.sparse
 
 from .._blas import single_threaded_blas
+from ..loops import decomposition
 from ..loops import kernel_values as loops
 from . import rbf_sums
 from .points import DensePoints, Points, SparsePoints, points_of, squared_norms
@@ -47,6 +48,8 @@ DOUBLE_ERROR = 1e-10
 # Rows and columns of a block whose values are summed up at once and kept nowhere: it stays in the
 # cache of a core.
 SUM_ROWS, SUM_COLUMNS = 256, 256
+WORTH_A_COPY = 0.9  # part of the features that are left when the others are dropped
+FEW_FEATURES = 64  # of rows whose values may be computed one row at a time
 PAIRWISE = 1024  # rows whose products are added by pairs
 # Relative size of a negative eigenvalue that rounding does not explain.
 NEGATIVE = 1e-6
@@ -166,20 +169,27 @@ def training_points(
 
 
 def prediction_points(kernel: Kernel, X: Any, vectors: Any) -> tuple[Points, Points]:
-    """New rows and support vectors as points of the same kind, in float64."""
+    """New rows and support vectors as points of the same kind, in float64.
+
+    Features that are 0 in all support vectors, once these are moved to their mean, have no part in
+    products.
+    """
     right = points_of(vectors)
     if isinstance(right, SparsePoints):
         return points_of(scipy.sparse.csr_array(X), dense=False, often=right.often), right
     left: Any = points_of(X, dense=True)
-    if kernel.name != "rbf":
-        return left, right
-    centre = right.x.mean(axis=0)
-    x, z = left.x - centre, right.x - centre
-    left, right = DensePoints(x, squared_norms(x)), DensePoints(z, squared_norms(z))
-    reach = kernel.gamma * max(left.norms.max(), right.norms.max())
-    if not reach * np.finfo(np.float64).eps <= DOUBLE_ERROR:  # squares of new rows may overflow
-        left = DensePoints(x, np.zeros(len(x)), direct=True)
-        right = DensePoints(z, np.zeros(len(z)), direct=True)
+    if kernel.name == "rbf":
+        centre = right.x.mean(axis=0)
+        x, z = left.x - centre, right.x - centre
+        left, right = DensePoints(x, squared_norms(x)), DensePoints(z, squared_norms(z))
+        reach = kernel.gamma * max(left.norms.max(), right.norms.max())
+        if not reach * np.finfo(np.float64).eps <= DOUBLE_ERROR:  # squares of new rows may overflow
+            left = DensePoints(x, np.zeros(len(x)), direct=True)
+            right = DensePoints(z, np.zeros(len(z)), direct=True)
+            return left, right
+    used = np.flatnonzero(np.any(right.x, axis=0))
+    if len(used) < WORTH_A_COPY * right.x.shape[1]:
+        return replace(left, x=left.x[:, used]), replace(right, x=right.x[:, used])
     return left, right
 
 
@@ -233,6 +243,10 @@ class KernelMatrix(ABC):
 
         A good way does not go through values, which are rounded before they are added.
         """
+        return None
+
+    def compiled(self) -> tuple[Any, ...] | None:
+        """The rows as compiled loops want them to compute a row of values; None if they cannot."""
         return None
 
     @abstractmethod
@@ -354,6 +368,20 @@ class ProductMatrix(KernelMatrix):
         if self._kernel.name != "linear" or isinstance(points, SparsePoints):
             return None
         return points.x if points.x.dtype == np.float64 else None
+
+    def compiled(self) -> tuple[Any, ...] | None:
+        kernel, points = self._kernel, self._left
+        if isinstance(points, SparsePoints) or points.direct or points.x.dtype != np.float64:
+            return None
+        if points.x.shape[1] > FEW_FEATURES or kernel.name == "sigmoid":
+            return None
+        rows = np.ascontiguousarray(points.x), np.ascontiguousarray(points.x.T)
+        if kernel.name == "rbf":
+            return decomposition.RBF, *rows, kernel.gamma * points.norms, kernel.gamma, 0.0, 0
+        if kernel.name == "linear":
+            return decomposition.POWER, *rows, points.norms, 1.0, 0.0, 1
+        power = kernel.gamma, kernel.coef0, int(kernel.degree)
+        return decomposition.POWER, *rows, points.norms, *power
 
     @cached_property
     def moved(self) -> tuple[np.ndarray, np.ndarray, float]:  # type: ignore[override]

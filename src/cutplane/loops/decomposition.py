@@ -14,7 +14,9 @@ import math
 import numpy as np
 
 from .._jit import jit
+from .kernel_values import power_values, rbf_values_64
 
+RBF, POWER = 1, 2  # forms of kernels
 FLAT = 1e-12  # curvature that takes the place of zero or less, as in libsvm
 
 # Columns updated at a time, so that the sums stay in the first-level cache.
@@ -50,83 +52,6 @@ def _extremes(g, may_grow, may_fall):
     return lowest, highest
 
 
-@jit
-def pairwise_steps(
-    source, rows, columns, K, place, diagonal, g, beta, lower, upper, tol, max_steps, may_grow,
-    may_fall, gains,
-):  # fmt: skip
-    """Minimise over all of β by steps of pairs, chosen by second order (Fan, Chen, Lin 2005).
-
-    The kernel value of a and b is K[place[a], b]. Where ``place[a]`` is negative, K does not hold
-    row a yet: it is copied from source[rows[a], columns], behind the others, when a step needs it.
-    g and beta are changed. Stops once max over pairs of g_j − g_i is at most ``tol``, or after
-    ``max_steps``. ``may_grow``, ``may_fall`` and ``gains`` are room for a number of every variable,
-    int64 because that is as wide as g.
-
-    Returns the number of steps, the violation that is left, and the least curvature met, relative
-    to the diagonal.
-    """
-    q = g.shape[0]
-    held = 0
-    for t in range(q):
-        may_grow[t] = beta[t] < upper[t]
-        may_fall[t] = beta[t] > lower[t]
-        held += place[t] >= 0
-    steps = 0
-    least = np.inf
-    violation = 0.0
-    while True:
-        lowest, highest = _extremes(g, may_grow, may_fall)
-        low = np.int64(lowest ^ ((lowest >> 63) & MOST)).view(np.float64)
-        high = np.int64(highest ^ ((highest >> 63) & MOST)).view(np.float64)
-        violation = 0.0
-        if lowest < MOST and highest > -MOST:
-            violation = max(0.0, high - low)
-        if not violation > tol or steps >= max_steps:
-            break
-        i = 0
-        while g[i] != low or not may_grow[i]:
-            i += 1
-        if place[i] < 0:
-            place[i] = held
-            held += 1
-            _copy_row(source[rows[i]], columns, K[place[i]])
-        own, row = diagonal[i], K[place[i]]
-        # The partner that decreases the objective most. Gains are compared by their bits.
-        best = np.int64(0)
-        for t in range(q):
-            gain = max(g[t] - low, 0.0)
-            gain *= gain / max(own + diagonal[t] - 2.0 * np.float64(row[t]), FLAT)
-            gains[t] = np.float64(gain if may_fall[t] else 0.0).view(np.int64)
-        for t in range(q):
-            best = max(best, gains[t])
-        if best == 0:
-            break
-        j = 0
-        while gains[j] != best:
-            j += 1
-        if place[j] < 0:
-            place[j] = held
-            held += 1
-            _copy_row(source[rows[j]], columns, K[place[j]])
-        other = K[place[j]]
-        scale = own + diagonal[j]
-        curvature = scale - 2.0 * row[j]
-        least = min(least, curvature / scale if scale > 0.0 else curvature)
-        step = (g[j] - low) / max(curvature, FLAT)
-        room_i = upper[i] - beta[i]
-        room_j = beta[j] - lower[j]
-        step = min(step, room_i, room_j)
-        beta[i] = upper[i] if step == room_i else min(beta[i] + step, upper[i])
-        beta[j] = lower[j] if step == room_j else max(beta[j] - step, lower[j])
-        may_grow[i], may_fall[i] = beta[i] < upper[i], beta[i] > lower[i]
-        may_grow[j], may_fall[j] = beta[j] < upper[j], beta[j] > lower[j]
-        for t in range(q):
-            g[t] += step * (np.float64(row[t]) - np.float64(other[t]))
-        steps += 1
-    return steps, violation, least
-
-
 @jit(reassociate=True)
 def add_rows(slots, which, coef, first, last, out):
     """out[j] += Σ_k coef[k]·slots[which[k], j] for first ≤ j < last, four rows at a time."""
@@ -153,6 +78,108 @@ def add_rows(slots, which, coef, first, last, out):
             for j in range(tile.shape[0]):
                 tile[j] += ca * a[j]
             k += 1
+
+
+@jit
+def _kernel_row(t, form, x, features, norms, scale, offset, degree, room, slots, K):
+    """Write the kernel values of row t of x to K[slots[0]]; ``room`` is for its products."""
+    room[:] = 0.0
+    add_rows(features, np.arange(x.shape[1]), x[t], 0, x.shape[0], room[0])
+    if form == RBF:
+        rbf_values_64(room, norms[t : t + 1], norms, scale, slots, 0, K)
+    else:
+        power_values(room, scale, offset, degree, slots, 0, K)
+
+
+@jit
+def _bring(t, line, source, rows, columns, K, points, room, slots):
+    """Write the values of row t to K[line]: copied from ``source``, or computed from ``points``."""
+    if points is None:
+        _copy_row(source[rows[t]], columns, K[line])
+    else:
+        slots[0] = line
+        _kernel_row(t, *points, room, slots, K)
+
+
+@jit
+def pairwise_steps(
+    source, rows, columns, points, K, place, diagonal, g, beta, lower, upper, tol, max_steps,
+    may_grow, may_fall, gains,
+):  # fmt: skip
+    """Minimise over all of β by steps of pairs, chosen by second order (Fan, Chen, Lin 2005).
+
+    The kernel value of a and b is K[place[a], b]. Where ``place[a]`` is negative, K does not hold
+    row a yet: when a step needs it, it is copied from source[rows[a], columns], behind the others,
+    or computed, if ``points`` is not None: the arguments of ``_kernel_row`` from ``form`` to
+    ``degree``. g and beta are changed. Stops once max over pairs of g_j − g_i is at most ``tol``,
+    after ``max_steps``, or if K has no room for both rows of a step. ``may_grow``, ``may_fall`` and
+    ``gains`` are room for a number of every variable, int64 because that is as wide as g.
+
+    Returns the number of steps, the violation that is left, and the least curvature met, relative
+    to the diagonal.
+    """
+    q = g.shape[0]
+    held = 0
+    room = np.empty((1, q))
+    slots = np.zeros(1, dtype=np.int64)
+    most = K.shape[0] + (2 if K.shape[0] >= q else 0)  # all rows need no more room
+    for t in range(q):
+        may_grow[t] = beta[t] < upper[t]
+        may_fall[t] = beta[t] > lower[t]
+        held += place[t] >= 0
+    steps = 0
+    least = np.inf
+    violation = 0.0
+    while True:
+        lowest, highest = _extremes(g, may_grow, may_fall)
+        low = np.int64(lowest ^ ((lowest >> 63) & MOST)).view(np.float64)
+        high = np.int64(highest ^ ((highest >> 63) & MOST)).view(np.float64)
+        violation = 0.0
+        if lowest < MOST and highest > -MOST:
+            violation = max(0.0, high - low)
+        if not violation > tol or steps >= max_steps or held + 2 > most:
+            break
+        i = 0
+        while g[i] != low or not may_grow[i]:
+            i += 1
+        if place[i] < 0:
+            place[i] = held
+            held += 1
+            _bring(i, place[i], source, rows, columns, K, points, room, slots)
+        own, row = diagonal[i], K[place[i]]
+        # The partner that decreases the objective most. Gains are compared by their bits.
+        best = np.int64(0)
+        for t in range(q):
+            gain = max(g[t] - low, 0.0)
+            gain *= gain / max(own + diagonal[t] - 2.0 * np.float64(row[t]), FLAT)
+            gains[t] = np.float64(gain if may_fall[t] else 0.0).view(np.int64)
+        for t in range(q):
+            best = max(best, gains[t])
+        if best == 0:
+            break
+        j = 0
+        while gains[j] != best:
+            j += 1
+        if place[j] < 0:
+            place[j] = held
+            held += 1
+            _bring(j, place[j], source, rows, columns, K, points, room, slots)
+        other = K[place[j]]
+        scale = own + diagonal[j]
+        curvature = scale - 2.0 * row[j]
+        least = min(least, curvature / scale if scale > 0.0 else curvature)
+        step = (g[j] - low) / max(curvature, FLAT)
+        room_i = upper[i] - beta[i]
+        room_j = beta[j] - lower[j]
+        step = min(step, room_i, room_j)
+        beta[i] = upper[i] if step == room_i else min(beta[i] + step, upper[i])
+        beta[j] = lower[j] if step == room_j else max(beta[j] - step, lower[j])
+        may_grow[i], may_fall[i] = beta[i] < upper[i], beta[i] > lower[i]
+        may_grow[j], may_fall[j] = beta[j] < upper[j], beta[j] > lower[j]
+        for t in range(q):
+            g[t] += step * (np.float64(row[t]) - np.float64(other[t]))
+        steps += 1
+    return steps, violation, least
 
 
 @jit

@@ -73,11 +73,16 @@ class RowCache:
         """Bytes of the rows."""
         return self._flat.nbytes
 
-    def fetch(self, rows: np.ndarray) -> np.ndarray:
-        """The slots of distinct rows, computed in one block where they are missing."""
+    def held(self, rows: np.ndarray) -> np.ndarray:
+        """The slots of distinct rows, which count as used; −1 where they are missing."""
         self._clock += 1
         slots = self._slot_of[rows]
         self._stamp[slots[slots >= 0]] = self._clock
+        return slots
+
+    def fetch(self, rows: np.ndarray) -> np.ndarray:
+        """The slots of distinct rows, computed in one block where they are missing."""
+        slots = self.held(rows)
         missing = rows[slots < 0]
         if len(missing):
             taken = self._free(len(missing))

@@ -36,6 +36,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -75,6 +76,7 @@ KEEP_FROM = 64  # smaller sets are chosen afresh every time
 SET_STEPS = 500  # what an iteration costs besides its steps of pairs, in such steps
 STEPS_PER_VARIABLE = 50  # most steps of an inner problem; one that takes more creeps
 EXACT_SET = 64  # working sets up to this size are solved (almost) exactly
+NO_VALUES = np.empty((0, 0))  # where rows are computed one at a time
 CHUNK = 4096  # columns of s that a thread updates at a time
 PART = 0.1  # of the violation: how far the others are solved
 DOUBLE_COST = 3.0  # a kernel value in double precision, against single precision
@@ -163,8 +165,8 @@ class _State:
 
 def solve_small(
     matrix: KernelMatrix,
-    values: np.ndarray,
     rows: np.ndarray,
+    points: tuple[Any, ...] | None,
     room: np.ndarray | None,
     problem: DualProblem,
     settings: DualSettings,
@@ -178,12 +180,14 @@ def solve_small(
     ----------
     matrix : KernelMatrix
         In double precision; it says how exact the values are.
-    values : ndarray
-        All values of the matrix.
     rows : ndarray of int
         The row of the matrix of every variable.
+    points : tuple or None
+        ``matrix.compiled()`` where rows of values are computed when a step needs them: most
+        variables stay at a bound, and nobody needs theirs. If they do not fit into ``room``, all
+        values are computed.
     room : ndarray or None
-        Where rows of the variables are copied to; None if the matrix has just these rows.
+        Where rows of the variables are put; None if the matrix has just these rows.
 
     Returns
     -------
@@ -192,15 +196,15 @@ def solve_small(
     """
     count, mass, (c, lower, upper, total, _) = len(problem), problem.mass, problem.numbers
     diagonal, roots, g = matrix.diagonal[rows], matrix.roots[rows], c.copy()
-    if room is None:
-        K, place = values, np.arange(count)
-    else:
-        K, place = room, np.full(count, -1)
-    if np.any(beta):
+    used = np.flatnonzero(beta)
+    if points is not None and room is not None and len(used) > len(room):
+        points = room = None
+    values = NO_VALUES if points is not None else matrix.whole()
+    K, place = (values, np.arange(count)) if room is None else (room, np.full(count, -1))
+    if len(used):
         if room is not None:
-            used = np.flatnonzero(beta)
-            K[: len(used)] = values[rows[used, None], rows]
-            place[used] = np.arange(len(used))
+            some = matrix.rows(used) if points is not None else values[rows[used, None], rows]
+            K[: len(used)], place[used] = some, np.arange(len(used))
         g += _exact_sums(matrix, K, place, roots, beta)[0]
     marks = np.empty((3, count), dtype=np.int64)
     rounds, steps_left = 0, STEPS_PER_VARIABLE * max(count, EXACT_SET)
@@ -210,9 +214,12 @@ def solve_small(
         if not violation > 0.0 or settings.reached(violation, *target):
             break
         tol = 0.5 * settings.goal(violation, *target)
+        box = diagonal, g, beta, lower, upper
         steps, *_ = loops.pairwise_steps(
-            values, rows, rows, K, place, diagonal, g, beta, lower, upper, tol, steps_left, *marks
+            values, rows, rows, points, K, place, *box, tol, steps_left, *marks
         )
+        if points is not None and np.count_nonzero(place >= 0) + 2 > len(K):
+            K, place, points = matrix.whole(), np.arange(count), None
         steps_left -= max(1, steps)
         rounds += 1
     lack = loops.balance(beta, lower, upper, total)
@@ -284,6 +291,7 @@ class DualSolver:
         self._known: Definiteness | None = None
         self._verified: Verified | None = None  # of the state
         self._room = np.empty(0)  # for the values of a working set
+        self._idle = 1.0  # part of the rows new in the last set whose variables did not move
         self._use(matrix)
 
     def _use(self, matrix: KernelMatrix) -> None:
@@ -426,20 +434,16 @@ class DualSolver:
         else:
             tol = max(0.0 if count == len(self._problem) else PART * violation, 0.5 * goal)
         begin = time.perf_counter()
-        slots = self._cache.fetch(rows)
+        every = count == len(self._problem)
+        new = np.flatnonzero(self._cache.held(rows) < 0)
+        block, own = self._values_among(chosen, rows, place, every)
         fetched = time.perf_counter()
         point, slope = beta[chosen], g[chosen]
-        source, own = self._cache.slots, slots[place]
-        if count == len(self._problem) == len(rows) and source.flags.carray:
-            block = source, own  # the values where they are
-        else:
-            if len(self._room) < count * count or self._room.dtype != source.dtype:
-                self._room = np.empty(count * count, dtype=source.dtype)
-            block = self._room[: count * count].reshape(count, count), np.full(count, -1)
         steps, _, curvature = loops.pairwise_steps(
-            source,
+            self._cache.slots,
             own,
             columns,
+            None,
             *block,
             self._diagonal[active.rows[columns]],
             slope,
@@ -458,18 +462,49 @@ class DualSolver:
         value = state.value + 0.5 * float(change @ (g[chosen] + slope))
         whole = state.beta.copy()
         whole[active.variables[chosen]] = point
-        if count == len(state.s) == len(self._problem):
+        late = 0.0
+        if every and count == len(state.s):
             s = slope - active.linear
         else:
             s = state.s.copy()
             moved = np.bincount(place, change, minlength=len(rows))
-            self._add(slots[moved != 0.0], moved[moved != 0.0], s)
+            if len(new):
+                self._idle = 1.0 - np.count_nonzero(moved[new]) / len(new)
+            slots = self._cache.fetch(rows[moved != 0.0])
+            late = time.perf_counter() - solved
+            self._add(slots, moved[moved != 0.0], s)
         updated = time.perf_counter()
-        self._seconds["rows"] += fetched - begin
+        self._seconds["rows"] += fetched - begin + late
         self._seconds["inner"] += solved - fetched
-        self._seconds["update"] += updated - solved
+        self._seconds["update"] += updated - solved - late
         step = float(np.abs(change).max(initial=0.0))
         return replace(state, beta=whole, s=s, value=value, step=step)
+
+    def _values_among(
+        self, chosen: np.ndarray, rows: np.ndarray, place: np.ndarray, every: bool
+    ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+        """The kernel values of a working set: an array with the line of every variable, and slots.
+
+        Lines that are −1 are in the slots. Of the rows that the cache lacks nothing but the values
+        among the set is computed, if so many variables did not move last time that this is less.
+        """
+        assert self._state is not None
+        active, count, cache = self._state.active, len(chosen), self._cache
+        late = not every and count >= KEEP_FROM and count < self._idle * cache.matrix.columns
+        slots = cache.held(rows) if late else cache.fetch(rows)
+        missing = np.flatnonzero(slots < 0)
+        own = slots[place]
+        if every and count == len(rows) and cache.slots.flags.carray:
+            return (cache.slots, own), own  # the values where they are
+        if len(self._room) < count * count or self._room.dtype != cache.slots.dtype:
+            self._room = np.empty(count * count, dtype=cache.slots.dtype)
+        room = self._room[: count * count].reshape(count, count)
+        lines = np.full(len(rows), -1)
+        lines[missing] = np.arange(len(missing))
+        if len(missing):
+            among = cache.matrix.restricted(active.columns[chosen])
+            among.fill(rows[missing], np.arange(len(missing)), room)
+        return (room, lines[place]), own
 
     def _jump(self) -> bool:
         """Go where the interior point method leads, if that is better."""
