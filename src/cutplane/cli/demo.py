@@ -348,8 +348,8 @@ def on_disk(data: Data, memory: Fit) -> Part:
         "3. Train from rows on disk",
         [
             f"The rows of part 1 again, as a data set on disk ({size / 1e6:.1f} MB).",
-            "A fit reads it block by block, so it may be larger than memory. The command cutplane "
-            "convert makes such data sets.",
+            "A fit reads it block by block, so it may be larger than memory.",
+            "The command cutplane convert makes such data sets.",
         ],
         "The same model twice",
         ["", "in memory", "on disk"],
