@@ -55,10 +55,10 @@ class ChainTagger(StructuredModel):
     loss : {'hamming', 'zero_one'}, default='hamming'
         The number of wrong tokens, or 1 for every sequence with a wrong token.
     order : {1, 2}, default=1
-        How many labels before a label its score depends on. With 2, every three labels in a row
-        have a weight as well, and inference takes n_classes times as long.
+        The number of preceding labels that the score of a label depends on. With 2, every three
+        labels in a row have a weight as well, and inference takes n_classes times as long.
     boundaries : bool, default=False
-        Whether the first and the last label of a sequence have weights of their own.
+        Whether the first and the last label of a sequence have separate weights.
     solver : {'auto', 'bcfw', 'ocas', 'cpa'}, default='auto'
         ``bcfw``: block-coordinate ascent in the dual, one sequence after the other (Lacoste-Julien
         et al. 2013), which needs a small part of the inference that cutting planes need. ``ocas``
@@ -68,7 +68,7 @@ class ChainTagger(StructuredModel):
         a cluster or ``order=2`` it takes ``ocas`` from the start. The constant-time method always
         takes ``cpa``.
     tol : float, default=1e-2
-        Gap at which to stop, in the unit of ``stopping``.
+        The fit stops when the gap is at most this. ``stopping`` says in which unit.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·(number of sequences)·tol, the rule of SVM-hmm.
@@ -77,7 +77,7 @@ class ChainTagger(StructuredModel):
         a weight for each of them, which is faster than the linear kernel. For a precomputed
         kernel tokens are the rows of the matrix of its values.
     degree, gamma, coef0
-        Of the kernel, as for :class:`SVC`.
+        Parameters of the kernel, as for :class:`SVC`.
     method : {'auto', 'linear', 'constant', 'exact'}, default='auto'
         With a kernel. ``exact``: a cut is made of all tokens that the most violated labellings
         have wrong; the certificate is exact. ``linear``: of a sample of these tokens; the time is
@@ -90,14 +90,14 @@ class ChainTagger(StructuredModel):
         Tokens of a sample, 1000 if None; cuts with no more wrong tokens are exact. With
         ``method='constant'`` sequences, 100 if None.
     passes : int, default=4
-        Samples in a row that must show no violation before the constant-time method ends.
+        The constant-time method ends when this many samples in a row show no violation.
     max_basis : int or None, default=None
         With a kernel: most training tokens that predictions are computed from. If the model has
         more, so many of them are chosen, and the model is trained further in their span, on all
         sequences, whatever the method. The certificate still compares with the optimum over all
         tokens. None: no limit.
     random_state : int, RandomState or None, default=None
-        Of the samples.
+        Seed of the samples.
     min_count : int, default=1
         Where features have names: how often a name must occur in training to be a feature.
     template : str or None, default=None
@@ -132,7 +132,7 @@ class ChainTagger(StructuredModel):
         The largest |f_k − projection of f_k| to the span of ``max_basis`` tokens: how much of
         the larger model is not in it. 0 without.
     n_kernel_values_ : int
-        Computed in training.
+        Number of kernel values that the fit computed.
     transitions_ : ndarray, shape (n_classes, n_classes)
         Score of two labels that follow one another: the row is the first, the column the second.
     second_transitions_ : ndarray, shape (n_classes, n_classes, n_classes)
@@ -146,7 +146,7 @@ class ChainTagger(StructuredModel):
         ``primal, dual, gap, relative_gap, kind`` of the objective above. ``kind`` is 'estimated'
         if cuts were sampled, and 'withheld' if the kernel is not positive semidefinite.
     certificates_, results_ : list of Certificate, list of SolveResult
-        With one entry: that certificate, and the same with status, trace and timings.
+        Lists with one entry: this certificate, and the result with status, trace and timings.
 
     See Also
     --------

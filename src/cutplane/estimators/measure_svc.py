@@ -59,7 +59,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
 
     Minimises ½|w|² + C·m·risk, where m is the number of rows, or the sum of their weights, and the
     risk is convex and never less than one minus the measure on the training data. The certificate
-    says how far the model is from the optimum, at most. SVM-perf solves the same problems.
+    limits how far the model is from the optimum. SVM-perf solves the same problems.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
     solver : {'ocas', 'cpa'}, default='ocas'
         The optimised cutting plane algorithm, or the plain one of SVM-perf.
     tol : float, default=1e-3
-        Gap at which to stop, in the unit of ``stopping``.
+        The fit stops when the gap is at most this. ``stopping`` says in which unit.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·m·tol, SVM-perf's rule in units of the measure.
@@ -123,7 +123,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         Value of the constant feature whose weight is the intercept. None means 1; for
         ``error_rate`` it means a bias that is not regularised.
     positive : bool, default=False
-        Let no coefficient be negative, as for :class:`LinearSVC`.
+        Whether to forbid negative coefficients, as for :class:`LinearSVC`.
     bounds : pair (low, high) or None, default=None
         Bounds on the coefficients, as for :class:`LinearSVC`.
     max_iter, time_limit, n_jobs, executor, warm_start, verbose, callback, checkpoint
@@ -146,12 +146,12 @@ class MeasureSVC(ClassifierMixin, LinearModel):
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of ½|w|² + C·m·risk.
     risk_certificate_ : Certificate
-        The same divided by C·m, in units of the measure: of risk + |w|²/2Cm.
+        ``certificate_`` divided by C·m, in units of the measure: it is about risk + |w|²/2Cm.
     certificates_, results_ : list of Certificate, list of SolveResult
-        With one entry: that certificate, and the same with status, trace and timings.
+        Lists with one entry: this certificate, and the result with status, trace and timings.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
-        If X had string column names.
+        Names of the columns, if X had names.
 
     See Also
     --------

@@ -26,15 +26,14 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
 
     Minimises ½|w|² + C·m·(mean over pairs of different class of max(0, 1 − (s_i − s_j))), where m
     is the number of rows, or the sum of their weights, as SVM-perf's ordinal regression does. The
-    certificate says how far the model is from the optimum, at most. Thresholds between the classes
-    are then fitted to the training scores, exactly. The cost does not depend on the number of
-    classes.
+    certificate limits how far the model is from the optimum. Thresholds between the classes are
+    then fitted to the training scores, exactly. The cost does not depend on the number of classes.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses per row, as for every estimator here: the mean over pairs counts as
-        much as the mean over rows does in :class:`LinearSVC`.
+        Weight of the losses per row, as for all estimators: C times m multiplies the mean over
+        pairs here, as it multiplies the mean over rows in :class:`LinearSVC`.
     criterion : {'absolute', 'zero_one'}, default='absolute'
         What the thresholds minimise on the training data: ``absolute`` the mean number of classes
         by which predictions are off, ``zero_one`` the number of wrong predictions.
@@ -43,12 +42,12 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
     solver : {'ocas', 'cpa'}, default='ocas'
         The optimised cutting plane algorithm, or the plain one of SVM-perf.
     tol : float, default=1e-3
-        Gap at which to stop, in the unit of ``stopping``.
+        The fit stops when the gap is at most this. ``stopping`` says in which unit.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·m·tol.
     positive : bool, default=False
-        Let no coefficient be negative, as for :class:`LinearSVC`.
+        Whether to forbid negative coefficients, as for :class:`LinearSVC`.
     bounds : pair (low, high) or None, default=None
         Bounds on the coefficients, as for :class:`LinearSVC`.
     max_iter, time_limit, n_jobs, executor, warm_start, verbose, callback, checkpoint
@@ -69,12 +68,12 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above.
     risk_certificate_ : Certificate
-        The same divided by C·m: in units of the fraction of swapped pairs.
+        ``certificate_`` divided by C·m, in units of the fraction of swapped pairs.
     certificates_, results_ : list of Certificate, list of SolveResult
-        With one entry: that certificate, and the same with status, trace and timings.
+        Lists with one entry: this certificate, and the result with status, trace and timings.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
-        If X had string column names.
+        Names of the columns, if X had names.
 
     See Also
     --------

@@ -74,7 +74,7 @@ class StructuredSVM(StructuredModel):
         With a kernel, a checkpoint or a cluster it takes ``cpa`` from the start. The
         constant-time method always takes ``cpa``.
     tol : float, default=1e-2
-        Gap at which to stop, in the unit of ``stopping``.
+        The fit stops when the gap is at most this. ``stopping`` says in which unit.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``: gap ≤ C·(number of
         examples)·tol.
@@ -86,7 +86,7 @@ class StructuredSVM(StructuredModel):
         weight for each of the joint features, or functions of parts are linear. For a precomputed
         kernel parts are the rows of the matrix of its values.
     degree, gamma, coef0
-        Of the kernel, as for :class:`SVC`.
+        Parameters of the kernel, as for :class:`SVC`.
     method : {'auto', 'linear', 'constant', 'exact'}, default='auto'
         With a kernel. ``exact``: cuts are made of all parts with a coefficient; the
         certificate is exact. ``linear``: of a sample; the objective is known exactly, the lower
@@ -98,12 +98,12 @@ class StructuredSVM(StructuredModel):
         Parts of a sample, 1000 if None; cuts of no more are exact. With
         ``method='constant'`` examples, 100 if None.
     passes : int, default=4
-        Samples in a row that must show no violation before the constant-time method ends.
+        The constant-time method ends when this many samples in a row show no violation.
     max_basis : int or None, default=None
         With a kernel: most training parts that predictions are computed from. If the model has
         more, so many of them are chosen, and the model is trained further in their span.
     random_state : int, RandomState or None, default=None
-        Of the samples.
+        Seed of the samples.
     max_iter, time_limit, verbose, callback
         As for :class:`LinearSVC`.
     warm_start
@@ -142,7 +142,7 @@ class StructuredSVM(StructuredModel):
     basis_error_ : float
         The largest |f_k − projection of f_k| to the span of ``max_basis`` parts; 0 without.
     n_kernel_values_ : int
-        Computed in training.
+        Number of kernel values that the fit computed.
     problem_ : Problem
         As ``problem.prepare`` gave it.
     n_iter_ : int
@@ -152,7 +152,7 @@ class StructuredSVM(StructuredModel):
         gap, if inference turned out not to be exact although the problem has ``exact = True``, or
         if the kernel is not positive semidefinite.
     certificates_, results_ : list of Certificate, list of SolveResult
-        With one entry: that certificate, and the same with status, trace and timings.
+        Lists with one entry: this certificate, and the result with status, trace and timings.
 
     See Also
     --------
