@@ -1,8 +1,8 @@
 """Average precision and NDCG of rankings within queries.
 
 In one query let p rows be relevant and n not. A ranking π swaps a pair (i relevant, j not) if it
-puts j above i. The ranking by falling score swaps the pairs with s_i < s_j. The risk is the value of
-the worst ranking, by loss and score together (Yue et al. 2007):
+puts j above i. The ranking by falling score swaps the pairs with s_i < s_j. The risk is the value
+of the worst ranking, by loss and score together (Yue et al. 2007):
 
     R(s) = max_π  Δ(π) − (2/pn) Σ_{pairs swapped by π} (s_i − s_j).
 

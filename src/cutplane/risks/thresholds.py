@@ -29,7 +29,8 @@ equal scores with a tree of prefix maxima over the ranks.
 r-th smallest score. With probability at least 1 − P(B ≥ r), where B is binomial with n trials of
 probability 1 − β, at most a share β of all negatives has a score above t. Otherwise t is below the
 (1 − β)-quantile of the scores, and so are at least r of the rows. The smallest r with
-P(B ≥ r) ≤ 1 − confidence keeps the most positives (Tong, Feng and Li, 2018: the umbrella algorithm).
+P(B ≥ r) ≤ 1 − confidence keeps the most positives (the umbrella algorithm of Tong, Feng and Li,
+2018).
 """
 
 from __future__ import annotations

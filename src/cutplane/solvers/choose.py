@@ -1,34 +1,34 @@
 """The solver that chooses: coordinate descent, Newton's method, cutting planes.
 
-The choice compares costs in products, one multiplication and addition each, which the shape of
-the data alone tells; never the clock, so the result is the same on any machine. With N stored
+The choice compares costs in products (one multiplication and one addition). They follow from the
+shape of the data, never from the clock, so the result is the same on any machine. With N stored
 numbers, d features and rows of L numbers, a pass of descent reads each number and changes w by it,
-which takes 2N. Newton's method takes about
+which takes 2N products. Newton's method takes about
 
-    STEPS·(3N + direction),   half as many steps for a smooth loss:
+    STEPS·(3N + direction),   half as many steps for a smooth loss.
 
-in a step three passes, for scores, a line and a cut, and a direction, which takes
+A step has three passes, for scores, a line and a cut, and a direction, which takes
 
     ½·sample·L² + d³/3,    sample = SAMPLE·max(d, rows/L) rows, or all if that is less:
 
-the sum of the matrix over a sample of rows and its factor. A product of dense matrices counts an
-eighth, because it runs that much faster. ``newton_cost`` is the quotient of both: what Newton's
-method costs in passes of descent.
+the matrix as a sum over a sample of rows, and its factor. A product of dense matrices counts an
+eighth, because it is about eight times as fast. ``newton_cost`` is the cost of Newton's method in
+passes of descent.
 
 - Small data: Newton's method in one compiled call.
-- Newton's method at once where it is cheap: where it costs no more than 4·STEPS passes, four for a
-  step on a loss with kinks; and for the logistic loss, whose directions can do without the factor,
-  and whose steps of descent are expensive.
-- Otherwise descent. A gap that was P, the objective, and is now G after the work W will have come
-  down to the tolerance after about W·log(1/tol)/log(P/G). If what is left of that is more than
-  Newton's method costs, that begins, cold: a start from descent does not speed it up. The first
-  passes tell little, so that this is believed only after LITTLE of what Newton's method costs.
-- Cutting planes where the risk is no sum of losses of a score, on disk unless Newton's method is
-  cheap, and as the last resort where rounding has stopped Newton's method or descent has used up
-  its passes.
+- Newton's method from the start if it costs at most 4·STEPS passes, which is four passes for a step
+  on a loss with kinks. Also for the logistic loss, whose directions need no factor, and whose steps
+  of descent are expensive.
+- Otherwise descent. If the gap, at first P, the objective, is G after the work W, descent will
+  reach the tolerance after about W·log(1/tol)/log(P/G). If the rest of this work is more than
+  Newton's method costs, Newton's method starts from scratch: a start from descent does not speed it
+  up. The first passes tell little, so this rule applies only after LITTLE of the cost of Newton's
+  method.
+- Cutting planes if the risk is no sum of losses of a score, on disk unless Newton's method is
+  cheap, and as the last resort if rounding stops Newton's method or descent has used up its passes.
 
-All have the same certificate, so that a run keeps its best point and its bound when it changes
-from one to the other.
+All have the same certificate, so a run keeps its best point and its bound when it changes the
+solver.
 """
 
 from __future__ import annotations
