@@ -54,7 +54,7 @@ NOT_RUN = {
     r"pytest.*|ruff .*|mypy|python -m venv .*|\. \.venv.*": ".ci/run does",
     r"python -m benchmarks .*": "tests/test_benchmarks.py runs the sections on small data",
     r"cutplane completion \w+ > .*": "it writes to the home folder; tests/cli tests what it prints",
-    r"dask .*|cutplane train --scheduler .*": "they need several hosts; tests/cluster has workers",
+    r"dask .*|cutplane train --scheduler .*": "hosts; tests/estimators/test_cluster.py does it",
     r"cutplane .*(fold1|covtype|chunker).*": "on public data; a slow test runs them",
 }
 # Where the pages link to. Nobody asks these hosts when the tests run.
