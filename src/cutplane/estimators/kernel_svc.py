@@ -40,9 +40,10 @@ def _gives_probabilities(model: Any) -> bool:
 class SVC(ClassifierMixin, KernelMachine):
     """Support vector classifier with kernels and a certificate of optimality.
 
-    Minimises ½|w|² + C·Σ_i weight_i·max(0, 1 − y_i(<w, φ(x_i)> + b)) in the kernel's feature
-    space by decomposition of the dual. Parameters and attributes are those of scikit-learn's
-    ``SVC``. The page "Differences from scikit-learn" of the documentation lists what differs.
+    Minimises ½|w|² + C·Σ_i weight_i·max(0, 1 − y_i(<w, φ(x_i)> + b)) in the kernel's feature space
+    by decomposition of the dual. Parameters and attributes have the names and meanings of
+    scikit-learn's ``SVC``. The page "Differences from scikit-learn" of the documentation lists the
+    differences.
 
     Parameters
     ----------
@@ -84,8 +85,8 @@ class SVC(ClassifierMixin, KernelMachine):
         For more than two classes: one problem per pair of classes, as in
         scikit-learn, or one per class against the rest.
     working_set_size : int or None, default=None
-        Variables optimised at a time, even; 2 is SMO. None: all of a small problem,
-        otherwise as many as fill a product of matrices.
+        Number of variables to optimise at a time, which must be even; 2 is SMO. None means all
+        variables of a small problem, otherwise as many as make one product of matrices fast.
     n_jobs : int or None, default=None
         Number of threads; None means all cores that the process may use. It does not change a bit
         of the result.

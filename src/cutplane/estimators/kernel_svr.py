@@ -58,8 +58,8 @@ class _SingleProblem(KernelMachine):
 class SVR(RegressorMixin, _SingleProblem):
     """Support vector regression with kernels and a certificate of optimality.
 
-    Minimises ½|w|² + C·Σ_i weight_i·max(0, |y_i − <w, φ(x_i)> − b| − epsilon) by
-    decomposition of the dual. Parameters and attributes are those of scikit-learn's ``SVR``.
+    Minimises ½|w|² + C·Σ_i weight_i·max(0, |y_i − <w, φ(x_i)> − b| − epsilon) by decomposition of
+    the dual. Parameters and attributes have the names and meanings of scikit-learn's ``SVR``.
 
     Parameters
     ----------
@@ -163,7 +163,8 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
     """Novelty detection: a region that holds most of the training rows (Schölkopf et al. 2001).
 
     Minimises ½|w|² − ν·ρ·Σ_i weight_i + Σ_i weight_i·max(0, ρ − <w, φ(x_i)>) by decomposition of
-    the dual. Parameters and attributes are those of scikit-learn's ``OneClassSVM``.
+    the dual. Parameters and attributes have the names and meanings of scikit-learn's
+    ``OneClassSVM``.
 
     Parameters
     ----------

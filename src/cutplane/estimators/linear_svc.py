@@ -98,18 +98,18 @@ class LinearSVC(ClassifierMixin, LinearModel):
         ``positive`` both hold. Problems with bounds are solved by ``ocas``, which ``auto`` means
         in this case, or by ``cpa``.
     max_iter : int or None, default=None
-        Most iterations per problem, or epochs of the stochastic solvers. An iteration is a cut,
-        a step of Newton's method, or some passes of ``dcd`` and a certificate; those of all
-        solvers that ``auto`` takes count together. None for no limit, for the stochastic solvers'
-        own number of epochs, or for the work of 5000 passes of ``dcd``.
+        Most iterations per problem, or epochs of the stochastic solvers. An iteration is a cut, a
+        step of Newton's method, or some passes of ``dcd`` and a certificate; with ``auto`` the
+        iterations of all solvers count together. None for no limit, for the stochastic solvers' own
+        number of epochs, or for the work of 5000 passes of ``dcd``.
     time_limit : float or None, default=None
         Limit of one fit in seconds.
     n_jobs : int or None, default=None
         Number of threads; −1 or None means all cores that the process may use. It does not change a
         bit of the result.
     executor : dask.distributed.Client, DaskCluster or None, default=None
-        A Dask cluster whose workers hold the rows and run the fit, with the solver ``ocas``, which
-        ``auto`` means in this case, or ``cpa``. The result is that of the same solver on one
+        A Dask cluster. Its workers hold the rows and run the fit, with the solver ``ocas``, which
+        ``auto`` means in this case, or ``cpa``. The result is the same as with this solver on one
         machine, to the last bit.
     warm_start : bool, default=False
         Start from the previous ``coef_`` and, if data and weights are the same, from the cuts that
@@ -150,7 +150,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Number of iterations; with several problems the largest.
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above. For one-vs-rest with more
-        than two classes, and for labels, that of the sum of all problems' objectives.
+        than two classes, and for labels, it is about the sum of the objectives of all problems.
     certificates_ : list of Certificate
         One per problem: one, or one per class for one-vs-rest, or one per label.
     results_ : list of SolveResult
@@ -494,9 +494,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Parameters
         ----------
         threshold : float, default=0
-            Also drop the weights w with |w| < threshold. ``certificate_`` is still that of the
-            model with all weights. If you need that of the smaller model, set ``coef_threshold``
-            and fit.
+            Also drop the weights w with |w| < threshold. ``certificate_`` is still about the model
+            with all weights. For a certificate of the smaller model, set ``coef_threshold`` and
+            fit.
 
         Returns
         -------

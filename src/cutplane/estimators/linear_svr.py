@@ -61,13 +61,13 @@ default='epsilon_insensitive'
         - ``huber``: ½r² up to \\|r\\| = ε, beyond that ε(\\|r\\| − ½ε), so that
           outliers have less influence.
     epsilon : float, default=0.0
-        ε above, in the unit of y: deviations up to it cost nothing. For ``huber`` it is the
+        ε above, in the unit of y. Deviations up to ε have no loss. For ``huber`` it is the
         deviation at which the loss becomes linear, and must be above 0.
     quantile : float or list of float, default=0.5
-        τ above, between 0 and 1. Several are fitted to the same copy of the data, one after the
-        other.
+        τ above, between 0 and 1. Several quantiles are fitted one after the other, to the same copy
+        of the data.
     crossing : {'allow', 'sort'}, default='allow'
-        What ``predict`` does where a lower quantile of a row is predicted above a higher one.
+        What ``predict`` does if the prediction of a lower quantile is above that of a higher one.
         ``sort`` puts the predictions of a row in order, which never makes them worse (Chernozhukov,
         Fernández-Val & Galichon, "Quantile and probability curves without crossing", 2010).
     solver : {'auto', 'ocas', 'cpa', 'dcd'}, default='auto'
@@ -98,8 +98,8 @@ default='epsilon_insensitive'
     n_iter_ : int
         Number of iterations; with several quantiles the largest.
     certificate_ : Certificate
-        ``primal, dual, gap, relative_gap, kind`` of the objective above; of several quantiles that
-        of the sum of their objectives.
+        ``primal, dual, gap, relative_gap, kind`` of the objective above; with several quantiles, of
+        the sum of their objectives.
     certificates_ : list of Certificate
         One, or one per quantile.
     results_ : list of SolveResult

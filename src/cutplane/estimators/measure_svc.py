@@ -95,7 +95,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         For precision and recall at k: a number of rows, or, as a float, a multiple of the number
         of positive rows. None means 0.5 for precision, and 2.0, or all rows, for recall.
     beta : float or None, default=None
-        For ``fbeta`` and ``q_beta``: recall counts so many times as much. None means 1.
+        For ``fbeta`` and ``q_beta``: recall counts ``beta`` times as much. None means 1.
     max_fpr : float or None, default=None
         For ``partial_roc_auc`` and ``recall_at_fpr``: the largest false positive rate that counts,
         above 0 and up to 1. A share of the negative rows, rounded up. None means 0.1.
@@ -107,7 +107,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         For ``recall_at_fpr``: the probability that the model's false positive rate is at most
         ``max_fpr``, over the choice of the rows. None means 0.95.
     random_state : int, RandomState instance or None, default=None
-        For ``recall_at_fpr``: chooses the half of the negative rows that is not trained on.
+        For ``recall_at_fpr``: chooses the half of the negative rows that does not train.
     solver : {'ocas', 'cpa'}, default='ocas'
         The optimised cutting plane algorithm, or the plain one of SVM-perf.
     tol : float, default=1e-3
@@ -120,7 +120,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         measures of the order the threshold does not matter in training, and it is always fitted
         afterwards.
     intercept_scaling : float or None, default=None
-        Value of the constant feature whose weight is the intercept. None means 1; for
+        Value of a constant feature. Its weight gives the intercept. None means 1; for
         ``error_rate`` it means a bias that is not regularised.
     positive : bool, default=False
         Whether to forbid negative coefficients, as for :class:`LinearSVC`.
@@ -137,11 +137,12 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         errors on the training data. At k and ``prbep``: above it are k training rows.
         ``recall_at_fpr``: an order statistic of the scores of the negatives not trained on.
     classes_ : ndarray, shape (2,)
-        The second one is the positive class.
+        The two labels. The second one is the positive class.
     k_ : int
-        Rows that are predicted positive in training, for the measures with k and ``prbep``.
+        Number of training rows that are predicted positive, for the measures with k and ``prbep``.
     calibration_rows_ : ndarray of int
-        For ``recall_at_fpr``, the negative rows that the threshold was fitted to, not the weights.
+        For ``recall_at_fpr``: the negative rows that set the threshold and did not train the
+        weights.
     n_iter_ : int
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of ½|w|² + C·m·risk.

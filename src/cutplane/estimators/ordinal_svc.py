@@ -35,10 +35,10 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         Weight of the losses per row, as for all estimators: C times m multiplies the mean over
         pairs here, as it multiplies the mean over rows in :class:`LinearSVC`.
     criterion : {'absolute', 'zero_one'}, default='absolute'
-        What the thresholds minimise on the training data: ``absolute`` the mean number of classes
-        by which predictions are off, ``zero_one`` the number of wrong predictions.
+        What the thresholds minimise on the training data: ``absolute`` is the mean distance in
+        classes between prediction and truth, ``zero_one`` the number of wrong predictions.
     class_weight : dict or 'balanced', optional
-        Factors on the rows of each class; pairs count by the product.
+        Factors on the rows of each class. The factor of a pair is the product of both.
     solver : {'ocas', 'cpa'}, default='ocas'
         The optimised cutting plane algorithm, or the plain one of SVM-perf.
     tol : float, default=1e-3
@@ -61,9 +61,9 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
     thresholds_ : ndarray, shape (n_classes - 1,)
         Not decreasing. Class k is predicted if the score is above k of them.
     classes_ : ndarray, shape (n_classes,)
-        In their order, which is that of the labels.
+        The labels in increasing order, which is the order of the classes.
     n_pairs_ : int
-        Pairs of rows of different class in the training data.
+        Number of pairs of rows of different classes in the training data.
     n_iter_ : int
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above.

@@ -70,7 +70,7 @@ class RankSVM(LinearModel):
     intercept_ : ndarray, shape (1,)
         0: a ranking has no threshold.
     n_pairs_ : int
-        Comparable pairs in the training data.
+        Number of comparable pairs in the training data.
     n_queries_, n_idle_queries_ : int
         Queries in the training data, and how many of them have no comparable pair.
     weight_sum_ : float

@@ -137,11 +137,11 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         Number of kernel values that the fit computed.
     n_iter_ : int
     certificate_ : Certificate
-        About the objective above; with several problems, about the sum of their objectives.
-        ``kind`` is 'estimated' where cuts were sampled: the lower bound then holds approximately,
-        and with ``method='constant'`` the objective is an estimate, too. It is 'withheld' if the
-        kernel is not positive semidefinite, and 'conditional' if neither its form nor a
-        factorisation proves that it is.
+        In the objective above; with several problems of the sum of theirs. ``kind`` is 'estimated'
+        where cuts were sampled: the lower bound then holds approximately, and with
+        ``method='constant'`` the objective is an estimate, too. It is 'withheld' if the kernel is
+        not positive semidefinite, and 'conditional' if neither its form nor a factorisation proves
+        that it is.
     certificates_ : list of Certificate
         One per problem.
     results_ : list of SolveResult
