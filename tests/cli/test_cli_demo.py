@@ -137,7 +137,7 @@ def test_on_disk_as_in_memory(done):
     memory, disk = map(number, row(done.out, "objective", 1))
     assert disk == pytest.approx(memory, rel=1e-3)
     assert (
-        "Both agree on 100.0 % of the held-out rows." in done.out or "Both agree on 99" in done.out
+        "Both agree on 100.0 % of the rows held out." in done.out or "Both agree on 99" in done.out
     )
 
 

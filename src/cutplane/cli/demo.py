@@ -77,18 +77,13 @@ def _run(args: argparse.Namespace, folder: Path) -> None:
         tell_of_compiling(silently=True)  # told below, with its time
         units, rare = units_rows(args.seed), rare_rows(args.seed)
     parts: list[Part] = []
-    for make in (
-        lambda: certificates(units),
-        lambda: measures(rare),
-        lambda: on_disk(units, parts[0].fits[0]),
-    ):
-        part = make()
-        print(f"\n{part.title}", *part.about, sep="\n")
-        print_table(part.head, part.cells)
-        print(*part.says, sep="\n", flush=True)
-        parts.append(part)
-    fits = [fit for part in parts for fit in part.fits]
-    told = compiling_told(sum(fit.loops for fit in fits), sum(fit.compiling for fit in fits))
+    with _jit.compilations() as counts:
+        for part in _parts(units, rare):
+            print(f"\n{part.title}", *part.about, sep="\n")
+            print_table(part.head, part.rows)
+            print(*part.says, sep="\n", flush=True)
+            parts.append(part)
+    told = compiling_told(counts.loops, counts.seconds)
     with waiting("drawing"):
         page = demo_page(parts, told)
         target = folder / "demo.html"
@@ -217,7 +212,7 @@ class Part:
     about: list[str]
     caption: str  # of the table
     head: list[str]
-    cells: list[list[str]]
+    rows: list[list[str]]
     says: list[str]
     draw: Callable[[], Any] | None = None  # makes the figure, when the page is made
     figure: str = ""  # its caption
@@ -354,8 +349,7 @@ def on_disk(data: Data, memory: Fit) -> Part:
         "The same model twice",
         ["", "in memory", "on disk"],
         [[name, *cells] for name, cells in (_compared(both, data) | bounds).items()],
-        [f"Both agree on {100 * agree:.1f} % of the held-out rows."],
-        [disk],
+        [f"Both agree on {100 * agree:.1f} % of the rows held out."],
     )
 
 
@@ -376,7 +370,7 @@ def demo_page(parts: Sequence[Part], told: str) -> str:
     for part in parts:
         page.section(part.title)
         page.say(" ".join(part.about))
-        page.table(part.caption, part.head, part.cells)
+        page.table(part.caption, part.head, part.rows)
         page.say(" ".join(part.says), "lead")
         if part.draw is not None:
             page.figures((part.draw(), part.figure))

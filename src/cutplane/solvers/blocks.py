@@ -1,21 +1,21 @@
 """Structured outputs trained example by example: block-coordinate ascent in the dual.
 
-The dual point of an example i is a mixture of outputs with shares α ≥ 0 that sum to 1. It starts as
-the true output alone. With c = C/N, the weight of an example, and with Ψ and Δ of the mixtures,
+The dual point of an example i is a mixture of outputs with shares α ≥ 0 that sum to 1, which begins
+as the truth alone. With c for the cost of an example, C/N, and Ψ and Δ of the mixtures,
 
     w = c·Σ_i [Ψ(x_i, y_i) − Ψ(mixture_i)],    D = c·Σ_i Δ(mixture_i) − ½|w|².
 
-A pass visits every example once, in random order. Inference finds its most violated output at the
-current w. The mixture moves to the maximum of D over the known outputs of the example, and w
-follows at once. These are pairwise steps of block-coordinate Frank–Wolfe (Lacoste-Julien et al.
-2013; Osokin et al. 2016). Passes without inference over the known outputs follow, as long as they
-gain more for their cost than the last pass with inference did.
+A pass visits every example once, in random order: inference finds its most violated output at the w
+of the moment, the mixture moves to the maximum of D over the outputs that are known of the example,
+and w follows at once. These are pairwise steps of block-coordinate Frank–Wolfe (Lacoste-Julien et
+al. 2013; Osokin et al. 2016). Passes without inference over the known outputs follow, as long as
+they gain more for their cost than the last pass with it did.
 
-The dual point is a cut like any other. Its plane is the mean difference of the features of the
-mixtures and the true outputs, and its offset the mean loss. A certificate computes the cut anew
-from all examples, and the objective at its w by one more pass of inference. A pass sums the gap of
-each example before its step. The sum is about the duality gap, and tells when a certificate is
-worth its cost.
+The dual point is a cut like any other: its plane are the features of the mixtures less those of
+the truth, its offset the loss, both as means. A certificate computes it anew from all examples, and
+the objective at its w by one more pass of inference. The gaps that a pass has seen, of each
+example before its own step, sum up to about the duality gap and tell when a certificate is worth
+it.
 
 On 500 words of OCR letters (C = 0.1 / 1 / 10, relative gap 1e-2) this takes 31 / 62 / 211 passes of
 inference, where cutting planes take 276 / 893 / 8,400.

@@ -16,16 +16,16 @@ eighth, because it is about eight times as fast. ``newton_cost`` is the cost of 
 passes of descent.
 
 - Small data: Newton's method in one compiled call.
-- Newton's method from the start if it costs at most 4·STEPS passes, which is four passes for a step
-  on a loss with kinks. Also for the logistic loss, whose directions need no factor, and whose steps
-  of descent are expensive.
-- Otherwise descent. If the gap, at first P, the objective, is G after the work W, descent will
-  reach the tolerance after about W·log(1/tol)/log(P/G). If the rest of this work is more than
-  Newton's method costs, Newton's method starts from scratch: a start from descent does not speed it
-  up. The first passes tell little, so this rule applies only after LITTLE of the cost of Newton's
-  method.
-- Cutting planes if the risk is no sum of losses of a score, on disk unless Newton's method is
-  cheap, and as the last resort if rounding stops Newton's method or descent has used up its passes.
+- Newton's method at once where it is cheap: where it costs no more than 4·STEPS passes, four for a
+  step on a loss with kinks; and for the logistic loss, whose directions can do without the factor,
+  and whose steps of descent are expensive.
+- Otherwise descent. A gap that was P, the objective, and is now G after the work W will have come
+  down to the tolerance after about W·log(1/tol)/log(P/G). If what is left of that is more than
+  Newton's method costs, that begins, cold: a start from descent does not speed it up. The first
+  passes tell little, so that this is believed only after LITTLE of what Newton's method costs.
+- Cutting planes where the risk is no sum of losses of a score, on disk unless Newton's method is
+  cheap, and as the last resort where rounding has stopped Newton's method or descent has used up
+  its passes.
 
 All have the same certificate, so a run keeps its best point and its bound when it changes the
 solver.

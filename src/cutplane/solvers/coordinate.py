@@ -4,29 +4,29 @@ The problem, with c_i = C·weight_i/Σ weight, z_i = y_i(<w, x_i> + b), and its 
 
     min ½|w|² + Σ c_i·ℓ(z_i),    max D(u) = −Σ c_i·ℓ*(u_i) − ½|w|²  with  w = −Σ c_i·u_i·y_i·x_i.
 
-**A step** on row i replaces u_i by the maximiser of D over it, ``dual_step`` with h = c_i·|x_i|². A
-pass takes one step on every active row. A row is idle if its u_i would stay even if its score moved
-by δ, the root mean square violation of the last pass. Passes skip idle rows until a certificate,
-which computes all scores, shows that their u_i would move.
+**A step** on row i replaces u_i by the maximiser of D over it, ``dual_step`` with
+h = c_i·|x_i|²; a pass takes one on every active row. A row whose u_i would stay though its score
+moved by δ, the root mean square violation of the last pass, is idle: it is left out until a
+certificate, which knows all scores, finds otherwise.
 
-**The order** of the rows is random. A fixed order converges slowly if neighbours are alike, as in
-files sorted by class or by time. But only long pieces of memory are read fast. So a pass draws
-tiles of a few neighbours at random, many tiles at a time, and takes a row of each in turn.
+**The order** of the rows is random, or convergence suffers where neighbours are alike (in files
+sorted by class or by time). But memory is read fast in long pieces only. So tiles of a few
+neighbours are drawn at random, and dealt out a row of each in turn, many tiles at a time.
 
-**A free bias** needs τ = −Σ c_i·u_i·y_i = 0. The passes maximise the augmented Lagrangian
-D(u) − b·τ − ½s²τ², which adds b + s²τ to all scores and s² to every |x_i|². After a pass b moves to
-b + s²τ. For a regularised bias b stays 0, and s is the value of the constant feature.
+**A free bias** asks for τ = −Σ c_i·u_i·y_i = 0. The passes maximise the augmented Lagrangian
+D(u) − b·τ − ½s²τ², which adds b + s²τ to all scores and s² to every |x_i|²; after a pass b moves to
+b + s²τ. A regularised bias is the same with b = 0 for ever and s the constant feature's value.
 
-**Conjugate gradients** help if many rows with u inside the domain depend on one another, as on hard
-margins. On these rows D is quadratic if ℓ* is quadratic, perhaps between kinks. The iterations
-approach its maximiser. They end if clipping to the domain, or to the kinks, would cost more than a
-little, or if a quarter as many iterations as passes have gained less per work than passes do. Then
-the solver takes the best part of the clipped step. If this gained more per work than passes do, the
-next time comes after half as many passes, otherwise after twice as many.
+**Conjugate gradients** help where many rows whose u is inside the domain depend on one another,
+as those on hard margins do. On these rows D is a quadratic if ℓ* is one, perhaps between kinks. Its
+maximiser is approached until clipping to the domain, or to the kinks, would cost more than a
+little, or a quarter as many iterations as there were passes have gained less per work than passes
+do; then the best part of the clipped step is taken. If that gained more per work than passes do,
+half as many passes come before the next time, otherwise twice as many.
 
-**A certificate** uses a copy of u in which the heavier class is scaled down until τ = 0. D of the
-copy is the bound. The best point moves along the line to the w of the copy, scaled by the best
-factor. The certificate never changes the u and w of the passes.
+**A certificate** looks at a copy of u, of which the heavier class is scaled down until τ = 0: its D
+is the bound; its w, scaled by the best factor, is where the best point moves to on a line. It never
+changes u or w of the passes.
 """
 
 from __future__ import annotations
