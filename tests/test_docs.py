@@ -54,8 +54,8 @@ NOT_RUN = {
     r"pytest.*|ruff .*|mypy|python -m venv .*|\. \.venv.*": ".ci/run does",
     r"python -m benchmarks .*": "tests/test_benchmarks.py runs the sections on small data",
     r"cutplane completion \w+ > .*": "it writes to the home folder; tests/cli tests what it prints",
-    r"dask .*|cutplane train --scheduler .*": "they need several hosts; tests/cluster has workers",
-    r"cutplane .*(fold1|covtype|chunker).*": "on public data, which are not here",
+    r"dask .*|cutplane train --scheduler .*": "hosts; tests/estimators/test_cluster.py does it",
+    r"cutplane .*(fold1|covtype|chunker).*": "on public data; a slow test runs them",
 }
 # Where the pages link to. Nobody asks these hosts when the tests run.
 HOSTS = {
@@ -168,6 +168,33 @@ def test_commands_that_are_only_shown_have_a_reason(page: Path) -> None:
         blocks = [b for b in BLOCK.finditer(text) if b["language"] != "python"]
         commands += [c for b in blocks for c, _ in _commands(b["language"], b["code"]) if c]
     assert not [c for c in commands if _reason(c.partition("  ")[0]) is None]
+
+
+DATA = os.environ.get("CUTPLANE_DATA", "")  # as for the benchmarks
+PUBLIC = {
+    "fold1.train.svm.gz": "mq2008", "fold1.vali.svm.gz": "mq2008", "fold1.test.svm.gz": "mq2008",
+    "covtype.npz": "covtype", "train.txt.gz": "conll2000", "test.txt.gz": "conll2000",
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA, reason="needs the data folder of the benchmarks")
+def test_commands_on_public_data(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, folder in PUBLIC.items():
+        Path(name).symlink_to(Path(DATA) / folder / name)
+    page = (DOCS / "command-line.md").read_text(encoding="utf-8")
+    section = page.partition("\n## On public data\n")[2].partition("\n## ")[0]
+    run = 0
+    for block in SHOWN.findall(section):
+        if block.startswith("U00:"):
+            Path("chunking.template").write_text(block, encoding="utf-8")
+        for command, want in _commands("console", block):
+            _run_command(command, want.replace("…", "..."), capsys)
+            run += 1
+    assert run == 7
 
 
 # -- docstrings ---------------------------------------------------------------

@@ -8,8 +8,9 @@ not depend on the number of rows. Its certificate is an estimate, and says so.
 """
 
 # %%
-# A board of 4 × 4 cells, with Gaussian noise of 0.02 on the coordinates after the labels are set.
-# Some 2.4 % of the rows end up in a cell of the other class, so no classifier can do better.
+# The label is the colour of a cell on a board of 4 × 4 cells. Then Gaussian noise of 0.02 moves
+# the points. About 2.4 % of the rows end up in a cell of the other class, so no classifier can
+# make fewer errors.
 
 import time
 
@@ -41,9 +42,9 @@ print(f"kernel values computed: {sampled.n_kernel_values_:.2e}, {100 * share:.3f
 print(f"the certificate is {sampled.certificate_.kind}")
 
 # %%
-# Is that better than an exact machine on some of the rows? On this problem it is not: few rows
-# carry the answer, and ``SVC`` on 20,000 of them makes fewer errors. Sampled cuts are for problems
-# in which many rows have a loss.
+# Is this better than an exact machine on some of the rows? Not on this problem: a few rows are
+# enough, and ``SVC`` on 20,000 rows makes fewer errors. Sampled cuts are for problems in which
+# many rows have a loss.
 
 begin = time.perf_counter()
 exact = SVC(gamma=10.0).fit(X[:20_000], y[:20_000])
@@ -58,7 +59,7 @@ print(
 )
 
 # %%
-# The regions that the sampled cuts found, and the rows that the model consists of:
+# The picture shows the regions that the sampled cuts found, and the rows of the model:
 
 ticks = np.linspace(0, 4, 240)
 grid = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)

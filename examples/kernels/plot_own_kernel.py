@@ -2,13 +2,13 @@
 A kernel of your own: hours that wrap round midnight
 ====================================================
 
-23:00 and 01:00 are two hours apart, but an RBF kernel on the numbers 23 and 1 does not know it. A
-kernel can be any function of two blocks of rows. If it is positive semidefinite, the certificate
-holds as for the built-in kernels, and ``kind`` says whether that could be proved.
+23:00 and 01:00 are two hours apart, but an RBF kernel treats 23 and 1 as far apart. A kernel can be
+any function of two blocks of rows. If it is positive semidefinite, the certificate is valid as for
+the built-in kernels, and ``kind`` says whether cutplane could prove that.
 """
 
 # %%
-# Rows are an hour of the day and a day of the week, and the label says whether an office's heating
+# A row is an hour of the day and a day of the week. The label says whether the heating of an office
 # is on. It is on around midnight, and longer towards the weekend.
 
 import matplotlib.pyplot as plt
@@ -33,7 +33,8 @@ X_test, y_test = draw(5000)
 
 # %%
 # The periodic kernel exp(−2 sin²(π(a − b)/period)/width²) is positive semidefinite, and so is the
-# product of two of them. The function gets blocks of rows A and B and returns their values.
+# product of two such kernels. The function gets blocks of rows A and B and returns their kernel
+# values.
 
 
 def clock(A, B):
@@ -46,8 +47,8 @@ def clock(A, B):
 periodic = SVC(kernel=clock, C=1.0).fit(X, y)
 
 # %%
-# The RBF kernel gets the best of nine settings, chosen by the test rows themselves, so the
-# comparison favours it.
+# We choose the best of nine settings of the RBF kernel on the test rows, so the comparison favours
+# it.
 
 scale = np.array([24.0, 7.0])
 settings = [(C, gamma) for C in (0.3, 1.0, 3.0) for gamma in (4.0, 8.0, 16.0)]
@@ -62,7 +63,8 @@ for (name, score), model in zip(scores.items(), (periodic, rbf), strict=True):
 print(f"the bound is {periodic.certificate_.kind}: the kernel matrix was factorised to prove it")
 
 # %%
-# The score of the clock kernel is the same on both sides of midnight, and of the week's end.
+# With the clock kernel the score is the same on both sides of midnight, and on both sides of the
+# end of the week.
 
 hours, days = np.meshgrid(np.linspace(0, 24, 121), np.linspace(0, 7, 71))
 grid = np.column_stack([hours.ravel(), days.ravel()])

@@ -2,14 +2,14 @@
 An RBF decision boundary, and what the cache is for
 ===================================================
 
-``SVC`` solves a kernel machine by working on some rows at a time. Kernel values that it needs
-again come from a cache of ``cache_size`` megabytes. The cache changes the time of a fit, and never
-its answer beyond the tolerance: the certificate proves it.
+``SVC`` works on some rows at a time. It keeps kernel values in a cache of ``cache_size`` megabytes,
+to use them again. The cache changes the time of a fit, but not its answer, up to the tolerance. The
+certificate proves this.
 """
 
 # %%
-# Two interleaved moons in 6,000 noisy rows. All of the kernel matrix would take 144 MB in single
-# precision.
+# The data are two interleaved moons of 6,000 noisy rows. The complete kernel matrix would take 144
+# MB in single precision.
 
 import time
 
@@ -24,9 +24,9 @@ model = SVC(C=10.0, gamma=2.0).fit(X, y)
 print(f"{model.n_support_.sum()} support vectors, {model.certificate_}")
 
 # %%
-# The same fit with caches of 2 to 200 MB. A cache that is too small for a large working set makes
-# the solver take smaller ones, and so more of them. Beyond that a larger cache need not be faster,
-# as the picture shows.
+# We repeat the fit with caches of 2 to 200 MB. If the cache is too small for a large working set,
+# the solver takes smaller ones, and more of them. Above this size a larger cache need not be
+# faster, as the picture shows.
 
 sizes = [2, 4, 10, 30, 200]
 seconds, iterations, certificates = [], [], []
@@ -42,8 +42,8 @@ for size in sizes:
     print(f"{size:4d} MB: {best:.2f} s, {fit.n_iter_:5d} iterations, {fit.certificate_}")
 
 # %%
-# Each certificate brackets the same optimum: the largest lower bound is below the smallest
-# objective, whatever the cache was.
+# All certificates enclose the same optimum: the largest lower bound is below the smallest
+# objective.
 
 bounds = max(certificate.dual for certificate in certificates)
 objectives = min(certificate.primal for certificate in certificates)

@@ -2,14 +2,14 @@
 Weights whose signs are known
 =============================
 
-Sometimes the sign of a weight is known before the fit: a larger tumour must not count for
-"benign". ``bounds`` and ``positive`` enforce that, and the certificate tells what it costs on the
-training rows. The held-out rows tell what it costs there.
+Sometimes you know the sign of a weight before the fit: a larger tumour must not count as "benign".
+``bounds`` and ``positive`` enforce such signs. The certificate shows how much they cost on the
+training rows, and held-out rows show how much accuracy they cost.
 """
 
 # %%
-# In the breast cancer data ``y`` is 1 for benign tumours. We demand that no feature counts for
-# "benign" when it grows, except for the three features about symmetry.
+# In the breast cancer data ``y`` is 1 for benign tumours. No weight may be positive, so that no
+# feature counts as "benign" when it grows. Only the three features about symmetry stay free.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,9 +29,9 @@ free = LinearSVC(C=1.0).fit(X_train, y_train)
 monotone = LinearSVC(C=1.0, bounds=(-np.inf, high)).fit(X_train, y_train)
 
 # %%
-# The lower bound of the model with signs is above the objective of the free model: the difference
-# is what the signs cost at least, and no better solver can remove it. On these data the signs cost
-# accuracy, too: choose them for what they guarantee, not in the hope of a better score.
+# The lower bound of the model with signs is above the objective of the free model. So the signs
+# cost at least this difference, whatever the solver. On these data they also cost accuracy: use
+# them for what they guarantee, not in the hope of a better score.
 
 for name, model in {"free": free, "signs": monotone}.items():
     print(f"{name:5s}  {model.certificate_}; held out {100 * model.score(X_test, y_test):.1f} %")
@@ -41,14 +41,14 @@ print(f"weights with the wrong sign without bounds: {np.sum(free.coef_[0] > high
 print(f"weights below 0.001 with bounds: {np.sum(np.abs(monotone.coef_[0]) < 1e-3)}")
 
 # %%
-# ``positive=True`` is the short form for "no negative weight". Here it is used with the labels
-# turned round, so that larger features may only count for "malignant".
+# ``positive=True`` means "no negative weight". Here the labels are exchanged, so that larger
+# features can only count as "malignant".
 
 turned = LinearSVC(C=1.0, positive=True).fit(X_train, 1 - y_train)
 print(f"positive=True: smallest weight {turned.coef_.min():.3g}, {turned.certificate_}")
 
 # %%
-# The bars are the weights of both models.
+# The bars show the weights of both models.
 
 scores = [100 * model.score(X_test, y_test) for model in (free, monotone)]
 places = np.arange(len(data.feature_names))

@@ -3,8 +3,8 @@ A warning that does not say how bad it is
 =========================================
 
 scikit-learn's ``LinearSVC`` often warns that "Liblinear failed to converge". The warning is the
-same whether the answer is nearly perfect or useless. A lower bound on the objective tells the two
-apart, because it judges the answer of any solver.
+same whether the answer is nearly perfect or useless. A lower bound on the objective tells the
+difference, for the answer of any solver.
 """
 
 # %%
@@ -36,8 +36,8 @@ def objective(model, X):
 
 
 # %%
-# cutplane needs one fit for each problem. ``certificate_.dual`` is a number that no model can get
-# below, so an objective of 1.5 times that number is at most 50 % too high.
+# cutplane needs one fit for each problem. No model has an objective below ``certificate_.dual``, so
+# an objective of 1.5 times this number is at most 50 % too high.
 
 excess, warned, gaps = {}, {}, {}
 for name, X in problems.items():
@@ -58,9 +58,9 @@ for name, X in problems.items():
         )
 
 # %%
-# Every filled point below came with the same warning. A dashed line is the gap that cutplane
-# proves for its own model, with its default tolerance of 0.1 %. On scaled features liblinear gets
-# below that once it has enough iterations; on raw features it does not get near.
+# Every filled point below came with the same warning. A dashed line is the gap of cutplane's own
+# model, with its default tolerance of 0.1 %. On scaled features liblinear reaches a smaller gap
+# after enough iterations. On raw features its gap stays large.
 
 default = limits.index(1000)
 fig, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")

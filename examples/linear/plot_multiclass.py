@@ -3,8 +3,8 @@ Ten classes: one problem each, or one joint problem
 ===================================================
 
 With more than two classes ``LinearSVC`` solves one problem per class against the rest, or one
-joint problem of all classes (Crammer and Singer). Both come with certificates: one per class, or a
-single one.
+joint problem of all classes (Crammer and Singer). Either has certificates: one per class, or one in
+all.
 """
 
 # %%
@@ -37,8 +37,8 @@ for name, score in scores.items():
     print(f"{name}: {score:.1f} % of the held-out digits are right")
 
 # %%
-# The weights of a class are a picture of 8 × 8 pixels. Blue pixels speak for the digit, and red
-# pixels speak against it.
+# The weights of a class make a picture of 8 × 8 pixels. Blue pixels are evidence for the digit, and
+# red pixels are evidence against it.
 
 fig, axes = plt.subplots(4, 5, figsize=(6.4, 6), layout="constrained")
 for half, (name, model) in enumerate({"one against the rest": rest, "joint": joint}.items()):

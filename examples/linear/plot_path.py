@@ -2,13 +2,13 @@
 A path over C, with the gap of every fit
 ========================================
 
-``LinearSVCCV`` chooses C by cross-validation. Each fold is a path over C, in which a fit starts
-from what the last one learnt, and every fit has a certificate. So you can see whether two scores
-differ because of C or because a solver stopped early.
+``LinearSVCCV`` chooses C by cross-validation. Each fold is a path over C: each fit starts from the
+solution of the one before. Every fit has a certificate, so you can see whether two scores differ
+because of C or because a solver stopped early.
 """
 
 # %%
-# The question is whether a handwritten digit is odd.
+# The task is to tell whether a handwritten digit is odd.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -2,9 +2,9 @@
 Warm starts: what one fit teaches the next
 ==========================================
 
-A cutting plane is a lower bound on the loss, whatever C is. So cuts of one fit serve a fit with
-another C, and the certificate stays as strong as without them. The same mechanism continues a fit
-that was stopped, and turns the answer of another solver into the first cut.
+A cutting plane is a lower bound on the loss, whatever C is. So a fit can use the cuts of a fit with
+another C, and its certificate is just as strong. In the same way you can continue a fit that
+stopped early, and use the answer of another solver as the first cut.
 """
 
 # %%
@@ -38,7 +38,7 @@ for C in Cs:
 print(f"     all   {sum(cold_iterations):12d}   {sum(warm_iterations):4d}")
 
 # %%
-# A fit that ended early goes on where it was. The first call stops after ten iterations, and the
+# You can continue a fit that ended early. The first call stops after ten iterations, and the
 # second one continues from its cuts.
 
 with warnings.catch_warnings():

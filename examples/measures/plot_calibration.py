@@ -3,8 +3,8 @@ Probabilities from scores
 =========================
 
 The score of an SVM says on which side of the boundary a row lies, not how probable its class is.
-``calibrate`` learns that from scores of rows that a fit has not seen: ``LinearSVCCV`` has them
-anyway, and ``SVC`` makes one fit per fold for it.
+``calibrate`` learns probabilities from the scores of held-out rows. ``LinearSVCCV`` has these
+scores anyway, and ``SVC`` makes one more fit per fold to get them.
 """
 
 # %%
@@ -34,8 +34,8 @@ def make(name, calibrate):
 
 
 # %%
-# The Brier score is the mean squared error of a probability. "squeezed" takes a score s as if it
-# were a logarithm of odds: 1/(1 + exp(−s)).
+# The Brier score is the mean squared error of a probability. "squeezed" treats a score s as log
+# odds: 1/(1 + exp(−s)).
 
 curves, brier = {}, {}
 for name, (X, y, X_test, y_test) in problems.items():
@@ -49,10 +49,10 @@ for name, (X, y, X_test, y_test) in problems.items():
         print(f"  {kind:9s} Brier score {brier[name, kind]:.4f}")
 
 # %%
-# On the diagonal, 30 of 100 rows that get the probability 0.3 are positive. The sigmoid has two
-# numbers to fit and cannot follow every curve: on the linear problem about a fifth of the rows are
-# positive however low the score is, which isotonic regression finds. ``plot_calibration`` draws
-# such a curve of one model; here the squeezed scores are shown, too.
+# On the diagonal, 30 of 100 rows with probability 0.3 are positive. The sigmoid has only two
+# parameters and cannot follow every curve: on the linear problem about a fifth of the rows are
+# positive however low the score is. Isotonic regression finds this. ``plot_calibration`` draws
+# such a curve for one model. This picture also shows the squeezed scores.
 
 fig, axes = plt.subplots(1, 2, figsize=(6.4, 3.9), sharey=True, layout="constrained")
 for ax, (name, (_, _, _, y_test)) in zip(axes, problems.items(), strict=True):

@@ -2,14 +2,15 @@
 Train for the measure that you report
 =====================================
 
-Only 5 % of the rows are positive. A plain SVM minimises errors, which is not what F1, the ROC area
-or the precision among the highest scores ask for. ``MeasureSVC`` minimises a convex upper bound of
-the measure's own loss. We train for four measures and evaluate every model by all of them.
+Only 5 % of the rows are positive. A plain SVM minimises errors, but F1, the ROC area and the
+precision among the highest scores measure something else. ``MeasureSVC`` minimises a convex upper
+bound on the loss of the measure. We train for four measures and evaluate every model by all of
+them.
 """
 
 # %%
-# The first 8,000 rows train, the next 8,000 choose C for each measure, and the rest tests. For
-# precision at k, k is half the number of positive rows.
+# We train on the first 8,000 rows, choose C for each measure on the next 8,000, and test on the
+# rest. For precision at k, k is half the number of positive rows.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -54,9 +55,9 @@ for i, (name, own) in enumerate(measures.items()):
     )
 
 # %%
-# A plain SVM can also be given another threshold after training, the one with the best F1 on the
-# rows that choose. Here that is as good as training for F1, and needs held-out rows. No threshold
-# changes the ROC area or the precision at k: for these the weights must change.
+# A plain SVM can also get another threshold after training: the one with the best F1 on the rows
+# that choose C. Here this is as good as training for F1, but it needs held-out rows. No threshold
+# changes the ROC area or the precision at k. For these the weights must change.
 
 plain = models["error_rate"]
 precision, recall, thresholds = precision_recall_curve(y_choose, plain.decision_function(X_choose))
@@ -67,8 +68,8 @@ print(f"F1 of the model trained for F1 {table[2, 2]:.3f}")
 
 # %%
 # A row of the table is a model, and a column is a measure on the test rows. Frames mark the best
-# model of each column, and colours compare the models within a column. A model that is best at one
-# measure may be the worst at another: the one for the ROC area is an example.
+# model of each column, and colours compare the models within a column. The best model for one
+# measure may be the worst for another, as the model for the ROC area shows.
 
 labels = ["accuracy", "ROC area", "F1", "precision at k"]
 low, high = table.min(axis=0), table.max(axis=0)

@@ -2,9 +2,9 @@
 A false alarm rate that must hold
 =================================
 
-"At most 5 % false alarms" is a demand on new rows. A threshold that has 5 % on the training rows
-breaks it more often than not. ``MeasureSVC("recall_at_fpr")`` sets the threshold so that the
-demand holds with a given confidence (Neyman-Pearson classification).
+"At most 5 % false alarms" is a demand on new rows. A threshold with 5 % false alarms on the
+training rows usually has more on new rows. ``MeasureSVC("recall_at_fpr")`` sets the threshold so
+that it meets the demand with a given confidence (Neyman-Pearson classification).
 """
 
 # %%
@@ -44,8 +44,8 @@ for seed in range(60):
 safe, naive = 100 * np.array(safe), 100 * np.array(naive)
 
 # %%
-# The guarantee costs recall, because half of the negative rows are kept from training for the
-# threshold, and because the threshold has a margin.
+# The guarantee costs recall: half of the negative rows are needed for the threshold and cannot
+# train, and the threshold needs a margin.
 
 for name, rates in {"training threshold": naive, "recall_at_fpr": safe}.items():
     print(

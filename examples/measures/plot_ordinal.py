@@ -2,14 +2,14 @@
 Classes with an order
 =====================
 
-Grades such as "none, mild, moderate, severe" are more than names: to mistake severe for moderate
-is better than to mistake it for none. ``OrdinalSVC`` learns one score and the thresholds between
-the classes. A classifier of unordered classes ignores the order.
+Grades such as "none, mild, moderate, severe" are more than names: it is worse to mistake severe for
+none than for moderate. ``OrdinalSVC`` learns one score and the thresholds between the classes. An
+ordinary classifier ignores the order.
 """
 
 # %%
-# The target is the quarter in which the progression of a diabetes patient lies. Half of the rows
-# are for testing.
+# The target says in which quarter of the patients the progression of the diabetes is. Half of
+# the rows are for testing.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -47,9 +47,9 @@ print(f"thresholds between the quarters: {np.round(models['ordinal'].thresholds_
 print(models["ordinal"].certificate_)
 
 # %%
-# The ordinal model has the smaller mean absolute error and fewer gross errors. The unordered one
-# is exactly right more often: it was not asked to be near when it is wrong. The picture shows the
-# scores of the test rows, class by class, and the thresholds that cut them.
+# The ordinal model has the smaller mean absolute error and fewer gross errors. The other model is
+# exactly right more often, but its errors are larger. The picture shows the scores of the test
+# rows, class by class, and the thresholds between the classes.
 
 ordinal = models["ordinal"]
 scores = ordinal.score_samples(X_test)

@@ -2,15 +2,15 @@
 Only the left end of the ROC curve counts
 =========================================
 
-Who can look at a few alarms only cares for small false positive rates. The area under the whole
-ROC curve mixes them with rates that will never be used. ``MeasureSVC("partial_roc_auc",
-max_fpr=...)`` trains for the part that counts.
+If you can look at a few alarms only, the false positive rate must be small. The area under the
+whole ROC curve also counts rates that you will never use. ``MeasureSVC("partial_roc_auc",
+max_fpr=...)`` trains for small rates only.
 """
 
 # %%
-# The data are made to show the difference. Nearly all negative rows differ from the positive ones
-# in the first feature. One in fifty looks like a positive row there, and differs a little in the
-# second feature: these rows are the false alarms. Eight more features are noise.
+# We make data that show the difference. Most negative rows differ from the positive rows in the
+# first feature. One in fifty looks like a positive row in this feature, and differs a little in the
+# second. These rows are the false alarms. Eight more features are noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,9 +37,9 @@ X_choose, y_choose = draw(10_000, rng)
 X_test, y_test = draw(50_000, rng)
 
 # %%
-# Three models: the plain SVM, one for the whole area and one for rates up to 1 %. Rows of their
-# own choose C for each of them by the partial area. ``roc_auc_score(..., max_fpr=...)`` reports
-# it, scaled so that guessing has 0.5 and a perfect model 1.
+# We fit three models: the plain SVM, one for the whole area and one for rates up to 1 %. For each
+# of them we choose C by the partial area on separate rows. ``roc_auc_score(..., max_fpr=...)``
+# computes this area, scaled so that guessing has 0.5 and a perfect model has 1.
 
 candidates = {
     "plain SVM": lambda C: LinearSVC(C=C),
@@ -66,10 +66,10 @@ for name, make in candidates.items():
     )
 
 # %%
-# The horizontal axis is logarithmic, so that small rates can be seen. Towards the right the model
-# for small rates gives up what it wins at the left. A word of caution: where most positive rows
-# score below the highest negative ones, the convex bound of the partial area is of no use, and its
-# optimum is w = 0. So look at held-out rows.
+# The horizontal axis is logarithmic, so that you can see small rates. The model for small rates is
+# better on the left and worse on the right. A word of caution: if most positive rows score below
+# the highest negative rows, the convex bound on the partial area is useless, and its optimum is w
+# = 0. So look at held-out rows.
 
 curves = {
     name: roc_curve(y_test, model.decision_function(X_test))[:2] for name, model in models.items()

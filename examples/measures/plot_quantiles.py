@@ -2,9 +2,9 @@
 Quantile bands that do not cross
 ================================
 
-A prediction without its uncertainty is half a prediction. ``LinearSVR(loss="quantile")`` fits
-several quantiles to one copy of the data, each with a certificate. ``crossing="sort"`` keeps the
-bands in order also where there are few rows.
+A range often says more than a single number. ``LinearSVR(loss="quantile")`` fits several quantiles
+to one copy of the data, each with a certificate. ``crossing="sort"`` keeps the quantiles in order,
+even where there are few rows.
 """
 
 # %%
@@ -36,8 +36,8 @@ model = make_pipeline(
 ).fit(X, y)
 
 # %%
-# At most a part τ of the training rows lies below the τ-quantile, because the bias is exact. On
-# new rows the share is close to τ, not equal to it.
+# At most a share τ of the training rows lies below the τ-quantile, because the bias is exact. On
+# new rows the share is close to τ, but not equal to it.
 
 train, test = model.predict(X), model.predict(X_test)
 print("level   below on training rows   below on new rows   relative gap")
@@ -49,8 +49,8 @@ for k, level in enumerate(LEVELS):
     )
 
 # %%
-# Each quantile is a fit of its own. Without sorting they may cross, here where the line is drawn
-# on beyond the data:
+# Each quantile is a separate fit. Without sorting they may cross, in this example beyond the range
+# of the data:
 
 beyond = np.linspace(-1.5, 12.0, 600)[:, None]
 sorted_bands = model.predict(beyond)

@@ -2,15 +2,16 @@
 Ranking documents within queries
 ================================
 
-A search engine must order the documents of one query; documents of different queries are never
-compared. ``RankSVM`` trains on the pairs within queries, or for NDCG. Regression on the grades has
-to explain why some queries have better documents than others, and spoils the order with it.
+A search engine orders the documents of one query. It never compares documents of different
+queries. ``RankSVM`` trains on the pairs within queries, or for NDCG. A regression on the grades
+also tries to explain why some queries have better documents than others, and this makes the order
+worse.
 """
 
 # %%
-# Queries have 5 to 39 documents with grades 0, 1 and 2. Documents of an easy query are all better,
-# which says nothing about their order. Three features hint at how easy the query is, with noise
-# from document to document: regression uses them, and gets their noise into its order.
+# Queries have 5 to 39 documents with grades 0, 1 and 2. All documents of an easy query have better
+# grades, which says nothing about their order. Three features tell, with noise, how easy the query
+# is. Regression uses them, and their noise disturbs the order.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,8 +38,8 @@ X, y, qid = make_queries(200, rng)
 X_test, y_test, qid_test = make_queries(200, rng)
 
 # %%
-# C is chosen by NDCG at 10, with folds that do not split queries. scikit-learn's metadata routing
-# brings ``qid`` to the estimator and to the scorer.
+# We choose C by NDCG at 10, with folds that do not split queries. scikit-learn's metadata routing
+# passes ``qid`` to the estimator and to the scorer.
 
 with sklearn.config_context(enable_metadata_routing=True):
     search = GridSearchCV(
@@ -57,7 +58,7 @@ print(f"C = {C:g}; {models['pairs'].n_pairs_} pairs in {models['pairs'].n_querie
 print(f"certificate of the pairs, in units of the measure: {models['pairs'].risk_certificate_}")
 
 # %%
-# NDCG of all positions from 1 to 20 on new queries, and the share of pairs in the wrong order:
+# This is NDCG at 1 to 20 on new queries, and the share of pairs in the wrong order:
 
 positions = np.arange(1, 21)
 curves = {}

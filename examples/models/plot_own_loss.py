@@ -2,10 +2,10 @@
 A loss of your own
 ==================
 
-A loss is a small class: its value, its slope, its conjugate and one step of the dual. Everything
-else is there already: solvers, exact bias, weights, threads and the certificate. We add the
+A loss is a small class: its value, its slope, its conjugate and one step of the dual. cutplane adds
+everything else: solvers, exact bias, weights, threads and the certificate. This example adds the
 modified Huber loss, which is the squared hinge near the margin and linear beyond, so that far
-outliers pull with a limited force.
+outliers have a limited influence.
 """
 
 # %%
@@ -69,10 +69,9 @@ for loss in ("squared_hinge", "modified_huber", "hinge"):
     print(f"{loss:14s} {models[loss].certificate_}; {scores[loss]:.1f} % of new rows are right")
 
 # %%
-# The new loss does better than the squared hinge. The plain hinge, whose slope is at most 1, does
-# better still: how much an outlier may pull is a choice. Is the certificate right? A
-# general-purpose minimiser, which knows the formula alone, must end between the lower bound and a
-# little above the objective.
+# The new loss is better than the squared hinge. The plain hinge, whose slope is at most 1, is even
+# better: outliers have still less influence. Is the certificate right? A general-purpose minimiser,
+# which uses only the formula, cannot get below the lower bound.
 
 
 def objective(v):
@@ -87,7 +86,7 @@ print(f"scipy finds {found:.6f}; the certificate says {certificate.dual:.6f} or 
 assert certificate.dual <= found * (1 + 1e-9)
 
 # %%
-# On the left are the losses, on the right the boundaries that they lead to.
+# The left picture shows the losses, and the right one the boundaries of the three models.
 
 z = np.linspace(-4, 2, 200)
 fig, (left, right) = plt.subplots(

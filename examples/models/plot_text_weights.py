@@ -2,14 +2,14 @@
 What a text model looks at
 ==========================
 
-A linear model of words can be read: every word has a weight. We train one to tell paragraphs of
-the documentation of numpy from those of scipy. The text comes with the two libraries, so that no
-download is needed, and the numbers change a little with their versions.
+You can read a linear model of words: every word has a weight. We train a model that tells
+paragraphs of numpy's documentation from those of scipy's. The text comes with the two libraries,
+so there is no download, and the numbers change a little with their versions.
 """
 
 # %%
-# Every paragraph of a docstring is a text. Paragraphs of fewer than eight words, examples and
-# repeated paragraphs are left out.
+# Every paragraph of a docstring is a text. We leave out examples, repeated paragraphs, and
+# paragraphs of fewer than eight words.
 
 import inspect
 import re
@@ -74,9 +74,9 @@ print(f"{X_train.shape[1]} words, C = {model.C_:g}, {model.certificate_}")
 print(f"{score:.1f} % of new paragraphs are right (the larger class has {common:.1f} %)")
 
 # %%
-# All rows have length 1, so the weights of words can be compared. Positive weights speak for
-# scipy, negative ones for numpy. Most of the words are about the subject; some, such as those of
-# section headings, tell of the style in which the documentation is written.
+# All rows have length 1, so we can compare the weights of words. Positive weights are evidence for
+# scipy, and negative weights for numpy. Most of the words are about the subject. Some, such as
+# those of section headings, show the style of the documentation.
 
 words, weights = vectorizer.get_feature_names_out(), model.coef_[0]
 order = np.argsort(weights)

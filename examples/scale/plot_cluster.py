@@ -3,14 +3,14 @@ A cluster of two workers
 ========================
 
 ``executor=`` takes a Dask client. The rows stay with the workers, and each iteration exchanges a
-few small messages. The model is the one that a single machine computes, to the last bit. On one
-machine threads are faster than workers: a cluster is for data that one machine cannot hold.
+few small messages. The model is the same as on a single machine, to the last bit. On one machine
+threads are faster than workers: a cluster is for data that do not fit on one machine.
 """
 
 # %%
-# Both workers are threads of this process here, so that the example runs anywhere. On real hosts
-# you would start ``dask scheduler`` and ``dask worker``, and give the client their address. Dask
-# is optional: ``pip install 'cutplane[dask]'``.
+# In this example both workers are threads of this process, so that it runs anywhere. On real hosts
+# you would start ``dask scheduler`` and ``dask worker``, and give the client the scheduler's
+# address. Dask is optional: ``pip install '.[dask]'``.
 
 import time
 
@@ -30,7 +30,7 @@ alone = LinearSVC(**settings).fit(X, y)
 seconds = {"threads": time.perf_counter() - begin}
 
 # %%
-# The cluster is started, used and stopped in one ``with`` statement.
+# One ``with`` statement starts, uses and stops the cluster.
 
 options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
 with LocalCluster(**options) as cluster, Client(cluster) as client:
@@ -44,8 +44,8 @@ print(f"the same weights to the last bit: {np.array_equal(alone.coef_, shared.co
 assert np.array_equal(alone.coef_, shared.coef_)
 
 # %%
-# Each iteration adds one cut. The curves lie on one another, because every step is the same; the
-# cluster takes longer for each, because messages travel back and forth.
+# Each iteration adds one cut. The two curves are the same, because every step is the same. Only the
+# time of a step is longer on the cluster, because messages travel back and forth.
 
 fig, (left, right) = plt.subplots(
     1, 2, figsize=(6.4, 3.8), width_ratios=[2, 1], layout="constrained"

@@ -2,14 +2,14 @@
 More data than memory
 =====================
 
-A data set on disk is a folder that estimators take in place of ``X``. It is written in chunks, and
-a fit reads the rows in blocks and holds a few numbers per row. The model is the same, to the last
-bit, as from the same rows in memory.
+A data set on disk is a folder that estimators take in place of ``X``. You write it in chunks. A fit
+reads the rows block by block, and keeps a few numbers per row in memory. The model is the same, to
+the last bit, as from the same rows in memory.
 """
 
 # %%
-# ``write_dataset`` takes an iterator of chunks, so the rows need never be in memory at once. Here
-# are 400,000 rows of 60 features, 96 MB in single precision.
+# ``write_dataset`` takes an iterator of chunks, so the rows are never in memory all at once. We
+# write 400,000 rows of 60 features, which take 96 MB in single precision.
 
 import tempfile
 import time
@@ -63,8 +63,8 @@ for name, fit in fits.items():
 folder.cleanup()
 
 # %%
-# The gap falls in the same steps. Only the time of a step may differ: how much depends on the disk
-# and on what the operating system keeps of the files.
+# The gap falls in the same steps. Only the time of a step may differ. It depends on the disk, and
+# on how much of the files the operating system keeps in memory.
 
 fig, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 for (name, fit), style in zip(fits.items(), ("o-", "s-", "^-", "k--"), strict=True):

@@ -3,12 +3,12 @@ Several labels per row
 ======================
 
 A text may have several topics. ``LinearSVC`` takes an indicator matrix and solves one problem per
-label, side by side. ``StructuredSVM(MultilabelProblem())`` solves one joint problem in which pairs
-of labels have weights, too: that pays where labels depend on one another.
+label. ``StructuredSVM(MultilabelProblem())`` solves one joint problem in which pairs of labels have
+weights, too. This helps if labels depend on one another.
 """
 
 # %%
-# It rains, the sprinkler runs, or both; the grass is wet if one of them is true, with one
+# The labels are rain, sprinkler and wet grass. Rain or the sprinkler makes the grass wet, with one
 # exception in twenty. Each label has a noisy sensor.
 
 import matplotlib.pyplot as plt
@@ -55,7 +55,7 @@ predicted = {
 }
 
 # %%
-# F1 of every label on new rows, and the share of rows whose labels are all right:
+# This is F1 of every label on new rows, and the share of rows with exactly the right labels:
 
 exact, f1 = {}, {}
 for name, Y in predicted.items():

@@ -2,9 +2,9 @@
 An output space of your own: intervals in a signal
 ==================================================
 
-An output need not be a class. Here it is an interval: where in a noisy signal does the event lie?
-``StructuredSVM`` trains a model for any outputs whose best one you can find. You write four short
-methods, and get the optimum with a certificate.
+An output need not be a class. Here it is an interval: where in a noisy signal is the event?
+``StructuredSVM`` trains a model for any kind of output, if you can find the output with the best
+score. You write four short methods, and get the optimum with a certificate.
 """
 
 # %%
@@ -33,8 +33,8 @@ def draw():
 
 # %%
 # The joint features of a signal and an interval are the sums of the channels inside, the values at
-# both ends, and the length. The loss is one minus the overlap (intersection over union). For the
-# best interval all 1,830 of them are scored at once with cumulative sums.
+# both ends, and the length. The loss is one minus the overlap (intersection over union). To find
+# the best interval we compute the scores of all 1,830 intervals at once, with cumulative sums.
 
 BEGIN, END = np.triu_indices(STEPS)
 END = END + 1
@@ -83,9 +83,9 @@ X_train, y_train = zip(*train, strict=True)
 X_test, y_test = zip(*test, strict=True)
 
 # %%
-# ``most_violated`` is exact, so the certificate is, too. ``score`` is minus the mean loss. To
-# compare we take a single threshold on the first channel, smoothed over five steps: its longest
-# run above the threshold is the answer.
+# ``most_violated`` is exact, so the certificate is exact, too. ``score`` is minus the mean loss.
+# The baseline is a threshold on the first channel, smoothed over five steps: it predicts the
+# longest run above the threshold.
 
 model = StructuredSVM(Intervals(), C=1.0).fit(list(X_train), list(y_train))
 print(f"{model.certificate_}, {model.n_iter_} iterations, kind {model.certificate_.kind}")
@@ -105,7 +105,8 @@ learnt = 1.0 + model.score(list(X_test), list(y_test))
 print(f"mean overlap on new signals: threshold {simple:.3f}, StructuredSVM {learnt:.3f}")
 
 # %%
-# Three new signals: the true interval is grey, and the predicted one is between the blue lines.
+# The picture shows three new signals. The true interval is grey, and the predicted one is between
+# the blue lines.
 
 fig, axes = plt.subplots(3, 1, figsize=(6.4, 5), sharex=True, layout="constrained")
 for ax, x, (begin, end) in zip(axes, X_test, y_test, strict=False):

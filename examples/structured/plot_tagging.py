@@ -2,9 +2,9 @@
 Tagging words of sentences
 ==========================
 
-Names in a text are found by tagging its words: ``B-PER`` begins a person's name, ``I-PER``
-continues it, ``O`` is outside. ``ChainTagger`` scores all tags of a sentence together, so that a
-tag can depend on the one before. A classifier of single words cannot do that.
+To find names in a text, tag its words: ``B-PER`` begins a person's name, ``I-PER`` continues it,
+``O`` is outside. ``ChainTagger`` scores all tags of a sentence together, so a tag can depend on
+the tag before. A classifier of single words cannot do that.
 """
 
 # %%
@@ -68,9 +68,9 @@ train, test = [sentence() for _ in range(400)], [sentence() for _ in range(400)]
 print(*(f"{word}/{tag}" for word, tag in zip(*train[0], strict=True)))
 
 # %%
-# Features of a word are a dictionary, as users of CRF toolkits have them, and a sentence is a list
-# of them. ``ChainTagger`` takes such lists and keeps the names of the features. The classifier of
-# single words takes rows of a matrix, which ``DictVectorizer`` makes.
+# The features of a word are a dictionary, as in CRF toolkits, and a sentence is a list of such
+# dictionaries. ``ChainTagger`` takes these lists and keeps the names of the features. The
+# classifier of single words needs a matrix, which ``DictVectorizer`` makes.
 
 
 def features(words, k):
@@ -102,7 +102,7 @@ predicted = {
 print(f"{tagger.n_features_in_} features; {tagger.certificate_}")
 
 # %%
-# A name counts if all of its words are tagged right, and no more. ``chunk_f1`` is the F1 of such
+# A predicted name is right if it has exactly the words of the true name. ``chunk_f1`` is the F1 of
 # names.
 
 f1 = {}
@@ -112,7 +112,7 @@ for method, tags in predicted.items():
     print(f"{method:12s} F1 of names {f1[method]:.1f} %, right words {accuracy:.1f} %")
 
 # %%
-# The chain has learnt how tags follow each other: an ``I-`` comes after a ``B-`` or ``I-`` of its
+# The chain has learnt which tag follows which: an ``I-`` comes after a ``B-`` or ``I-`` of the same
 # kind.
 
 order = sorted(range(len(tagger.classes_)), key=lambda k: (tagger.classes_[k][2:], k))

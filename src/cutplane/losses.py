@@ -5,14 +5,14 @@ A loss ℓ(z) is convex and at least 0. Its argument is
     z = y·s      for classification: label y = ±1, score s,
     z = s − y    for regression: target y.
 
-The conjugate ℓ*(u) = max_z u·z − ℓ(z) is what certificates are made of: every u in its domain
-gives a plane u·z − ℓ*(u) below ℓ, whether u is a slope, an average of slopes, or the dual point
-of another solver.
+Certificates come from the conjugate ℓ*(u) = max_z u·z − ℓ(z): every u in its domain gives a plane
+u·z − ℓ*(u) below ℓ, whether u is a slope, an average of slopes, or the dual point of another
+solver.
 
-A loss is a named tuple of its parameters whose methods are plain Python on numbers. Compiled
-loops take the loss as an argument and call the functions of the same names below, such as
-``slope(loss, z)``: numba compiles one version of each loop per loss, with the method inlined.
-So a new loss is a class here and an entry of ``LOSSES``; no loop knows it.
+A loss is a named tuple of its parameters. Its methods are plain Python on numbers. Compiled loops
+take the loss as an argument and call functions of the same names, such as ``slope(loss, z)``:
+numba compiles one version of each loop per loss, and inlines the method. So a new loss is a class
+in this file and an entry of ``LOSSES``. No loop needs a change.
 
 What a loss must have, with ℓ' any subgradient:
 
@@ -30,16 +30,17 @@ and what it may have:
     conjugate_curvature ℓ*''(u), if it is the same for all u inside the domain
     conjugate_kinks     where inside the domain ℓ*' jumps
     conjugate_slope(u)  ℓ*'(u), if also it jumps nowhere and the domain ends above
-    transcendental      True if a pass is dominated by exponentials or logarithms
+    transcendental      True if exponentials or logarithms take most of the time of a pass
     of_margin(m)        ℓ in terms of m = max(0, 1 − z), if ℓ depends on that alone
     reach               sup of −z·ℓ'(z), which bounds |w|² for Pegasos; None if there is none
 
 ``dual_step`` is the step of coordinate descent on one row (h = C_i·|x_i|²), and also the slope of
-the smoothed loss max_u u·z − ℓ*(u) − ½h(u − shift)² that Newton's method works on. A loss with a
-``curvature`` is its own smoothed loss: ``smoothed_slope`` and ``smoothed_bend`` are ℓ' and ℓ''
-then. Losses that are linear far out, such as Huber's, better have none: rows there would say
-nothing of how far to go. With a ``conjugate_curvature`` descent takes conjugate gradients; with a
-``conjugate_slope`` Newton's method goes over to interior points where it is slow.
+the smoothed loss max_u u·z − ℓ*(u) − ½h(u − shift)² that Newton's method minimises. Newton's method
+does not smooth a loss with a ``curvature``: then ``smoothed_slope`` and ``smoothed_bend`` are ℓ'
+and ℓ''. If a loss is linear far from 0, such as Huber's, it should have no ``curvature``, because
+rows there would not tell how long a step should be. With a ``conjugate_curvature`` descent also
+takes conjugate gradients. With a ``conjugate_slope`` Newton's method changes to interior points
+where it is slow.
 """
 
 from __future__ import annotations

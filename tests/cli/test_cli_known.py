@@ -551,6 +551,35 @@ def test_objective_on_a9a(words, slack, tmp_path, capsys):
         assert found <= optimum + slack
 
 
+def _checked_against_the_originals():
+    """Rows of the table of the page: command, data, objective there and here, what is allowed."""
+    page = Path(__file__).parents[2] / "docs" / "coming-from.md"
+    section = page.read_text(encoding="utf-8").partition("\n## Checked against the originals\n")[2]
+    for row in re.findall(r"^\| `(.*) \|$", section.partition("\n## ")[0], re.MULTILINE):
+        command, data, *numbers = row.split(" | ")
+        yield command.rstrip("`"), data, *map(float, numbers)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA, reason="needs the data folder of the benchmarks")
+@pytest.mark.parametrize(
+    ("words", "data", "theirs", "ours", "allowed"), list(_checked_against_the_originals())
+)
+def test_objectives_of_the_originals(words, data, theirs, ours, allowed, tmp_path, capsys):
+    """The page tells what the original programs reached; both solve the same problem."""
+    if data == "conll2000":
+        train = tmp_path / "train.svm"
+        conll(Path(DATA) / data / "train.txt.gz", train, ({}, {}), 2000)
+    else:
+        train = Path(DATA) / data / {"a9a": "train.svm.gz", "mq2008": "fold1.train.svm.gz"}[data]
+    assert run(*shlex.split(words), train, tmp_path / "model") == 0
+    told = re.search(r"primal (\S+), dual (\S+),", capsys.readouterr().out)
+    primal, dual = map(float, told.groups())
+    rounding = 2e-4 * theirs  # of the page
+    assert abs(primal - theirs) <= allowed + rounding and dual <= theirs + rounding
+    assert abs(primal - ours) <= allowed
+
+
 def test_liblinear_probabilities(files, tmp_path, capsys):
     model, out = tmp_path / "m", tmp_path / "out"
     assert run("train", "-s", 0, "-q", files.binary, model) == 0

@@ -1,6 +1,6 @@
-"""Train models on generated rows: beside scikit-learn's LinearSVC, with a certificate that
-judges both; for F1 and for the ROC area, beside the hinge loss; and from rows on disk.
-Write a page that shows it all. This needs no network and takes seconds.
+"""Show in three parts what cutplane does: compare its certificate with scikit-learn's answer,
+train for F1 and for the ROC area on rare positives, and train from rows on disk. Write a page
+with figures. The data are generated, so this needs no network; it takes some seconds.
 
 examples:
   cutplane demo
@@ -11,13 +11,13 @@ examples:
 #
 #        F(w, b) = 1/2 |w|^2 + 1/2 b^2 + C * sum_i max(0, 1 - y_i(<w, x_i> + b)),
 #
-#    scikit-learn's own, in which the intercept b counts like a weight; cutplane gets it with
-#    ``intercept_scaling=1``. Its lower bound tells how far *both* are from the optimum.
-# 2. Measures. On rows of which few are positive, models that are trained for F1 and for the ROC
-#    area are compared with the hinge loss, on rows that were held out.
+#    which is scikit-learn's: the penalty includes the intercept b. In cutplane
+#    ``intercept_scaling=1`` does this. Its lower bound tells how far *both* are from the optimum.
+# 2. Measures. Few rows are positive. Models trained for F1 and for the ROC area are compared with
+#    the hinge loss on held-out rows.
 # 3. Out of core. The first model again, from rows on disk.
 #
-# Compiling is not part of the times of the fits; the demo tells what it took, in a line of its own.
+# The times of the fits exclude compiling; a line of its own tells how long that took.
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from .parser import Argument, seed_number
 
 C = 1.0
 TOL = 1e-3
-# Rows and columns of the first problem: large enough that nobody waits for nothing.
+# Rows and columns of the first problem: large enough that both solvers take a measurable time.
 ROWS, COLUMNS = 10_000, 30
 # Of the second one, and the share of the rows that are positive.
 RARE_ROWS, RARE_COLUMNS, SHARE = 12_000, 40, 0.03
@@ -93,7 +93,7 @@ def _run(args: argparse.Namespace, folder: Path) -> None:
         f"{told} Everything took {format_seconds(time.perf_counter() - began)}.\n\n"
         f"All of this as a page with figures: {target}\n"
         f"To open it: python -m webbrowser {target.resolve().as_uri()}\n"
-        "To go on:   cutplane train --help, or the examples of the documentation"
+        "Next:       cutplane train --help, or the tutorial: docs/tutorial.md"
     )
 
 
@@ -111,8 +111,8 @@ def compiling_told(loops: int, seconds: float) -> str:
     if not loops:
         return "Nothing had to be compiled."
     return (
-        f"Compiling {loops} loops took {format_seconds(seconds)}, this time only: they are kept "
-        "on disk."
+        f"Compiling {loops} loops took {format_seconds(seconds)}, this time only: the compiled "
+        "loops stay on disk."
     )
 
 
@@ -129,7 +129,7 @@ class Data(NamedTuple):
 
 
 def units_rows(seed: int) -> Data:
-    """Two classes, and columns that have units of their own, as those of tables do."""
+    """Two classes, and columns in different units, as in most tables."""
     units = 10.0 ** np.random.default_rng(0).uniform(-1.0, 1.0, COLUMNS)
     return _data(
         ROWS, COLUMNS, n_informative=COLUMNS // 2, n_redundant=COLUMNS // 4, class_sep=0.8,
@@ -206,15 +206,16 @@ def objective(model: Any, data: Data) -> float:
 
 @dataclass
 class Part:
-    """What there is to say about a part: sentences before and behind a table, and a figure."""
+    """A part: sentences, a table, more sentences, and a figure for the page."""
 
     title: str
     about: list[str]
+    caption: str  # of the table
     head: list[str]
     rows: list[list[str]]
     says: list[str]
     draw: Callable[[], Any] | None = None  # makes the figure, when the page is made
-    caption: str = ""
+    figure: str = ""  # its caption
 
 
 def _our_model() -> Any:
@@ -223,13 +224,18 @@ def _our_model() -> Any:
     return LinearSVC(C=C, tol=TOL, intercept_scaling=1.0)
 
 
+def _time(seconds: float) -> str:
+    """A time to fit; the shortest in milliseconds."""
+    return f"{1000.0 * seconds:.0f} ms" if seconds < 1.0 else format_seconds(seconds)
+
+
 def _compared(fits: Sequence[Fit], data: Data) -> dict[str, list[str]]:
     """Rows of a table of fits to the same objective, by their names."""
     right = [100 * np.mean(fit.model.predict(data.test) == data.test_labels) for fit in fits]
     return {
         "objective": [f"{objective(fit.model, data):,.6g}" for fit in fits],
-        "time to fit": [format_seconds(fit.seconds) for fit in fits],
-        "accuracy, held out": [f"{share:.1f} %" for share in right],
+        "time": [_time(fit.seconds) for fit in fits],
+        "accuracy, held-out rows": [f"{share:.1f} %" for share in right],
     }
 
 
@@ -244,28 +250,29 @@ def certificates(data: Data, ours: Fit) -> Part:
     values = [objective(fit.model, data) for fit in both]
     gaps = [format_percent(max(0.0, value - bound) / value) for value in values]
     says = [
-        f"No linear model has an objective below {bound:,.6g}: that is cutplane's certificate.",
-        f"So at most {gaps[0]} is left to gain for cutplane, at most {gaps[1]} for scikit-learn.",
+        f"cutplane's certificate: no linear model has an objective below {bound:,.6g}.",
+        f"So cutplane's objective is at most {gaps[0]} too high, and scikit-learn's {gaps[1]}.",
     ]
     if theirs.warning:
         says.append(f'scikit-learn warned: "{theirs.warning}"')
     table = {
-        "lower bound": [f"{bound:,.6g}", "none of its own"],
+        "lower bound": [f"{bound:,.6g}", "none"],
         "gap to cutplane's bound": gaps,
         "iterations": [f"{np.max(fit.model.n_iter_)}" for fit in both],
     }
     return Part(
         "1. Which answer is right? The certificate tells",
         [
-            f"{len(data.train):,} rows of {COLUMNS} columns, each in a unit of its own, two "
-            f"classes; {len(data.test):,} more held out.",
-            f"Both minimise 1/2 |w|^2 + 1/2 b^2 + C * (sum of hinge losses), C = {C:g}.",
+            f"{len(data.train):,} rows of two classes, {COLUMNS} columns in different units; "
+            f"{len(data.test):,} more rows are held out.",
+            f"Both minimise 1/2 |w|^2 + 1/2 b^2 + C * (sum of hinge losses) with C = {C:g}.",
         ],
+        "Two answers to the same problem",
         ["", "cutplane", "scikit-learn"],
         [[name, *cells] for name, cells in (_compared(both, data) | table).items()],
         says,
         lambda: _convergence(ours.model, values[1]),
-        "How cutplane's objective and bound meet. The dashed line is where scikit-learn ended.",
+        "cutplane's objective and lower bound meet. The dashed line is scikit-learn's objective.",
     )
 
 
@@ -277,7 +284,7 @@ def measures(data: Data) -> Part:
 
     models = {
         "hinge loss": LinearSVC(C=C),
-        "hinge loss, classes balanced": LinearSVC(C=C, class_weight="balanced"),
+        "hinge, balanced": LinearSVC(C=C, class_weight="balanced"),
         "F1": MeasureSVC("f1", C=C),
         "ROC area": MeasureSVC("roc_auc", C=0.01),
     }
@@ -288,28 +295,31 @@ def measures(data: Data) -> Part:
     f1 = {name: f"{100 * f1_score(truth, guess):.1f} %" for name, guess in guesses.items()}
     area = {name: f"{roc_auc_score(truth, score):.3f}" for name, score in scores.items()}
     return Part(
-        "2. Trained for the measure that is reported",
+        "2. Train for the measure that you report",
         [
             f"{len(data.train):,} rows, of which {100 * np.mean(data.train_labels > 0):.1f} % are "
-            f"positive; measured on {len(data.test):,} rows held out."
+            f"positive; {len(data.test):,} more rows are held out."
         ],
-        ["trained for", "F1", "ROC area", "gap", "time to fit"],
+        "Four models, measured on the held-out rows",
+        ["trained for", "F1", "ROC area", "gap", "time"],
         [
             [
                 fit.name,
                 f1[fit.name],
                 area[fit.name],
                 format_percent(fit.model.certificate_.relative_gap),
-                format_seconds(fit.seconds),
+                _time(fit.seconds),
             ]
             for fit in fits
         ],
         [
-            f"Trained for F1 instead of the hinge loss: {f1['hinge loss']} becomes {f1['F1']}. "
-            f"For the ROC area: {area['hinge loss']} becomes {area['ROC area']}."
+            f"Training for F1 instead of the hinge loss changes F1 from {f1['hinge loss']} to "
+            f"{f1['F1']}.",
+            f"Training for the ROC area changes it from {area['hinge loss']} to "
+            f"{area['ROC area']}.",
         ],
         lambda: _curves(truth, {name: scores[name] for name in ("hinge loss", "ROC area")}),
-        "ROC curves on the rows held out.",
+        "ROC curves on the held-out rows.",
     )
 
 
@@ -330,12 +340,13 @@ def on_disk(data: Data, memory: Fit) -> Part:
     bounds = {"lower bound": [f"{fit.model.certificate_.dual:,.6g}" for fit in both]}
     agree = np.mean(memory.model.predict(data.test) == disk.model.predict(data.test))
     return Part(
-        "3. The same model from rows on disk",
+        "3. Train from rows on disk",
         [
-            f"The rows of part 1 as a data set on disk, {size / 1e6:.1f} MB, written in parts and "
-            "read block by block:",
-            "so rows need not fit into memory. cutplane convert makes such data sets.",
+            f"The rows of part 1 again, as a data set on disk ({size / 1e6:.1f} MB).",
+            "A fit reads it block by block, so it may be larger than memory.",
+            "The command cutplane convert makes such data sets.",
         ],
+        "The same model twice",
         ["", "in memory", "on disk"],
         [[name, *cells] for name, cells in (_compared(both, data) | bounds).items()],
         [f"Both agree on {100 * agree:.1f} % of the rows held out."],
@@ -352,19 +363,19 @@ def demo_page(parts: Sequence[Part], told: str) -> str:
     page = html.Page("cutplane: a demonstration")
     page.add("<h1>cutplane: a demonstration</h1>")
     page.say(
-        "Large-margin learning by cutting planes, with a certificate of how far every answer is "
-        "from the optimum.",
+        "cutplane trains large-margin models. Every fit comes with a certificate: a proven limit "
+        "on how far it is from the optimum.",
         "lead",
     )
     for part in parts:
         page.section(part.title)
         page.say(" ".join(part.about))
-        page.table(part.title.partition(". ")[2], part.head, part.rows)
+        page.table(part.caption, part.head, part.rows)
         page.say(" ".join(part.says), "lead")
         if part.draw is not None:
-            page.figures((part.draw(), part.caption))
+            page.figures((part.draw(), part.figure))
     page.section("How it was made")
-    page.say(f"By the command cutplane demo of version {__version__}. {told}", "note")
+    page.say(f"The command cutplane demo of version {__version__} made this page. {told}", "note")
     return page.render()
 
 

@@ -38,9 +38,9 @@ class ChainTagger(StructuredModel):
 
         Σ_t <coef[z_t], x_t> + Σ_t transitions[z_{t−1}, z_t],
 
-    and the objective is ½|w|² + C Σ_i max_z [loss(y_i, z) + score(x_i, z) − score(x_i, y_i)]
-    over all sequences i, that of SVM-hmm with transitions of first or second order. All weights are
-    regularised. The certificate says how far from the optimum the answer is; inference is exact.
+    and the objective is ½|w|² + C Σ_i max_z [loss(y_i, z) + score(x_i, z) − score(x_i, y_i)] over
+    all sequences i, that of SVM-hmm with transitions of first or second order. All weights are
+    regularised. Inference is exact, and so is the certificate without a kernel.
 
     With a kernel the emissions <coef[k], x> become functions f_k(x) in its feature space, sums over
     training tokens. Cutting planes are then made of all wrong tokens or of samples of them (Yu &
@@ -55,10 +55,10 @@ class ChainTagger(StructuredModel):
     loss : {'hamming', 'zero_one'}, default='hamming'
         The number of wrong tokens, or 1 for every sequence with a wrong token.
     order : {1, 2}, default=1
-        How many labels before a label its score depends on. With 2, every three labels in a row
-        have a weight as well, and inference takes n_classes times as long.
+        The number of preceding labels that the score of a label depends on. With 2, every three
+        labels in a row have a weight as well, and inference takes n_classes times as long.
     boundaries : bool, default=False
-        Whether the first and the last label of a sequence have weights of their own.
+        Whether the first and the last label of a sequence have separate weights.
     solver : {'auto', 'bcfw', 'ocas', 'cpa'}, default='auto'
         ``bcfw``: block-coordinate ascent in the dual, one sequence after the other (Lacoste-Julien
         et al. 2013), which needs a small part of the inference that cutting planes need. ``ocas``
@@ -68,7 +68,7 @@ class ChainTagger(StructuredModel):
         a cluster or ``order=2`` it takes ``ocas`` from the start. The constant-time method always
         takes ``cpa``.
     tol : float, default=1e-2
-        Gap at which to stop, in the unit of ``stopping``.
+        The fit stops when the gap is at most this. ``stopping`` says in which unit.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·(number of sequences)·tol, the rule of SVM-hmm.
@@ -77,7 +77,7 @@ class ChainTagger(StructuredModel):
         a weight for each of them, which is faster than the linear kernel. For a precomputed
         kernel tokens are the rows of the matrix of its values.
     degree, gamma, coef0
-        Of the kernel, as for :class:`SVC`.
+        Parameters of the kernel, as for :class:`SVC`.
     method : {'auto', 'linear', 'constant', 'exact'}, default='auto'
         With a kernel. ``exact``: a cut is made of all tokens that the most violated labellings
         have wrong; the certificate is exact. ``linear``: of a sample of these tokens; the time is
@@ -87,23 +87,22 @@ class ChainTagger(StructuredModel):
         ``auto``: exact if the kernel values of all pairs of tokens can be stored in half a
         gigabyte, up to about 11,000 tokens, otherwise linear.
     sample_size : int or None, default=None
-        Tokens of a sample, 1000 if None; cuts with no more wrong tokens are exact. With
-        ``method='constant'`` sequences, 100 if None.
+        Number of tokens in a sample, 1000 if None. A cut with at most so many wrong tokens is
+        exact. With ``method='constant'`` it is a number of sequences, 100 if None.
     passes : int, default=4
-        Samples in a row that must show no violation before the constant-time method ends.
+        The constant-time method ends when this many samples in a row show no violation.
     max_basis : int or None, default=None
-        With a kernel: most training tokens that predictions are computed from. If the model has
-        more, so many of them are chosen, and the model is trained further in their span, on all
-        sequences, whatever the method. The certificate still compares with the optimum over all
-        tokens. None: no limit.
+        With a kernel: the largest number of training tokens in the model. If the fit finds more, it
+        chooses this many of them, and continues in their span, on all sequences, with any method.
+        The certificate still compares with the optimum over all tokens. None means no limit.
     random_state : int, RandomState or None, default=None
-        Of the samples.
+        Seed of the samples.
     min_count : int, default=1
-        Where features have names: how often a name must occur in training to be a feature.
+        If features have names: how often a name must occur in training to become a feature.
     template : str or None, default=None
-        Lines of a template of CRF++, such as ``U01:%x[-1,0]``, that make names of features from
-        the columns of tokens. A token is then a list of columns, such as word and part of
-        speech; see :func:`cutplane.structured.read_conll`.
+        Lines of a CRF++ template, such as ``U01:%x[-1,0]``, which make names of features from the
+        columns of tokens. A token is then a list of columns, such as word and part of speech; see
+        :func:`cutplane.structured.read_conll`.
     max_iter, time_limit, n_jobs, verbose, callback
         As for :class:`LinearSVC`.
     warm_start
@@ -111,28 +110,28 @@ class ChainTagger(StructuredModel):
     checkpoint
         As for :class:`LinearSVC`; not with a kernel.
     executor : dask.distributed.Client, DaskCluster or None, default=None
-        A Dask cluster whose workers get their sequences once and run the fit. The result is that
-        of ``solver='ocas'`` on one machine, to the last bit, and workers may be lost. Not with a
-        kernel.
+        A Dask cluster. Its workers get their sequences once and run the fit. The result is the same
+        as with ``solver='ocas'`` on one machine, to the last bit, even if workers are lost. Not
+        with a kernel.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
         The labels.
     coef_ : ndarray, shape (n_classes, n_features)
-        Emissions: the score of each label per feature. Without a kernel only.
+        Emissions, without a kernel: the score of each label per feature.
     support_ : ndarray of int32, shape (n_basis,)
         With a kernel, as the next ones: training tokens that predictions are computed from.
     support_vectors_ : ndarray or CSR matrix, shape (n_basis, n_features)
     dual_coef_ : ndarray, shape (n_classes, n_basis)
         Emissions: the score of each label per kernel value with these tokens.
     n_basis_ : int
-        Kernel values per token in prediction.
+        Number of kernel values per token in a prediction.
     basis_error_ : float
-        The largest |f_k − projection of f_k| to the span of ``max_basis`` tokens: how much of
-        the larger model is not in it. 0 without.
+        The largest |f_k − projection of f_k| to the span of ``max_basis`` tokens: how much of the
+        larger model this span misses. 0 without ``max_basis``.
     n_kernel_values_ : int
-        Computed in training.
+        Number of kernel values that the fit computed.
     transitions_ : ndarray, shape (n_classes, n_classes)
         Score of two labels that follow one another: the row is the first, the column the second.
     second_transitions_ : ndarray, shape (n_classes, n_classes, n_classes)
@@ -141,12 +140,12 @@ class ChainTagger(StructuredModel):
         Scores of the first and the last label; 0 without ``boundaries``.
     n_features_in_, n_iter_ : int
     feature_names_in_ : ndarray of str, shape (n_features,)
-        If features have names: those of the columns of ``coef_``, sorted.
+        If features have names: the names of the columns of ``coef_``, sorted.
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above. ``kind`` is 'estimated'
         if cuts were sampled, and 'withheld' if the kernel is not positive semidefinite.
     certificates_, results_ : list of Certificate, list of SolveResult
-        With one entry: that certificate, and the same with status, trace and timings.
+        Lists with one entry: this certificate, and the result with status, trace and timings.
 
     See Also
     --------

@@ -39,36 +39,35 @@ DONE = (Status.CONVERGED, Status.NUMERICALLY_LIMITED, Status.MAX_ITER)
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where and how often a fit writes down its state, to go on from there if it is ended.
+    """Where and how often a fit saves its state, so that you can continue it after an interruption.
 
     Parameters
     ----------
     path : str or path
-        The file. It is replaced in one step: whatever happens, it is complete.
+        The file. A fit replaces it in one step, so it is always complete.
     every : float, default=60.0
-        Seconds between writes. The state is also written in the beginning, at the end, and
-        after Ctrl-C; 0 writes at every iteration.
+        Seconds between writes; 0 writes at every iteration. A fit also writes the file at the
+        start, at the end, and after Ctrl-C.
     resume : bool, default=True
-        Go on from the file if there is one. If it is from other data or parameters the fit
-        is refused. False starts anew and replaces the file.
+        Whether to continue from an existing file. If the file is from other data or parameters, the
+        fit raises an error. False starts from scratch and replaces the file.
 
     Notes
     -----
-    A fit that resumes computes the same, to the last bit, as one without a break, and ends with
-    the same certificate. Kernel machines go on from the dual point they had reached: kernel values
-    are computed anew, iterations counted anew, and the model is the same up to ``tol``. ``tol``,
-    ``stopping``, ``max_iter``, ``time_limit`` and ``n_jobs`` may be others than before:
-    ``time_limit`` starts anew, ``max_iter`` counts all iterations. The file
-    stays when the fit is done; remove it when the model is safe. One fit, one file: do not share a
-    path between fits that run in parallel.
+    A continued fit gives the same model, to the last bit, as an uninterrupted one, and
+    the same certificate. Kernel machines continue from their dual point: they compute kernel values
+    anew and count iterations from 0, and the model is the same up to ``tol``. You may change
+    ``tol``, ``stopping``, ``max_iter``, ``time_limit`` and ``n_jobs``: ``time_limit`` starts anew,
+    and ``max_iter`` counts all iterations. The file stays after the fit; remove it when you have
+    saved the model. Parallel fits need different paths.
 
     A fit with a checkpoint sums over all rows in every iteration; a fit without one updates the
-    last sum for the rows that changed. With a checkpoint, ``solver='auto'`` means ``'ocas'``. So
-    the last bits of a linear model differ with and without a checkpoint; both are within ``tol``.
+    last sum for the rows that changed. With a checkpoint, ``solver='auto'`` means ``'ocas'``. So a
+    linear model has other last bits with a checkpoint than without; both are within ``tol``.
 
-    On a cluster the scores of the rows stay with the workers, and are computed anew from w when
-    the file is written: the bits of a fit then depend on when that is. What was begun on a cluster
-    can go on here, and the other way round.
+    On a cluster the workers keep the scores of the rows, and compute them anew from w when the fit
+    writes the file. So the bits of a fit depend on the times of writing. You can continue a fit of
+    a cluster on one machine, and vice versa.
 
     Examples
     --------

@@ -45,12 +45,12 @@ class CholeskyFeatures(
     kernel, degree, gamma, coef0
         As for :class:`SVC`.
     n_components : int, default=250
-        Most basis rows. There are fewer if the others depend on them.
+        Largest number of basis rows. There are fewer if the other rows depend on them.
     selection : {'pivoted', 'random'}, default='pivoted'
         ``pivoted``: incomplete Cholesky with pivoting, always the row farthest from the span.
         ``random``: a random sample, as in Yu & Joachims (2008).
     max_candidates : int, default=20000
-        Rows, drawn at random, that ``pivoted`` chooses from.
+        Number of random rows from which ``pivoted`` chooses.
     tol : float, default=0
         ``pivoted`` stops when every candidate's squared distance is at most this part of the
         largest k(x, x).
@@ -63,7 +63,7 @@ class CholeskyFeatures(
     components_ : ndarray or CSR matrix, shape (n_components_, n_features)
         The basis rows.
     component_indices_ : ndarray of int64, shape (n_components_,)
-        Which of the training rows they are.
+        Their numbers among the training rows.
     n_components_ : int
     factor_ : ndarray, shape (n_components_, n_components_)
         L.
@@ -71,7 +71,7 @@ class CholeskyFeatures(
         The largest squared distance of a candidate from the span.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
-        If X had string column names.
+        Names of the columns, if X had names.
 
     See Also
     --------

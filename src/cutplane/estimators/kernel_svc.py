@@ -42,18 +42,18 @@ def _gives_probabilities(model: Any) -> bool:
 class SVC(ClassifierMixin, KernelMachine):
     """Support vector classifier with kernels and a certificate of optimality.
 
-    Minimises ½|w|² + C·Σ_i weight_i·max(0, 1 − y_i(<w, φ(x_i)> + b)) in the kernel's feature
-    space by decomposition of the dual. Parameters and attributes are those of scikit-learn's
-    ``SVC``. The page "Differences from scikit-learn" of the documentation lists what differs.
+    Minimises ½|w|² + C·Σ_i weight_i·max(0, 1 − y_i(<w, φ(x_i)> + b)) in the kernel's feature space
+    by decomposition of the dual. Parameters and attributes have the names and meanings of
+    scikit-learn's ``SVC``. The page "Differences from scikit-learn" of the documentation lists the
+    differences.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses against the regulariser.
+        Weight of the losses. It multiplies their sum.
     kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'precomputed'} or callable, default='rbf'
-        A callable gets two arrays of rows and returns their kernel values; it is asked for
-        blocks of rows, never for all at once. ``precomputed`` takes the matrix of
-        kernel values as X.
+        A callable gets two blocks of rows and returns their kernel values. With ``precomputed``, X
+        is the matrix of kernel values.
     degree : int, default=3
         The degree of the kernel ``poly``.
     gamma : {'scale', 'auto'} or float, default='scale'
@@ -62,22 +62,22 @@ class SVC(ClassifierMixin, KernelMachine):
     coef0 : float, default=0.0
         The constant term of the kernels ``poly`` and ``sigmoid``.
     shrinking : bool, default=True
-        Leave out variables that will probably stay at their bounds, and check them at the
-        end. The answer is the same to ``tol``.
+        Whether to leave out variables that will probably stay at their bounds, and to check them at
+        the end. The answer is the same up to ``tol``.
     probability : False, default=False
-        True is an error that names the remedy, ``calibrate``. The parameter exists so that
-        programs that set it to False keep running.
+        True is an error: use ``calibrate``. The parameter exists for compatibility with
+        scikit-learn.
     tol : float, default=1e-3
-        Where to stop, in the unit of ``stopping``. If it is at least 1e-4, kernel values of more
-        than 500 rows are computed in single precision where that is precise enough. The
-        certificate is always computed in double precision.
+        The fit stops when the gap is at most this. ``stopping`` says in which unit. If it is at
+        least 1e-4, kernel values of more than 500 rows are computed in single precision where that
+        is precise enough. The certificate is always computed in double precision.
     cache_size : float, default=200
         Memory for kernel rows, in MB (10⁶ bytes).
     class_weight : dict or 'balanced', optional
         Factors on C by class.
     max_iter : int or None, default=None
-        Most iterations, that is working sets, per problem. None or −1 means no limit. A problem
-        then ends as numerically limited if doubling the number of steps does not halve the gap.
+        Largest number of iterations (working sets) per problem. None or −1 means no limit. Then a
+        problem ends as numerically limited if twice as many steps do not halve the gap.
     decision_function_shape : {'ovr', 'ovo'}, default='ovr'
         For more than two classes: whether ``decision_function`` returns a score per class
         or per pair of classes.
@@ -87,40 +87,39 @@ class SVC(ClassifierMixin, KernelMachine):
         For more than two classes: one problem per pair of classes, as in
         scikit-learn, or one per class against the rest.
     working_set_size : int or None, default=None
-        Variables optimised at a time, even; 2 is SMO. None: all of a small problem,
-        otherwise as many as fill a product of matrices.
+        Number of variables to optimise at a time, which must be even; 2 is SMO. None means all
+        variables of a small problem, otherwise as many as make one product of matrices fast.
     n_jobs : int or None, default=None
-        Threads; None for all cores that the process may use. The result does not depend
-        on it, to the last bit.
+        Number of threads; None means all cores that the process may use. It does not change a bit
+        of the result.
     time_limit : float or None, default=None
-        Seconds per fit.
+        Limit of one fit in seconds.
     warm_start : bool, default=False
         Start from the dual variables of the fit before, scaled to the new C.
     verbose : int, default=0
         1 shows a line of progress with the violation and the number of active variables.
     random_state : int, RandomState or None, default=None
-        Not used: nothing is drawn at random. It exists so that programs that set it keep running.
+        Not used: the fit draws no random numbers. It exists for compatibility with scikit-learn.
     callback : callable or None, default=None
-        Called with an :class:`~cutplane.Iteration` that also has ``violation`` and ``active``;
-        a true answer stops the fit.
+        Called with an :class:`~cutplane.Iteration` that also has ``violation`` and ``active``. If
+        it returns something true, the fit stops.
     checkpoint : Checkpoint, path or None, default=None
-        Write the dual point there, every minute or as :class:`~cutplane.Checkpoint` says, and go on
-        from it if it exists.
+        Write the dual point to this file, every minute or as :class:`~cutplane.Checkpoint` says,
+        and continue from the file if it exists.
     calibrate : {'sigmoid', 'isotonic'} or None, default=None
-        Give probabilities, by Platt's sigmoid or by isotonic regression on the scores of rows
-        that a fit has not seen. Before the fit to all rows there is one fit per fold, which leaves
-        the rows of the fold out. All fits have the same kernel, with the ``gamma`` of all rows;
-        its values are computed once if they are few. Sample weights count, class weights do not.
-        ``callback``, ``checkpoint`` and ``warm_start`` apply to the fit to all rows,
-        ``time_limit`` to each fit.
+        Provide probabilities, by Platt's sigmoid or by isotonic regression on the scores of
+        held-out rows. To get these, there is one more fit per fold, which leaves out the rows of
+        the fold. All fits have the same kernel, with the ``gamma`` of all rows, and compute its
+        values only once if there are few rows. Sample weights count, class weights do not.
+        ``callback``, ``checkpoint`` and ``warm_start`` apply to the fit to all rows, ``time_limit``
+        to each fit.
     cv : int, splitter, iterable or None, default=None
-        The folds of ``calibrate``, as in scikit-learn: number of stratified folds (None for 5),
-        or what makes them.
+        The folds of ``calibrate``, as in scikit-learn: the number of stratified folds (None means
+        5), a splitter or the splits.
     stopping : {'relative', 'absolute', 'epsilon', 'kkt'}, default='relative'
-        ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
-        gap ≤ C·(sum of weights)·tol. ``kkt``: the optimality conditions are violated by at
-        most tol, libsvm's rule. This says nothing about the gap; a fit that ends with a gap of
-        more than 1 % warns.
+        ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``: gap ≤ C·(sum of
+        weights)·tol. ``kkt``: the violation of the optimality conditions is at most tol, which is
+        libsvm's rule. It says nothing about the gap: if the gap is above 1 %, there is a warning.
 
     Attributes
     ----------
@@ -137,12 +136,13 @@ class SVC(ClassifierMixin, KernelMachine):
     classes_ : ndarray, shape (n_classes,)
     class_weight_ : ndarray, shape (n_classes,)
     n_iter_ : int
-        Iterations; the most of any problem.
+        Number of iterations; with several problems the largest.
     certificate_ : Certificate
-        Of the objective above, computed in double precision, with all rounding accounted for; with
-        several problems, of the sum of their objectives. ``kind`` is 'exact' if the kernel's form,
-        or a factorisation of up to 2,000 rows, proves that the kernel is positive semidefinite. It
-        is 'withheld', with an infinite gap, if the kernel is not, and 'conditional' otherwise.
+        About the objective above, in double precision, with all rounding errors included; with
+        several problems, about the sum of their objectives. ``kind`` is 'exact' if the kernel's
+        form, or a factorisation of up to 2,000 rows, proves that the kernel is positive
+        semidefinite. It is 'withheld', with an infinite gap, if the kernel is not, and
+        'conditional' otherwise.
     certificates_ : list of Certificate
         One per problem, in the order of ``intercept_``.
     results_ : list of SolveResult
@@ -151,11 +151,11 @@ class SVC(ClassifierMixin, KernelMachine):
     fit_status_ : int
         0 if all problems converged.
     calibration_ : Calibration
-        What turns scores into probabilities, with ``calibrate``.
+        Converts scores into probabilities; only with ``calibrate``.
     shape_fit_ : tuple of int
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
-        If X had string column names.
+        Names of the columns, if X had names.
 
     Examples
     --------

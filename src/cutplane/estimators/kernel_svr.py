@@ -58,19 +58,19 @@ class _SingleProblem(KernelMachine):
 class SVR(RegressorMixin, _SingleProblem):
     """Support vector regression with kernels and a certificate of optimality.
 
-    Minimises ½|w|² + C·Σ_i weight_i·max(0, |y_i − <w, φ(x_i)> − b| − epsilon) by
-    decomposition of the dual. Parameters and attributes are those of scikit-learn's ``SVR``.
+    Minimises ½|w|² + C·Σ_i weight_i·max(0, |y_i − <w, φ(x_i)> − b| − epsilon) by decomposition of
+    the dual. Parameters and attributes have the names and meanings of scikit-learn's ``SVR``.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses against the regulariser.
+        Weight of the losses. It multiplies their sum.
     epsilon : float, default=0.1
-        Errors up to this size cost nothing.
+        Errors up to this size have no loss.
     kernel, degree, gamma, coef0, shrinking, cache_size, max_iter, working_set_size
         As for :class:`SVC`.
     tol : float, default=1e-3
-        Where to stop, in the unit of ``stopping``.
+        The fit stops when the gap is at most this. ``stopping`` says in which unit.
     n_jobs, time_limit, warm_start, verbose, callback, checkpoint
         As for :class:`SVC`.
     stopping : {'relative', 'absolute', 'epsilon', 'kkt'}, default='relative'
@@ -82,7 +82,7 @@ class SVR(RegressorMixin, _SingleProblem):
         As for :class:`SVC`; ``dual_coef_`` is α − α*, shape (1, n_support).
     n_iter_ : int
     certificate_ : Certificate
-        In the objective above.
+        About the objective above.
     certificates_, results_ : list of Certificate, list of SolveResult
         With one entry: that certificate, and the same with status, trace and timings; ``w`` holds
         α, then −α*.
@@ -91,7 +91,7 @@ class SVR(RegressorMixin, _SingleProblem):
     shape_fit_ : tuple of int
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
-        If X had string column names.
+        Names of the columns, if X had names.
 
     Examples
     --------
@@ -163,13 +163,14 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
     """Novelty detection: a region that holds most of the training rows (Schölkopf et al. 2001).
 
     Minimises ½|w|² − ν·ρ·Σ_i weight_i + Σ_i weight_i·max(0, ρ − <w, φ(x_i)>) by decomposition of
-    the dual. Parameters and attributes are those of scikit-learn's ``OneClassSVM``.
+    the dual. Parameters and attributes have the names and meanings of scikit-learn's
+    ``OneClassSVM``.
 
     Parameters
     ----------
     nu : float, default=0.5
-        At most this part of the rows lies outside, at least this part are support vectors;
-        in (0, 1].
+        At most this share of the rows lies outside, and at least this share are support vectors; in
+        (0, 1].
     kernel, degree, gamma, coef0, tol, shrinking, cache_size, max_iter, working_set_size
         As for :class:`SVC`.
     n_jobs, time_limit, warm_start, verbose, callback, checkpoint
@@ -185,15 +186,15 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         ρ: ``decision_function`` is ``score_samples`` minus this.
     n_iter_ : int
     certificate_ : Certificate
-        In the objective above, which is negative.
+        About the objective above, which is negative.
     certificates_, results_ : list of Certificate, list of SolveResult
-        With one entry: that certificate, and the same with status, trace and timings.
+        Lists with one entry: this certificate, and the result with status, trace and timings.
     fit_status_ : int
         0 if the fit converged.
     shape_fit_ : tuple of int
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
-        If X had string column names.
+        Names of the columns, if X had names.
 
     Examples
     --------

@@ -107,7 +107,7 @@ class LinearSVCPath:
 def linear_svc_path(
     X: Any, y: Any = None, Cs: Any = 10, *, sample_weight: Any = None, **settings: Any
 ) -> LinearSVCPath:
-    """Fit a linear SVM for every C of a path, each from where the last one ended.
+    """Fit a linear SVM for every C of a path. Each fit starts from the solution of the one before.
 
     This does the same as a loop over :class:`LinearSVC` with ``warm_start=True``, but checks the
     data and cuts them into blocks only once. Every model has its own certificate.
@@ -118,10 +118,10 @@ def linear_svc_path(
     y : array-like, shape (n_samples,), optional for a data set that has labels
         Class labels.
     Cs : int or array-like of float, default=10
-        Values of C, fitted in this order; from small to large is the fastest. An integer asks
-        for so many values between 0.001 and 100, evenly spaced in the logarithm.
+        Values of C, in the order of the fits; from small to large is fastest. An integer means that
+        many values between 0.001 and 100, evenly spaced in the logarithm.
     sample_weight : array-like, shape (n_samples,), optional
-        Factors on C by row. By default the costs of a data set on disk.
+        Factors on C by row. Default: 1, or the costs of a data set on disk.
     **settings
         Parameters of :class:`LinearSVC` except ``C``, ``warm_start`` and ``coef_threshold``.
         ``time_limit`` is for the whole path.
@@ -129,7 +129,7 @@ def linear_svc_path(
     Returns
     -------
     path : LinearSVCPath
-        Coefficients, certificates, iterations and seconds by C.
+        Coefficients, certificates, iterations and seconds for each C.
 
     Examples
     --------

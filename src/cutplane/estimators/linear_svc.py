@@ -51,35 +51,32 @@ def _gives_probabilities(model: Any) -> bool:
 class LinearSVC(ClassifierMixin, LinearModel):
     """Linear support vector classifier with a certificate of optimality.
 
-    Minimises ½|w|² + C·Σ_i weight_i·loss(y_i(<w, x_i> + b)) and returns, with the model, a proof
-    of how far its objective is from the optimum, at most. Parameters have the names of those of
-    scikit-learn's ``LinearSVC`` where they mean the same.
+    Minimises ½|w|² + C·Σ_i weight_i·loss(y_i(<w, x_i> + b)) and certifies the result:
+    ``certificate_`` limits how far the objective is from the optimum. Parameters with the same
+    meaning have the same names as in scikit-learn's ``LinearSVC``.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses against the regulariser: multiplies their *sum*,
-        as in scikit-learn and liblinear.
+        Weight of the losses. It multiplies their *sum*, as in scikit-learn and liblinear.
     loss : {'hinge', 'squared_hinge', 'logistic', 'huberised_hinge'}, default='hinge'
         ``hinge`` is the SVM, ``logistic`` gives logistic regression and its probabilities,
         ``huberised_hinge`` is the hinge with a parabola of width ½ in place of its kink.
     penalty : {'l2'}, default='l2'
-        The regulariser, ½|w|². There is no other; the parameter exists so that programs that set
-        it keep running.
+        The regulariser, ½|w|². There is no other; the parameter exists for compatibility with
+        scikit-learn.
     solver : {'auto', 'ocas', 'cpa', 'dcd', 'sgd', 'pegasos'}, default='auto'
-        ``auto`` chooses by the shape of the data. It takes Newton's method for small data, for
-        few features and, in memory, for the logistic loss. Otherwise it begins with ``dcd``, and
-        changes to Newton's method if that is expected to end earlier. It takes ``ocas`` for data
-        on disk with many features, on clusters, and for joint problems of all classes.
-        ``ocas`` is the optimised cutting plane algorithm, ``cpa`` the plain one of SVM-perf and
-        BMRM, and ``dcd`` dual coordinate descent, for data in memory. These take every loss.
-        ``sgd`` (Bottou) and ``pegasos`` are stochastic: quick and inexact, and measured by the
-        same certificate.
+        ``auto`` chooses by the shape of the data. It takes Newton's method for small data, for few
+        features and, in memory, for the logistic loss. Otherwise it begins with ``dcd``, and
+        changes to Newton's method if that is expected to end earlier. It takes ``ocas`` for data on
+        disk with many features, on clusters, and for joint problems of all classes. ``ocas`` is the
+        optimised cutting plane algorithm, ``cpa`` the plain one of SVM-perf and BMRM, and ``dcd``
+        is dual coordinate descent, for data in memory. These work with every loss. ``sgd`` (Bottou)
+        and ``pegasos`` are stochastic: fast but inexact. They return the same kind of certificate.
     dual : bool or 'auto', default='auto'
-        Not used: the optimum does not depend on it. It exists so that programs that set it keep
-        running.
+        Not used: the optimum does not depend on it. It exists for compatibility with scikit-learn.
     tol : float, default=1e-3
-        Gap at which to stop, in the unit of ``stopping``.
+        The fit stops when the gap is at most this. ``stopping`` says in which unit.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·(sum of weights)·tol, SVM-perf's rule.
@@ -94,29 +91,29 @@ class LinearSVC(ClassifierMixin, LinearModel):
         For more than two classes: one problem per class, or one joint problem, of the hinge of
         Crammer and Singer or, with ``loss='logistic'``, multinomial logistic regression.
     positive : bool, default=False
-        Let no coefficient be negative.
+        Whether to forbid negative coefficients.
     bounds : pair (low, high) or None, default=None
         Bounds on the coefficients, each a number or an array with one per feature; infinite where
         there is none. They hold for the coefficients of every class, not for the bias; with
         ``positive`` both hold. Problems with bounds are solved by ``ocas``, which ``auto`` means
         in this case, or by ``cpa``.
     max_iter : int or None, default=None
-        Most iterations per problem, or epochs of the stochastic solvers. An iteration is a cut,
-        a step of Newton's method, or some passes of ``dcd`` and a certificate; those of all
-        solvers that ``auto`` takes count together. None for no limit, for the stochastic solvers'
-        own number of epochs, or for the work of 5000 passes of ``dcd``.
+        Most iterations per problem, or epochs of the stochastic solvers. An iteration is a cut, a
+        step of Newton's method, or some passes of ``dcd`` and a certificate; with ``auto`` the
+        iterations of all solvers count together. None for no limit, for the stochastic solvers' own
+        number of epochs, or for the work of 5000 passes of ``dcd``.
     time_limit : float or None, default=None
-        Seconds per fit.
+        Limit of one fit in seconds.
     n_jobs : int or None, default=None
-        Threads; −1 or None for all cores that the process may use. The result does not
-        depend on it, to the last bit.
+        Number of threads; −1 or None means all cores that the process may use. It does not change a
+        bit of the result.
     executor : dask.distributed.Client, DaskCluster or None, default=None
-        A Dask cluster whose workers hold the rows and run the fit, with the solver ``ocas``, which
-        ``auto`` means in this case, or ``cpa``. The result is that of the same solver on one
+        A Dask cluster. Its workers hold the rows and run the fit, with the solver ``ocas``, which
+        ``auto`` means in this case, or ``cpa``. The result is the same as with this solver on one
         machine, to the last bit.
     warm_start : bool, default=False
-        Start from the previous ``coef_`` and, if data and weights are the same, from
-        the cuts that were active there: then another C costs few iterations.
+        Start from the previous ``coef_`` and, if data and weights are the same, from the cuts that
+        were active there. A fit with another C then takes few iterations.
     random_state : int, RandomState or None, default=None
         Used by the solvers that visit rows in random order, ``dcd``, ``sgd`` and ``pegasos``;
         ``auto`` takes a fixed seed if None.
@@ -124,18 +121,19 @@ class LinearSVC(ClassifierMixin, LinearModel):
         1 shows a line of progress in a terminal or notebook and writes records to
         the ``cutplane`` logger elsewhere.
     callback : callable or None, default=None
-        Called with an :class:`~cutplane.Iteration` after every iteration; a true
-        answer stops the fit.
+        Called with an :class:`~cutplane.Iteration` after every iteration. If it returns something
+        true, the fit stops.
     checkpoint : Checkpoint, path or None, default=None
-        Write the state of the fit there, every minute or as :class:`~cutplane.Checkpoint`
-        says, and go on from it if it exists. For the solvers ``ocas``, which ``auto`` means in
-        this case, and ``cpa``. The last bits of a model differ with and without a checkpoint.
+        Write the state of the fit to this file, every minute or as :class:`~cutplane.Checkpoint`
+        says, and continue from the file if it exists. For the solvers ``ocas``, which ``auto``
+        means in this case, and ``cpa``. The last bits of a model differ with and without a
+        checkpoint.
     coef_threshold : float or None, default=None
-        None for ``coef_`` as an array. A number makes it a CSR matrix that keeps the weights w
-        with |w| ≥ coef_threshold; 0 keeps all but zeros. Small weights are dropped as soon as a
-        class or label is solved, so that classes × features are never in memory at once. The
-        intercept is then fitted anew, and certificates are those of the model
-        without these weights: the gap says what they were worth, and may exceed ``tol``.
+        None makes ``coef_`` an array. A number makes it a CSR matrix of the weights w with |w| ≥
+        coef_threshold; 0 drops only zeros. The fit drops small weights as soon as it has solved a
+        class or label, so it never stores classes × features numbers. Then it fits the intercept
+        again. Certificates are about the model without the small weights, so the gap includes what
+        they were worth, and may exceed ``tol``.
 
     Attributes
     ----------
@@ -149,20 +147,20 @@ class LinearSVC(ClassifierMixin, LinearModel):
     multilabel_ : bool
         Whether y was an indicator matrix of labels.
     n_iter_ : int
-        Iterations; the most of any problem.
+        Number of iterations; with several problems the largest.
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above. For one-vs-rest with more
-        than two classes, and for labels, that of the sum of all problems' objectives.
+        than two classes, and for labels, it is about the sum of the objectives of all problems.
     certificates_ : list of Certificate
         One per problem: one, or one per class for one-vs-rest, or one per label.
     results_ : list of SolveResult
         One per problem: the certificate with status, trace and timings. With several labels per
         row, and with ``coef_threshold``, their ``w`` are empty: they are in ``coef_``.
     calibration_ : Calibration
-        What turns scores into probabilities; only in the model of a ``LinearSVCCV(calibrate=…)``.
+        Converts scores into probabilities; only in the model of a ``LinearSVCCV(calibrate=…)``.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
-        If X had string column names.
+        Names of the columns, if X had names.
 
     Notes
     -----
@@ -496,9 +494,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Parameters
         ----------
         threshold : float, default=0
-            Also drop the weights w with |w| < threshold. ``certificate_`` is still that of the
-            model with all weights. If you need that of the smaller model, set ``coef_threshold``
-            and fit.
+            Also drop the weights w with |w| < threshold. ``certificate_`` is still about the model
+            with all weights. For a certificate of the smaller model, set ``coef_threshold`` and
+            fit.
 
         Returns
         -------

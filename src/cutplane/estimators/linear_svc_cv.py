@@ -78,39 +78,40 @@ def _gives_probabilities(search: Any) -> bool:
 class LinearSVCCV(ClassifierMixin, WithExecutor, BaseEstimator):
     """Linear support vector classifier whose C is chosen by cross-validation.
 
-    Every fold is a path over C in which each fit starts from the last one, as in
-    :func:`linear_svc_path`. The folds run in parallel on one copy of the data. The
-    model is then fitted to all rows with the C of the best mean score. Every fit
-    on the way has a certificate.
+    Every fold is a path over C in which each fit starts from the fit before, as in
+    :func:`linear_svc_path`. The folds run in parallel on one copy of the data. Finally, a model
+    with the best C by mean score is fitted to all rows. Every fit has a certificate.
 
     Parameters
     ----------
     Cs : int or array-like of float, default=10
-        Values of C, fitted in this order; from small to large is the fastest. An integer asks
-        for so many values between 0.001 and 100, evenly spaced in the logarithm.
+        Values of C, in the order of the fits; from small to large is fastest. An integer means that
+        many values between 0.001 and 100, evenly spaced in the logarithm.
     cv : int, splitter, iterable or None, default=None
-        As in scikit-learn: number of stratified folds (None for 5), or what makes them.
+        As in scikit-learn: the number of stratified folds (None means 5), a splitter or the splits.
     scoring : str, callable or None, default=None
-        A scorer's name or ``scorer(model, X, y)``; None for accuracy.
-        The sample weights count in scikit-learn's own scorers if they take them.
+        A scorer's name or ``scorer(model, X, y)``; None means accuracy. scikit-learn's own scorers
+        use the sample weights if they can.
     refit : bool, default=True
-        Fit a model with the best C to all rows. Without it there is no model to predict with.
+        Whether to fit a model with the best C to all rows. Without this model, there are no
+        predictions.
     calibrate : {'sigmoid', 'isotonic'} or None, default=None
-        Give probabilities, by Platt's sigmoid or by isotonic regression on the scores of the
+        Provide probabilities, by Platt's sigmoid or by isotonic regression on the scores of the
         held-out rows at the chosen C. Sample weights count, class weights do not.
     loss, solver, tol, stopping, fit_intercept, intercept_scaling, class_weight, multi_class, \
 positive, bounds, max_iter
         As for :class:`LinearSVC`.
     time_limit : float or None, default=None
-        Seconds per fold, and for the last fit.
+        Limit in seconds of each fold, and of the final fit.
     n_jobs : int or None, default=None
-        Threads; None for all cores that the process may use. The result does not depend on it.
+        Number of threads; None means all cores that the process may use. It does not change the
+        result.
     executor : dask.distributed.Client, DaskCluster or None, default=None
         As for :class:`LinearSVC`. On a cluster the folds follow one another, on the same rows.
     random_state : int, RandomState or None, default=None
         As for :class:`LinearSVC`.
     verbose : int, default=0
-        1 shows progress of the last fit.
+        1 shows the progress of the final fit.
 
     Attributes
     ----------
@@ -118,9 +119,9 @@ positive, bounds, max_iter
         The C of the best mean score; the smallest if several are equally good.
     Cs_ : ndarray, shape (n_Cs,)
     scores_ : ndarray, shape (n_folds, n_Cs)
-        Of the held-out rows.
+        Scores of the held-out rows.
     fold_certificates_ : list of list of list of Certificate
-        By fold, by C, by problem.
+        Indexed by fold, C and problem.
     n_iters_ : ndarray, shape (n_folds, n_Cs)
     best_score_ : float
         Mean score at ``C_``.
@@ -128,11 +129,11 @@ positive, bounds, max_iter
         Fitted to all rows. With ``calibrate`` it also gives the probabilities. This is the model
         to save.
     coef_, intercept_, n_iter_, certificate_, certificates_, results_
-        Of ``best_estimator_``.
+        Attributes of ``best_estimator_``.
     classes_ : ndarray, shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
-        If X had string column names.
+        Names of the columns, if X had names.
 
     Examples
     --------
@@ -185,7 +186,7 @@ positive, bounds, max_iter
         y : array-like, shape (n_samples,)
             Class labels; optional if X has its own.
         sample_weight : array-like, shape (n_samples,), optional
-            Factors on C by row. By default the costs of a data set on disk.
+            Factors on C by row. Default: 1, or the costs of a data set on disk.
         groups : array-like, shape (n_samples,), optional
             For the splitters that keep groups together.
 

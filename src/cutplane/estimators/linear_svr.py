@@ -43,15 +43,14 @@ class RegressionProblem(RowProblem):
 class LinearSVR(RegressorMixin, LinearModel):
     """Linear regression by support vectors, quantiles or Huber's loss, with a certificate.
 
-    Minimises ½|w|² + C·Σ_i weight_i·loss(<w, x_i> + b − y_i) and returns, with the model, a proof
-    of how far its objective is from the optimum, at most. Parameters have the names of those of
-    scikit-learn's ``LinearSVR`` where they mean the same.
+    Minimises ½|w|² + C·Σ_i weight_i·loss(<w, x_i> + b − y_i) and certifies the result:
+    ``certificate_`` limits how far the objective is from the optimum. Parameters with the same
+    meaning have the same names as in scikit-learn's ``LinearSVR``.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses against the regulariser: multiplies their *sum*, as in scikit-learn
-        and liblinear.
+        Weight of the losses. It multiplies their *sum*, as in scikit-learn and liblinear.
     loss : {'epsilon_insensitive', 'squared_epsilon_insensitive', 'quantile', 'huber'}, \
 default='epsilon_insensitive'
         Of the residual r = <w, x> + b − y:
@@ -62,13 +61,13 @@ default='epsilon_insensitive'
         - ``huber``: ½r² up to \\|r\\| = ε, beyond that ε(\\|r\\| − ½ε), so that
           outliers have less influence.
     epsilon : float, default=0.0
-        ε above, in the unit of y: deviations up to it cost nothing. For ``huber`` it is the
+        ε above, in the unit of y. Deviations up to ε have no loss. For ``huber`` it is the
         deviation at which the loss becomes linear, and must be above 0.
     quantile : float or list of float, default=0.5
-        τ above, between 0 and 1. Several are fitted to the same copy of the data, one after the
-        other.
+        τ above, between 0 and 1. Several quantiles are fitted one after the other, to the same copy
+        of the data.
     crossing : {'allow', 'sort'}, default='allow'
-        What ``predict`` does where a lower quantile of a row is predicted above a higher one.
+        What ``predict`` does if the prediction of a lower quantile is above that of a higher one.
         ``sort`` puts the predictions of a row in order, which never makes them worse (Chernozhukov,
         Fernández-Val & Galichon, "Quantile and probability curves without crossing", 2010).
     solver : {'auto', 'ocas', 'cpa', 'dcd'}, default='auto'
@@ -76,7 +75,7 @@ default='epsilon_insensitive'
     dual : bool or 'auto', default='auto'
         Not used, as for :class:`LinearSVC`.
     tol : float, default=1e-3
-        Gap at which to stop, in the unit of ``stopping``.
+        The fit stops when the gap is at most this. ``stopping`` says in which unit.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·(sum of weights)·tol.
@@ -86,7 +85,7 @@ default='epsilon_insensitive'
         None for a true bias. A number s appends a constant feature of value s, whose weight is
         regularised, as in liblinear; scikit-learn does so with 1.0.
     positive : bool, default=False
-        Let no coefficient be negative, as for :class:`LinearSVC`.
+        Whether to forbid negative coefficients, as for :class:`LinearSVC`.
     bounds : pair (low, high) or None, default=None
         Bounds on the coefficients, as for :class:`LinearSVC`.
     max_iter, time_limit, n_jobs, executor, warm_start, random_state, verbose, callback, checkpoint
@@ -97,17 +96,17 @@ default='epsilon_insensitive'
     coef_ : ndarray, shape (n_features,), or (n_quantiles, n_features) for a list of quantiles
     intercept_ : ndarray, shape (1,) or (n_quantiles,)
     n_iter_ : int
-        Iterations; the most of any quantile.
+        Number of iterations; with several quantiles the largest.
     certificate_ : Certificate
-        ``primal, dual, gap, relative_gap, kind`` of the objective above; of several quantiles that
-        of the sum of their objectives.
+        ``primal, dual, gap, relative_gap, kind`` of the objective above; with several quantiles, of
+        the sum of their objectives.
     certificates_ : list of Certificate
         One, or one per quantile.
     results_ : list of SolveResult
         One, or one per quantile: the certificate with status, trace and timings.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
-        If X had string column names.
+        Names of the columns, if X had names.
 
     See Also
     --------

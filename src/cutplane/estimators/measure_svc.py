@@ -59,7 +59,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
 
     Minimises ½|w|² + C·m·risk, where m is the number of rows, or the sum of their weights, and the
     risk is convex and never less than one minus the measure on the training data. The certificate
-    says how far the model is from the optimum, at most. SVM-perf solves the same problems.
+    limits how far the model is from the optimum. SVM-perf solves the same problems.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         For precision and recall at k: a number of rows, or, as a float, a multiple of the number
         of positive rows. None means 0.5 for precision, and 2.0, or all rows, for recall.
     beta : float or None, default=None
-        For ``fbeta`` and ``q_beta``: recall counts so many times as much. None means 1.
+        For ``fbeta`` and ``q_beta``: recall counts ``beta`` times as much. None means 1.
     max_fpr : float or None, default=None
         For ``partial_roc_auc`` and ``recall_at_fpr``: the largest false positive rate that counts,
         above 0 and up to 1. A share of the negative rows, rounded up. None means 0.1.
@@ -107,11 +107,11 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         For ``recall_at_fpr``: the probability that the model's false positive rate is at most
         ``max_fpr``, over the choice of the rows. None means 0.95.
     random_state : int, RandomState instance or None, default=None
-        For ``recall_at_fpr``: chooses the half of the negative rows that is not trained on.
+        For ``recall_at_fpr``: chooses the half of the negative rows that does not train.
     solver : {'ocas', 'cpa'}, default='ocas'
         The optimised cutting plane algorithm, or the plain one of SVM-perf.
     tol : float, default=1e-3
-        Gap at which to stop, in the unit of ``stopping``.
+        The fit stops when the gap is at most this. ``stopping`` says in which unit.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·m·tol, SVM-perf's rule in units of the measure.
@@ -120,10 +120,10 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         measures of the order the threshold does not matter in training, and it is always fitted
         afterwards.
     intercept_scaling : float or None, default=None
-        Value of the constant feature whose weight is the intercept. None means 1; for
+        Value of a constant feature. Its weight gives the intercept. None means 1; for
         ``error_rate`` it means a bias that is not regularised.
     positive : bool, default=False
-        Let no coefficient be negative, as for :class:`LinearSVC`.
+        Whether to forbid negative coefficients, as for :class:`LinearSVC`.
     bounds : pair (low, high) or None, default=None
         Bounds on the coefficients, as for :class:`LinearSVC`.
     max_iter, time_limit, n_jobs, executor, warm_start, verbose, callback, checkpoint
@@ -137,21 +137,22 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         errors on the training data. At k and ``prbep``: above it are k training rows.
         ``recall_at_fpr``: an order statistic of the scores of the negatives not trained on.
     classes_ : ndarray, shape (2,)
-        The second one is the positive class.
+        The two labels. The second one is the positive class.
     k_ : int
-        Rows that are predicted positive in training, for the measures with k and ``prbep``.
+        Number of training rows that are predicted positive, for the measures with k and ``prbep``.
     calibration_rows_ : ndarray of int
-        For ``recall_at_fpr``, the negative rows that the threshold was fitted to, not the weights.
+        For ``recall_at_fpr``: the negative rows that set the threshold and did not train the
+        weights.
     n_iter_ : int
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of ½|w|² + C·m·risk.
     risk_certificate_ : Certificate
-        The same divided by C·m, in units of the measure: of risk + |w|²/2Cm.
+        ``certificate_`` divided by C·m, in units of the measure: it is about risk + |w|²/2Cm.
     certificates_, results_ : list of Certificate, list of SolveResult
-        With one entry: that certificate, and the same with status, trace and timings.
+        Lists with one entry: this certificate, and the result with status, trace and timings.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
-        If X had string column names.
+        Names of the columns, if X had names.
 
     See Also
     --------

@@ -26,29 +26,28 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
 
     Minimises ½|w|² + C·m·(mean over pairs of different class of max(0, 1 − (s_i − s_j))), where m
     is the number of rows, or the sum of their weights, as SVM-perf's ordinal regression does. The
-    certificate says how far the model is from the optimum, at most. Thresholds between the classes
-    are then fitted to the training scores, exactly. The cost does not depend on the number of
-    classes.
+    certificate limits how far the model is from the optimum. Thresholds between the classes are
+    then fitted to the training scores, exactly. The cost does not depend on the number of classes.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses per row, as for every estimator here: the mean over pairs counts as
-        much as the mean over rows does in :class:`LinearSVC`.
+        Weight of the losses per row, as for all estimators: C times m multiplies the mean over
+        pairs here, as it multiplies the mean over rows in :class:`LinearSVC`.
     criterion : {'absolute', 'zero_one'}, default='absolute'
-        What the thresholds minimise on the training data: ``absolute`` the mean number of classes
-        by which predictions are off, ``zero_one`` the number of wrong predictions.
+        What the thresholds minimise on the training data: ``absolute`` is the mean distance in
+        classes between prediction and truth, ``zero_one`` the number of wrong predictions.
     class_weight : dict or 'balanced', optional
-        Factors on the rows of each class; pairs count by the product.
+        Factors on the rows of each class. The factor of a pair is the product of both.
     solver : {'ocas', 'cpa'}, default='ocas'
         The optimised cutting plane algorithm, or the plain one of SVM-perf.
     tol : float, default=1e-3
-        Gap at which to stop, in the unit of ``stopping``.
+        The fit stops when the gap is at most this. ``stopping`` says in which unit.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·m·tol.
     positive : bool, default=False
-        Let no coefficient be negative, as for :class:`LinearSVC`.
+        Whether to forbid negative coefficients, as for :class:`LinearSVC`.
     bounds : pair (low, high) or None, default=None
         Bounds on the coefficients, as for :class:`LinearSVC`.
     max_iter, time_limit, n_jobs, executor, warm_start, verbose, callback, checkpoint
@@ -62,19 +61,19 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
     thresholds_ : ndarray, shape (n_classes - 1,)
         Not decreasing. Class k is predicted if the score is above k of them.
     classes_ : ndarray, shape (n_classes,)
-        In their order, which is that of the labels.
+        The labels in increasing order, which is the order of the classes.
     n_pairs_ : int
-        Pairs of rows of different class in the training data.
+        Number of pairs of rows of different classes in the training data.
     n_iter_ : int
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above.
     risk_certificate_ : Certificate
-        The same divided by C·m: in units of the fraction of swapped pairs.
+        ``certificate_`` divided by C·m, in units of the fraction of swapped pairs.
     certificates_, results_ : list of Certificate, list of SolveResult
-        With one entry: that certificate, and the same with status, trace and timings.
+        Lists with one entry: this certificate, and the result with status, trace and timings.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
-        If X had string column names.
+        Names of the columns, if X had names.
 
     See Also
     --------

@@ -29,17 +29,17 @@ class RankSVM(LinearModel):
 
     By default minimises ½|w|² + C·m·(mean over comparable pairs of max(0, 1 − (s_i − s_j))), where
     a pair is comparable if both rows are of the same query and y_i > y_j, and m is the number of
-    rows, or the sum of their weights, in queries that have a pair. The certificate says how far
-    the model is from the optimum, at most. Targets may be grades or any real numbers. No pair is
-    ever formed: the cost is O(m log m) for any number of distinct targets.
+    rows, or the sum of their weights, in queries that have a pair. The certificate limits how far
+    the model is from the optimum. Targets may be grades or any real numbers. The fit never lists
+    the pairs: its cost is O(m log m) for any number of distinct targets.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses per row, as for every estimator here: the mean over pairs counts as
-        much as the mean over rows does in :class:`LinearSVC`. SVM-rank's c with its default loss
-        is C·m·(queries)/(pairs) with ``weighting='pairs'``; with its ``-l 2`` it is C·m with
-        ``weighting='queries'``.
+        Weight of the losses per row, as for all estimators: C times m multiplies the mean over
+        pairs here, as it multiplies the mean over rows in :class:`LinearSVC`. SVM-rank's c with its
+        default loss is C·m·(queries)/(pairs) with ``weighting='pairs'``; with its ``-l 2`` it is
+        C·m with ``weighting='queries'``.
     objective : {'pairs', 'average_precision', 'ndcg'}, default='pairs'
         ``pairs``: pairs in the right order. ``average_precision``: rows of positive target are
         relevant, the others not. ``ndcg``: targets are grades of relevance from 0 on, with gain
@@ -53,12 +53,12 @@ class RankSVM(LinearModel):
     solver : {'ocas', 'cpa'}, default='ocas'
         The optimised cutting plane algorithm, or the plain one of SVM-rank.
     tol : float, default=1e-3
-        Gap at which to stop, in the unit of ``stopping``.
+        The fit stops when the gap is at most this. ``stopping`` says in which unit.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·m·tol.
     positive : bool, default=False
-        Let no coefficient be negative, as for :class:`LinearSVC`.
+        Whether to forbid negative coefficients, as for :class:`LinearSVC`.
     bounds : pair (low, high) or None, default=None
         Bounds on the coefficients, as for :class:`LinearSVC`.
     max_iter, time_limit, n_jobs, executor, warm_start, verbose, callback, checkpoint
@@ -70,7 +70,7 @@ class RankSVM(LinearModel):
     intercept_ : ndarray, shape (1,)
         0: a ranking has no threshold.
     n_pairs_ : int
-        Comparable pairs in the training data.
+        Number of comparable pairs in the training data.
     n_queries_, n_idle_queries_ : int
         Queries in the training data, and how many of them have no comparable pair.
     weight_sum_ : float
@@ -79,12 +79,12 @@ class RankSVM(LinearModel):
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above.
     risk_certificate_ : Certificate
-        The same divided by C·m: in units of the fraction of swapped pairs.
+        ``certificate_`` divided by C·m, in units of the fraction of swapped pairs.
     certificates_, results_ : list of Certificate, list of SolveResult
-        With one entry: that certificate, and the same with status, trace and timings.
+        Lists with one entry: this certificate, and the result with status, trace and timings.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
-        If X had string column names.
+        Names of the columns, if X had names.
 
     See Also
     --------

@@ -71,8 +71,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
     kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'precomputed'} or callable, default='rbf'
         As for :class:`SVC`.
     C : float, default=1.0
-        Weight of the losses against the regulariser, as in :class:`SVC`: the papers' C is this
-        one times the number of rows.
+        Weight of the losses, as in :class:`SVC`. The papers' C is this C times the number of rows.
     method : {'linear', 'constant', 'exact'}, default='linear'
         ``linear``: every cut is a sample of the rows that have a loss; the time is linear in the
         number of rows, the objective is known exactly and the lower bound estimated. ``constant``:
@@ -81,9 +80,9 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         values is quadratic in that of the rows, and the certificate is exact. ``constant`` with a
         ``sample_size`` of all rows is ``exact``.
     sample_size : int, default=400
-        Rows of a sample.
+        Number of rows in a sample.
     degree, gamma, coef0
-        Of the kernel, as for :class:`SVC`.
+        Parameters of the kernel, as for :class:`SVC`.
     solver : {'ocas', 'cpa'}, default='ocas'
         The stabilised step, with an exact search on a line and cuts near the best point, or the
         plain one of the paper. The constant-time method always takes the plain one.
@@ -92,12 +91,12 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
     class_weight : dict or 'balanced', optional
         Factors on C by class.
     tol : float, default=1e-3
-        Gap at which to stop, in the unit of ``stopping``.
+        The fit stops when the gap is at most this. ``stopping`` says in which unit.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``:
         gap ≤ C·(sum of weights)·tol, the paper's rule.
     passes : int, default=4
-        Samples in a row that must show no violation before the constant-time method ends.
+        The constant-time method ends when this many samples in a row show no violation.
     start_rows : int, default=4000
         With ``method='linear'`` and ``solver='ocas'``: the problem is first solved on so many rows
         without sampling, and the solution is the first cut. If there are no more rows than that,
@@ -108,33 +107,34 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         'pool': with ``method='linear'`` all samples are drawn from the same 20,000 rows, taken
         at random, and the estimated bound is that of models of these rows. None: no limit.
     max_iter : int or None, default=None
-        Most iterations per problem.
+        Largest number of iterations per problem.
     time_limit : float or None, default=None
-        Seconds per fit.
+        Limit of one fit in seconds.
     n_jobs : int or None, default=None
-        Threads; None for all cores that the process may use. The result does not depend on it, to
-        the last bit.
+        Number of threads; None means all cores that the process may use. It does not change a bit
+        of the result.
     random_state : int, RandomState or None, default=None
-        Of the samples.
+        Seed of the samples.
     verbose : int, default=0
         1 shows a line of progress.
     callback : callable or None, default=None
-        Called with an :class:`Iteration` after every iteration; a true answer stops the fit.
+        Called with an :class:`Iteration` after every iteration. If it returns something true, the
+        fit stops.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
     support_ : ndarray of int32, shape (n_basis,)
-        Rows that predictions are computed from.
+        The training rows that predictions need.
     support_vectors_ : ndarray or CSR matrix, shape (n_basis, n_features)
     dual_coef_ : ndarray, shape (1, n_basis) or (n_classes, n_basis)
     n_basis_ : int
-        Kernel values per prediction.
+        Number of kernel values per prediction.
     basis_error_ : float
         |w − projection of w| after a reduction to ``max_basis`` rows: no score changes by more
         than this times √k(x, x). 0 without.
     n_kernel_values_ : int
-        Computed in training.
+        Number of kernel values that the fit computed.
     n_iter_ : int
     certificate_ : Certificate
         In the objective above; with several problems of the sum of theirs. ``kind`` is 'estimated'
@@ -149,7 +149,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         coefficients of the rows.
     n_features_in_ : int
     feature_names_in_ : ndarray, shape (n_features_in_,)
-        If X had string column names.
+        Names of the columns, if X had names.
 
     See Also
     --------

@@ -49,8 +49,8 @@ class StructuredSVM(StructuredModel):
     """Structural SVM for outputs of any kind, described by a :class:`~cutplane.structured.Problem`.
 
     Minimises ½|w|² + C Σ_i max_z [Δ(y_i, z) + <w, Ψ(x_i, z) − Ψ(x_i, y_i)>] over all examples i by
-    1-slack cutting planes. The lower bound of the certificate always holds; the upper one
-    does if ``most_violated`` is exact.
+    1-slack cutting planes. The lower bound of the certificate is always valid. The upper bound is
+    valid if ``most_violated`` is exact.
 
     A score may be a sum over *parts* of the input instead, Σ_p Σ_k a_pk(x, z)·f_k(u_p(x)). With a
     kernel the f_k lie in its feature space, and cutting planes are made of all parts that are wrong
@@ -74,19 +74,19 @@ class StructuredSVM(StructuredModel):
         With a kernel, a checkpoint or a cluster it takes ``cpa`` from the start. The
         constant-time method always takes ``cpa``.
     tol : float, default=1e-2
-        Gap at which to stop, in the unit of ``stopping``.
+        The fit stops when the gap is at most this. ``stopping`` says in which unit.
     stopping : {'relative', 'absolute', 'epsilon'}, default='relative'
         ``relative``: gap ≤ tol·objective. ``absolute``: gap ≤ tol. ``epsilon``: gap ≤ C·(number of
         examples)·tol.
     cache_size : int, default=5
-        Passes whose outputs are kept per example: they give cuts without inference. 0 for none.
-        Every bound that is reported as the objective comes from a full pass. Without a kernel.
+        Without a kernel: for how many passes to keep the outputs of an example. Kept outputs give
+        cuts without inference. 0 keeps none. The reported objective always comes from a full pass.
     kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'precomputed'} or callable, optional
         Between parts: the problem must have ``parts`` and ``part_coefficients``. None: w has a
         weight for each of the joint features, or functions of parts are linear. For a precomputed
         kernel parts are the rows of the matrix of its values.
     degree, gamma, coef0
-        Of the kernel, as for :class:`SVC`.
+        Parameters of the kernel, as for :class:`SVC`.
     method : {'auto', 'linear', 'constant', 'exact'}, default='auto'
         With a kernel. ``exact``: cuts are made of all parts with a coefficient; the
         certificate is exact. ``linear``: of a sample; the objective is known exactly, the lower
@@ -95,15 +95,15 @@ class StructuredSVM(StructuredModel):
         objective is an estimate as well. ``auto``: exact if the kernel values of all parts can be
         stored in half a gigabyte, otherwise linear.
     sample_size : int or None, default=None
-        Parts of a sample, 1000 if None; cuts of no more are exact. With
-        ``method='constant'`` examples, 100 if None.
+        Number of parts in a sample, 1000 if None. A cut of at most so many parts is exact. With
+        ``method='constant'`` it is a number of examples, 100 if None.
     passes : int, default=4
-        Samples in a row that must show no violation before the constant-time method ends.
+        The constant-time method ends when this many samples in a row show no violation.
     max_basis : int or None, default=None
-        With a kernel: most training parts that predictions are computed from. If the model has
-        more, so many of them are chosen, and the model is trained further in their span.
+        With a kernel: the largest number of training parts in the model. If the fit finds more, it
+        chooses this many of them, and continues in their span.
     random_state : int, RandomState or None, default=None
-        Of the samples.
+        Seed of the samples.
     max_iter, time_limit, verbose, callback
         As for :class:`LinearSVC`.
     warm_start
@@ -111,16 +111,15 @@ class StructuredSVM(StructuredModel):
     checkpoint
         As for :class:`LinearSVC`; not with a kernel.
     n_jobs : int or None, default=None
-        Number of processes for inference: Python code gains nothing from threads. None means 1,
-        because starting a process takes a second. If the problem has ``most_violated_batch`` or
-        ``releases_gil``, it is the number of threads, and None means all cores. The answer does
-        not depend on it, to the last bit. With ``method='constant'`` inference runs in this
-        process.
+        Number of processes for inference, because Python code is no faster with threads. None means
+        1, because starting a process takes a second. If the problem has ``most_violated_batch`` or
+        ``releases_gil``, it is the number of threads, and None means all cores. The answer does not
+        depend on it, to the last bit. With ``method='constant'`` inference runs in this process.
     executor : dask.distributed.Client, DaskCluster or None, default=None
-        A Dask cluster whose workers run the inference. They get the problem and their examples
-        once, pickled. A worker runs Python code in one thread, so start one worker per core;
-        batch forms use all threads of a worker. The answer is that of the same solver on one
-        machine, to the last bit, and workers may be lost. Not with a kernel.
+        A Dask cluster. Its workers run the inference. They get the problem and their examples once,
+        pickled. A worker runs Python code in one thread, so start one worker per core; batch forms
+        use all threads of a worker. The result is the same as with this solver on one machine, to
+        the last bit, even if workers are lost. Not with a kernel.
 
     Attributes
     ----------
@@ -138,13 +137,13 @@ class StructuredSVM(StructuredModel):
     part_shape_ : (int, int)
         K and the width of the parts; (0, 0) for a problem with joint features.
     n_basis_ : int
-        Kernel values per part in prediction.
+        Number of kernel values per part in a prediction.
     basis_error_ : float
         The largest |f_k − projection of f_k| to the span of ``max_basis`` parts; 0 without.
     n_kernel_values_ : int
-        Computed in training.
+        Number of kernel values that the fit computed.
     problem_ : Problem
-        As ``problem.prepare`` gave it.
+        What ``problem.prepare`` returned.
     n_iter_ : int
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, kind`` of the objective above. ``kind`` is 'estimated' if
@@ -152,7 +151,7 @@ class StructuredSVM(StructuredModel):
         gap, if inference turned out not to be exact although the problem has ``exact = True``, or
         if the kernel is not positive semidefinite.
     certificates_, results_ : list of Certificate, list of SolveResult
-        With one entry: that certificate, and the same with status, trace and timings.
+        Lists with one entry: this certificate, and the result with status, trace and timings.
 
     See Also
     --------

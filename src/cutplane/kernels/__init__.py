@@ -7,16 +7,16 @@
     precomputed  X is the matrix of values
     callable     function(A, B) gives the values of rows A against rows B
 
-A :class:`KernelMatrix` holds K(rows, columns) without storing it: ``fill`` computes q rows at once,
-in chunks of columns that the threads share. A chunk is one product of matrices, then
-one pass that turns products into values. The chunks depend on the data alone, and BLAS runs
-on one thread within a chunk, so the bits do not depend on the number of threads.
+A :class:`KernelMatrix` stands for K(rows, columns) but does not store it. ``fill`` computes q rows
+at once, in chunks of columns, which the threads share. A chunk takes one product of matrices, and
+one pass that converts products into kernel values. Chunks depend on the data alone, and BLAS uses
+one thread within a chunk, so the bits do not depend on the number of threads.
 
-rbf uses |x − z|² = |x|² + |z|² − 2<x, z>, which cancels for large gamma·|x|². Training
-data are moved to their mean first; single precision is used only where it loses nothing that
-matters, and beyond double precision distances are summed term by term. The linear kernel of data
-moved to their mean gives the same model if the bias is free: then Σβ = 0, and scores
-change by a constant. So these are moved, too, lest a large mean cost all digits.
+rbf uses |x − z|² = |x|² + |z|² − 2<x, z>, which cancels for large gamma·|x|². So training data are
+first centred at their mean. Single precision is used only if it is precise enough, and if double
+precision is not, distances are summed term by term. For the linear kernel, centred data give the
+same model if the bias is free: then Σβ = 0, and scores change by a constant. So these data are
+centred, too, because a large mean would cost many digits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Low-rank approximation of a kernel: pivoted incomplete Cholesky, and projections.
 
-Among candidate rows B = {b_1, …, b_m} are chosen one after the other, each the one whose φ(x) is
-farthest from the span of those before (Fine & Scheinberg 2001). With K_BB = LLᵀ the features
+Rows B = {b_1, …, b_m} are chosen from candidates one after the other. Each is the row whose φ(x) is
+farthest from the span of the rows before (Fine & Scheinberg 2001). With K_BB = LLᵀ the features
 
     z(x) = L⁻¹ k_B(x)
 

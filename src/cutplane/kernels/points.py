@@ -1,9 +1,9 @@
 """Rows with their squared norms, for inner products of all pairs of rows.
 
 ``left.products(rows, right, first, last, out)`` writes <left_k, right_j> for k in a slice of rows
-and first ≤ j < last. Of dense rows that is one product of matrices. Of sparse rows all j are
-computed: the features that many rows have by a product of matrices, too; for the others each
-non-zero of a row meets the rows that have the same feature, and no others (Gustavson 1978).
+and first ≤ j < last. For dense rows this is one product of matrices. Sparse rows have two parts:
+frequent features are multiplied as dense matrices, and each other non-zero of a row is multiplied
+only with the rows that have the same feature (Gustavson 1978). All j are computed then.
 """
 
 from __future__ import annotations

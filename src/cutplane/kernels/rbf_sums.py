@@ -1,8 +1,8 @@
 """Sums of Gaussian kernels, Σ_k coef_k·exp(−gamma·|x_k − z_j|²), without keeping any value.
 
-For dense float32 rows. With up to NEAR features exponents come from differences, which lose no
-precision. Else terms with few non-zeros are packed, and take as many passes over a strip of
-columns as they have non-zeros; for others a product of matrices is the faster way.
+This is for dense float32 rows. With up to NEAR features the exponents come from differences, which
+lose no precision. With more features, terms with few non-zeros are packed, and take one pass over a
+strip of columns per non-zero. For the other terms a product of matrices is faster.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A risk is a function of scores. It never sees the data, and never w.
 
-Most are sums over rows, ``Risk``: R(s) = (1/W) Σ_i weight_i·loss(s_i, y_i), W = Σ weight_i.
-They see some rows at a time and return sums over these; the oracle adds the
-sums up and divides by W. A ``ListwiseRisk`` needs all scores at once: pairs of
-rows, or a measure of the whole ranking.
+Most risks are sums over rows, ``Risk``: R(s) = (1/W) Σ_i weight_i·loss(s_i, y_i), W = Σ weight_i.
+They get some rows at a time and return sums over these rows. The objective adds the sums and
+divides by W. A ``ListwiseRisk`` needs all scores at once, for pairs of rows or for a measure of a
+ranking.
 
 Every loss of a row here is convex, so its conjugate gives a lower bound from *any*
 coefficients in the conjugate's domain:

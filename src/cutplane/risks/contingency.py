@@ -6,32 +6,33 @@ A measure is a loss Δ(tp, fp, fn, tn) ∈ [0, 1] of the counts (a, b, p − a, 
     max over 0 ≤ a ≤ p, 0 ≤ b ≤ n of  V(a, b) = Δ(a, b) + g[a] + h[b],
 
 where −m·g[a] is the sum of the p − a lowest scores of positives, and m·h[b] that of the b highest
-scores of negatives. (p + 1)(n + 1) tables are too many to look at; a measure says how to avoid it.
+scores of negatives. There are (p + 1)(n + 1) tables, too many to look at. A measure declares a
+property that makes the search faster:
 
 **concave.** h is concave, because its steps are the falling scores of the negatives. If Δ
-is concave in b for every a, V is too, and halving finds the first b without a gain. If besides Δ
-never grows with a, then F(a) = max_b Δ(a, b) + h[b] falls with a, so that F(a₀) + g[a] is at least
-the best value of every row a ≥ a₀: a few rows far apart rule most of the others out. O(p log n)
-tables at most. Fβ, Jaccard and the balanced error are of this kind:
+is concave in b for every a, then V is concave in b, and halving finds the first b without a gain.
+If Δ also never grows with a, then F(a) = max_b Δ(a, b) + h[b] falls with a. So F(a₀) + g[a] is at
+least the best value of every row a ≥ a₀, and a few rows far apart rule out most of the others. This
+takes O(p log n) tables at most. Fβ, Jaccard and the balanced error are of this kind:
 
     Fβ       Δ = 1 − (1 + β²)a/(β²p + a + b)    −1/(constant + b) is concave
     Jaccard  Δ = 1 − a/(p + b)                  the same
     balanced Δ = ½((p − a)/p + b/n)             linear
 
 **size.** If Δ depends on the number of predicted positives a + b alone, the worst table of a size
-has the highest scores of both classes together: m + 1 tables after a merge. The quantification
-losses, which compare a + b with p, are of this kind.
+consists of the highest scores of both classes together, which are m + 1 tables after a merge. The
+quantification losses, which compare a + b with p, are of this kind.
 
-**corners, tables.** Otherwise the tables are divided into tiles, at most 512 × 512 of them. The
-largest Δ of a tile, with the largest g and the largest h in it, bounds V; tiles are opened in
-falling order of this bound until none can beat the best table found. If the loss is quasi-convex
-in each of a and b (it falls and then grows, or does one of the two), it is largest at a corner of
-the tile. G-mean and Matthews' coefficient are monotone in both; Qβ is the harmonic mean of two
-concave functions, which is concave. Of a loss of which nothing is known, the largest of a tile is
-at most 1 until the tile is opened, and remembered from then on: tables whose g[a] + h[b] is more
-than 1 below the best V are never looked at. (Of few rows, all tables are looked at once.) The tiles
-are opened in the order of what was known at the beginning, so that the table that is found does
-not depend on which tiles were opened before: that only rules tiles out.
+**corners, tables.** Otherwise the search divides the tables into at most 512 × 512 tiles. The
+largest Δ, g and h in a tile bound V. The search opens tiles in falling order of this bound, until
+no tile can beat the best table. If the loss is quasi-convex in a and in b (it falls, grows, or
+first falls and then grows), it is largest at a corner of the tile. G-mean and Matthews' coefficient
+are monotone in both; Qβ is the harmonic mean of two concave functions, which is concave. If nothing
+is known about a loss, the bound takes 1 for the largest Δ until the tile is opened, and the true
+value from then on. So the search never looks at tables whose g[a] + h[b] is more than 1 below the
+best V. (With few rows, it looks at all tables once.) The order of the tiles follows the bounds at
+the start. So the result does not depend on which tiles were opened before; they only rule out more
+tiles.
 """
 
 from __future__ import annotations

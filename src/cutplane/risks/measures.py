@@ -8,31 +8,31 @@ labelling by loss and score together (Joachims, ICML 2005):
          = max_ȳ  Δ(a, b) + (1/m)(Σ_{false positives} s_j − Σ_{false negatives} s_i).
 
 A maximum of linear functions is convex. For a given table (a, b) the worst
-labelling predicts the a highest positives and the b highest negatives: what remains,
-after a sort, is a search over tables from running sums of the sorted scores.
-(The error rate as Δ gives the mean hinge loss, which a ``LossRisk`` finds without a sort.)
+labelling predicts the a highest positives and the b highest negatives. So after a sort,
+the search runs over tables, with running sums of the sorted scores.
+(With the error rate as Δ this is the mean hinge loss, which a ``LossRisk`` finds without a sort.)
 
 **Any loss of the table**, over all labellings: ``risks.contingency`` has the losses and the
 search. ȳ = y gives R ≥ 0. The prediction ŷ = sign(s) has Σ (ŷ_i − y_i)s_i ≥ 0, so R(s) ≥ Δ(ŷ).
 
 **The k highest rows.** Δ = 1 − a/k (precision) or 1 − a/p (recall), over labellings
 with a + b = k. For k = p, the break-even point of precision and recall, the formula
-above serves as it stands. For k ≠ p it does not: y is not among the labellings, a
-constant t added to all scores changes the risk by t(k − p)/m, so a bias makes it as
-small as you like whatever the ranking, and it no longer bounds the loss of the k
-highest rows. The remedy is to compare ȳ not with y but with labellings of its own size
-that are as good as can be, having min(k, p) true positives. Of those, the nearest to ȳ
-exchange e = min(k, p) − a false positives for as many false negatives; on average over them
+above is right. For k ≠ p it is not: y is not one of the labellings, and a constant t added
+to all scores changes the risk by t(k − p)/m. So a bias can make the risk arbitrarily small,
+whatever the ranking, and the risk is no bound on the loss of the k highest rows. Instead we
+compare ȳ with the best labellings of its own size, which have min(k, p) true positives. The
+nearest of them to ȳ exchange e = min(k, p) − a false positives for as many false negatives.
+On average over them
 
     R(s) = max_ȳ  Δ(a) + (e/m)·(mean_{false positives} s_j − mean_{false negatives} s_i).
 
 This is linear in s for every ȳ, hence R is convex; a constant added to all scores
 changes nothing; ȳ with e = 0 gives R ≥ the least possible Δ ≥ 0; and if ŷ are the k
 highest rows, none of the rows it left out scores above one it took, so R(s) ≥ Δ(ŷ).
-For k = p all p − a false positives are exchanged and it is the formula above. Averaging
-over correct labellings is the idea of Kar, Narasimhan and Jain (ICML 2015) for precision at
-k. Objective values cannot be compared with those of the formula with y where k ≠ p.
-A least Δ above 0 (precision for k > p, recall for k < p) is part of the risk.
+For k = p all p − a false positives are exchanged, and this is the formula above. Kar, Narasimhan
+and Jain (ICML 2015) average over correct labellings in this way for precision at k. If k ≠ p, you
+cannot compare objective values with those of the formula with y. If the least Δ is above 0
+(precision for k > p, recall for k < p), it is part of the risk.
 
 Rows may count several times (``multiplicity``): every sum above then runs over the
 copies, and m, p and k count copies.

@@ -1,4 +1,4 @@
-"""The order of scores, which risks of whole rankings need at every point."""
+"""The order of the scores, which risks of rankings need at every point."""
 
 from __future__ import annotations
 

@@ -2,16 +2,16 @@
 
     R(s) = Σ_q factor_q Σ_{i,j in q, y_i > y_j} w_i w_j max(0, 1 − (s_i − s_j))
 
-factor_q is 1/Σ w_i w_j over all pairs, or over the pairs of q and over the number of
-queries that have one. With c⁺_i = Σ w_j over the j below i with s_j > s_i − 1, and
+factor_q is 1/Σ w_i w_j over all pairs, or 1/Σ w_i w_j over the pairs of q, divided by the number
+of queries that have a pair. With c⁺_i = Σ w_j over the j below i with s_j > s_i − 1, and
 c⁻_j = Σ w_i over the i above j with s_i − 1 < s_j, the plane that touches R at s is
 
     coef_i = factor·w_i (c⁻_i − c⁺_i),    offset = Σ factor·w_i c⁺_i
 
 (Joachims, KDD 2006, the algorithm for ordinal regression; its pass per rank is replaced
 by a tree of splits, see ``loops.pairs``: O(m log m) for any number of distinct targets.)
-Σ_i (c⁻_i − c⁺_i) w_i = 0 in every query, so that R = offset + Σ coef_i (s_i − reference_q) for any
-reference; one of the query's own scores keeps the digits.
+Σ_i (c⁻_i − c⁺_i) w_i = 0 in every query, so R = offset + Σ coef_i (s_i − reference_q) for any
+reference. The code takes a score of the query as its reference, because this loses no digits.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ With p positive and n negative rows, of which only the k = ⌈β·n⌉ of highes
 
     R(s) = (1/pk) Σ_{i positive} Σ_{j among the k highest negatives} max(0, 1 − (s_i − s_j)).
 
-The k highest negatives are those with the largest sum, because every term grows with s_j. So R is
-a maximum over all sets of k negatives of convex functions: it is convex, and its subgradient is
-that of the pairs with the k highest ones. 1 − R bounds the area under the curve up to the false
-positive rate k/n, divided by that rate, from below. k = n is the ROC area; k = 1 asks for
+The k highest negatives are the set of k with the largest sum, because every term grows with s_j. So
+R is a maximum of convex functions over all sets of k negatives. It is convex, and its subgradient
+is that of the pairs with the k highest negatives. 1 − R is a lower bound on the area under the
+curve up to the false positive rate k/n, divided by that rate. k = n gives the ROC area. k = 1 wants
 positives above all negatives: accuracy at the top.
 """
 

@@ -1,14 +1,14 @@
 """Average precision and NDCG of rankings within queries.
 
-Of one query let p rows be relevant and n not. A ranking π swaps a pair (i relevant, j not) if it
-puts j above i; of the ranking by falling score these are the pairs with s_i < s_j. The risk is the
-worst ranking by loss and score together (Yue et al. 2007):
+In one query let p rows be relevant and n not. A ranking π swaps a pair (i relevant, j not) if it
+puts j above i. The ranking by falling score swaps the pairs with s_i < s_j. The risk is the value
+of the worst ranking, by loss and score together (Yue et al. 2007):
 
     R(s) = max_π  Δ(π) − (2/pn) Σ_{pairs swapped by π} (s_i − s_j).
 
-It is a maximum of linear functions, hence convex. π without a swapped pair has Δ = 0, so R ≥ 0.
-The ranking by score swaps only pairs with s_i ≤ s_j, so R is at least its loss. The order among
-relevant rows, or among the others, costs nothing.
+R is a maximum of linear functions, so it is convex. A ranking without a swapped pair has Δ = 0, so
+R ≥ 0. The ranking by score swaps only pairs with s_i ≤ s_j, so R is at least its loss. The order
+among relevant rows, and among the others, does not matter.
 
     average precision   Δ = 1 − (1/p) Σ_i i/r_i         r_i: position of the i-th relevant row
     NDCG@k              Δ = 1 − Σ_{r_i ≤ k} D(r_i)/Σ_{i ≤ k} D(i),    D(r) = 1/log₂(1 + r)
@@ -17,15 +17,15 @@ relevant rows, or among the others, costs nothing.
 with it.
 
 **Grades.** With relevance v_0 < v_1 < … and gain 2^v − 1, the gain of a row is the sum of the
-steps up to its grade. So DCG = Σ_t (gain(v_t) − gain(v_{t−1}))·DCG_t, where in DCG_t the rows of
-relevance v_t and above are relevant and the others not, and the best ranking is best for every t.
-Therefore 1 − NDCG is a mean of the losses of these problems of two classes, with shares λ_t, and
+steps up to its grade. So DCG = Σ_t (gain(v_t) − gain(v_{t−1}))·DCG_t, where DCG_t takes the rows of
+relevance v_t or higher as relevant. The best ranking is best for every t. So 1 − NDCG is a weighted
+mean of the losses of these problems with two classes. With their weights λ_t,
 
     R(s) = Σ_t λ_t R_t(s)
 
 is convex and at least 1 − NDCG.
 
-The risk of several queries is the mean over those that have rows to be told apart.
+The risk of several queries is the mean over the queries with both kinds of rows.
 """
 
 from __future__ import annotations

@@ -6,30 +6,31 @@ thresholds are fitted to training scores f_i, ranks r_i in 0..R−1 and weights 
     absolute   min Σ c_i |ρ_i − r_i|
     zero_one   min Σ c_i [ρ_i ≠ r_i]
 
-exactly, in O((m + R) log m) and independent of how many ranks there are.
+exactly, in O((m + R) log m).
 
-**absolute** falls apart into one problem per threshold, because
+**absolute** separates into one problem per threshold, because
 |ρ − r| = Σ_k [(f > θ_k) ≠ (r ≥ k)]. Let E_k(p) be the error of threshold k when it
 lies above the p lowest rows. One more row below it changes E_k by +c_i if r_i ≥ k
 and by −c_i if not, and this never grows with k; so for p < q
 
     E_{k+1}(p) − E_{k+1}(q) ≥ E_k(p) − E_k(q).
 
-If q is the smallest minimiser of E_k the right side is positive for all p < q: no
-minimiser of E_{k+1} lies below q. The smallest minimisers are therefore in order,
-and the independent optima are together the optimum under θ_1 ≤ … ≤ θ_{R−1}.
+If q is the smallest minimiser of E_k, the right side is positive for all p < q. So no
+minimiser of E_{k+1} lies below q, and the smallest minimisers are in order. Together they
+are the optimum under θ_1 ≤ … ≤ θ_{R−1}.
 
-If ranks stand for real values v_0 < v_1 < …, the error |v_ρ − v_r| only scales the
-problem of threshold k by v_k − v_{k−1} > 0: the same thresholds are optimal for it.
+If ranks mean real values v_0 < v_1 < …, the error |v_ρ − v_r| only scales the problem of
+threshold k by v_k − v_{k−1} > 0, so the same thresholds are optimal.
 
 **zero_one** is the heaviest chain of hits, by dynamic programming over the groups of
 equal scores with a tree of prefix maxima over the ranks.
 
-**A false positive rate.** Of n negative rows that the scores do not depend on, let t be the r-th
-smallest score. With probability at least 1 − P(B ≥ r), B binomial with n trials of probability
-1 − β, no more than a share β of all negatives scores above t: otherwise t lies below the
-(1 − β)-quantile of the scores, so that r rows or more do. The least r for which P(B ≥ r) is at most
-1 − confidence keeps the most positives (Tong, Feng and Li, 2018: the umbrella algorithm).
+**A false positive rate.** Take n negative rows that were not used in training, and let t be their
+r-th smallest score. With probability at least 1 − P(B ≥ r), where B is binomial with n trials of
+probability 1 − β, at most a share β of all negatives has a score above t. Otherwise t is below the
+(1 − β)-quantile of the scores, and so are at least r of the rows. The smallest r with
+P(B ≥ r) ≤ 1 − confidence keeps the most positives (the umbrella algorithm of Tong, Feng and Li,
+2018).
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@ A solver writes ``_iterate``: it calls ``_keep`` for every point that may be the
 for every lower bound that it can prove, and ``_end_iteration`` once per iteration, until that
 returns a status.
 
-While a solver runs, objective and bound may have picked up rounding: scores that were moved along
-many lines, a w that was brought up to date row by row. At every end ``verify`` computes both anew
-and replaces them. The objective becomes an upper bound that holds in exact arithmetic for w and the
-bias as they are returned, as far as the oracle can prove it (see ``Oracle.prove``); the lower bound
-becomes the best one that a cut, or a combination of cuts, computed from all rows supports. A run
-has converged only if what was proved meets the rule; if it does not, the run goes on from there,
-within its limits, and after a few proofs that bring nothing rounding is in the way.
+While a solver runs, rounding errors accumulate in objective and bound, because scores move along
+many lines and w changes row by row. At every end ``verify`` computes both anew and replaces them.
+The objective becomes an upper bound for the returned w and bias in exact arithmetic, as far as the
+oracle can prove it (see ``Oracle.prove``). The lower bound becomes the best one that cuts of all
+rows, or combinations of them, give. A run has converged only if the proven numbers meet the
+stopping rule. If they do not, the run continues within its limits. After a few proofs without
+progress it is numerically limited.
 """
 
 from __future__ import annotations

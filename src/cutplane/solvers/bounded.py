@@ -10,16 +10,16 @@ Its dual has the weights β of the cuts on the simplex. The inner minimum separa
     u = −C Σ β_j a_j,    w(β) = clip(u, low, high),    dD/dβ_j = C(<a_j, w> + b_j).
 
 D(β) is a lower bound on F over the box for every β on the simplex, so a certificate is as exact as
-without bounds. D is concave, and quadratic as long as the set of free features, those that are not
-clipped, stays the same: its second derivative is −C²·A_F·A_Fᵀ over the free ones. So Newton's
-method maximises it. A round maximises the quadratic model over the simplex, exactly, by the solver
-of the problem without bounds, and goes as far towards that as D increases. Where features that
-become free on the way make the step short they count as free in the next models, too. More
-curvature than there is makes a model careful: with all features in it, D is nowhere below it. The
-first model whose free features are those of the optimum is the last.
+without bounds. D is concave. It is quadratic as long as the same features are free, that is not
+clipped: its second derivative is −C²·A_F·A_Fᵀ over the free features. So Newton's method maximises
+D. A round maximises the quadratic model over the simplex exactly, with the solver for problems
+without bounds, and moves towards this maximum as far as D increases. If features become free on the
+way and make the step short, the next models count them as free, too. Too much curvature makes a
+model cautious: if it counts all features as free, it is nowhere above D. The first model with the
+free features of the optimum is the last.
 
-If C is so large that few features are free the models are nearly linear, and rounds go from corner
-to corner. Then an interior point method (``box_interior``) finds the free features.
+If C is so large that few features are free, the models are nearly linear, and rounds move from
+corner to corner. Then an interior point method (``box_interior``) finds the free features.
 
 The solver of the model needs points with the geometry of A_F. As without bounds (see ``reduced``),
 short vectors are points themselves, and for others a Cholesky factor of their products

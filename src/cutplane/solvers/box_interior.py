@@ -12,8 +12,8 @@ per cut,
 
     (A·Θ⁻¹·Aᵀ + diag(s/α))·Δα + Δξ = …,    Θ = 1 + Eᵀ(p/z)E.
 
-It needs 10 to 25 of them whatever the problem is, also where C is so large that the problem is
-almost linear, and Newton's method goes from corner to corner.
+It takes 10 to 25 steps on any problem, even if C is so large that the problem is almost linear and
+Newton's method moves from corner to corner.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """The solver that chooses: coordinate descent, Newton's method, cutting planes.
 
-The choice compares costs in products, one multiplication and addition each, which the shape of
-the data alone tells; never the clock, so the result is the same on any machine. With N stored
+The choice compares costs in products (one multiplication and one addition). They follow from the
+shape of the data, never from the clock, so the result is the same on any machine. With N stored
 numbers, d features and rows of L numbers, a pass of descent reads each number and changes w by it,
-which takes 2N. Newton's method takes about
+which takes 2N products. Newton's method takes about
 
-    STEPS·(3N + direction),   half as many steps for a smooth loss:
+    STEPS·(3N + direction),   half as many steps for a smooth loss.
 
-in a step three passes, for scores, a line and a cut, and a direction, which takes
+A step has three passes, for scores, a line and a cut, and a direction, which takes
 
     ½·sample·L² + d³/3,    sample = SAMPLE·max(d, rows/L) rows, or all if that is less:
 
-the sum of the matrix over a sample of rows and its factor. A product of dense matrices counts an
-eighth, because it runs that much faster. ``newton_cost`` is the quotient of both: what Newton's
-method costs in passes of descent.
+the matrix as a sum over a sample of rows, and its factor. A product of dense matrices counts an
+eighth, because it is about eight times as fast. ``newton_cost`` is the cost of Newton's method in
+passes of descent.
 
 - Small data: Newton's method in one compiled call.
 - Newton's method at once where it is cheap: where it costs no more than 4·STEPS passes, four for a
@@ -27,8 +27,8 @@ method costs in passes of descent.
   cheap, and as the last resort where rounding has stopped Newton's method or descent has used up
   its passes.
 
-All have the same certificate, so that a run keeps its best point and its bound when it changes
-from one to the other.
+All have the same certificate, so a run keeps its best point and its bound when it changes the
+solver.
 """
 
 from __future__ import annotations

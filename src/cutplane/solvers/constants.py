@@ -1,8 +1,8 @@
-"""The numbers of descent, Newton's method and the choice between them that were chosen.
+"""The eight tuned constants of descent, Newton's method and the choice between them.
 
-Sizes of caches and of compiled calls, and limits that only runs without an end meet, stand where
-they are used. Everything else follows from these eight, or from counting products. What half and
-double of each does is measured by ``python -m benchmarks engine --section constants``.
+Everything else follows from these constants or from counting products. Sizes of caches and of
+compiled calls, and limits against endless runs, are in the files that use them.
+``python -m benchmarks engine --section constants`` measures the effect of half and double of each.
 """
 
 # Newton's steps that are expected if the loss has kinks; half as many if it has none.

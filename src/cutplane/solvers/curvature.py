@@ -2,11 +2,11 @@
 
 The constant feature or the free bias is the last entry of d; a free bias has no 1 in the matrix.
 
-A ``Factor`` has the Cholesky factor of the matrix. With many features that is too expensive. The
-logistic loss then gets its directions from ``ConjugateGradients``, which need products with the
-rows only. Once a direction has taken as much work as a factor does, a factor takes their place.
-Losses with a ``conjugate_curvature`` do not need them: descent takes conjugate gradients on the
-rows that matter, which are fewer.
+A ``Factor`` has the Cholesky factor of the matrix, which is too expensive with many features. Then
+the logistic loss gets its directions from ``ConjugateGradients``, which need only products with the
+rows. Once a direction has taken as much work as a factor would take, the solver uses a factor.
+Losses with a ``conjugate_curvature`` need no conjugate gradients here: descent uses them, on fewer
+rows.
 """
 
 from __future__ import annotations

@@ -13,11 +13,11 @@ over the data: one product X·w and one product Xᵀ·coef per iteration.
 The paper takes λ = 0.1. The best fixed λ lies between 0.01 and 0.3, depending on
 the data and on C; ``AdaptivePosition`` finds it from the trace of the run.
 
-Where a cut costs a pass of slow inference, the solution of the reduced problem is first held
-against cuts that need none: outputs of earlier inference, chosen anew (Joachims, Finley & Yu
-2009, §3.3). As long as one of them rises above the reduced problem by a good part of the gap it
-is added and the problem solved again; then the real oracle is asked. Such cuts are valid, so the
-lower bound is; upper bounds come from the real oracle alone.
+If a cut takes a pass of slow inference, the loop first tries cuts without inference: it chooses
+anew among the outputs of earlier inference (Joachims, Finley & Yu 2009, §3.3). As long as such a
+cut is above the model by a good part of the gap, the loop adds it and solves the reduced problem
+again. Only then it runs inference. Such cuts are valid, so the lower bound is valid. Upper bounds
+come from full passes of inference alone.
 """
 
 from __future__ import annotations

@@ -5,14 +5,14 @@ At the optimum every row has u in [low, high], the domain of ℓ*, and
     w + Σ C_i u_i y_i x_i = 0,   Σ C_i u_i y_i = 0 with a free bias,
     z_i − ℓ*'(u_i) = p_i − q_i,   p_i(high − u_i) = 0,   q_i(u_i − low) = 0,   p_i, q_i ≥ 0.
 
-The products are set to μ > 0 instead, which goes to 0, and Newton's method solves these equations
-with all of u, p, q inside. A row contributes C_i/(ℓ*'' + p/(high − u) + q/(u − low)) times x xᵀ to
-the matrix: no row comes in or goes out from one step to the next, so that some 20 steps are enough
-whatever C is (Ferris & Munson, "Interior-point methods for massive support vector machines", 2002).
-That is for losses whose ℓ* is smooth, and quadratic, between finite ends.
-But every step is expensive: its matrix is a sum over all rows. A step is Mehrotra's: a first
-direction, towards μ = 0, says how far μ may be lowered and how large the products of changes are,
-and a second one with the same matrix takes both into account.
+The method replaces 0 in the two products by μ > 0, and lets μ go to 0. Newton's method solves these
+equations with u, p and q in the interior. A row contributes C_i/(ℓ*'' + p/(high − u) + q/(u − low))
+times x xᵀ to the matrix. All rows contribute to every step, so about 20 steps are enough for any C
+(Ferris & Munson, "Interior-point methods for massive support vector machines", 2002). But every
+step is expensive, because its matrix is a sum over all rows. The method works for losses whose ℓ*
+is smooth and quadratic between finite ends. A step is Mehrotra's: a first direction, towards μ = 0,
+shows how far μ may fall and how large the products of changes are. A second direction with the same
+matrix takes both into account.
 """
 
 from __future__ import annotations

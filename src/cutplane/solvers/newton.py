@@ -2,7 +2,7 @@
 
     min_w,b  ½|w|² + Σ_i C_i·ℓ(z_i),    z_i = y_i(<w, x_i> + b),   C_i = C·weight_i/W
 
-Given a dual point, ``shift``, a loss with kinks is replaced by the smooth
+Given a dual point, ``shift``, the method replaces a loss with kinks by the smooth
 
     ℓ̃(z) = max_u  u·z − ℓ*(u) − ½·width·(u − shift_i)².
 
@@ -11,10 +11,10 @@ v = −Σ C_i u_i y_i x_i the gap between the objective at w and the bound of u 
 
     ½|w − v|²  +  Σ_i C_i(ℓ(z_i) − u_i z_i + ℓ*(u_i)):
 
-half the squared gradient, plus what smoothing costs. Newton's steps bring the first down. Once the
-second is the larger one u becomes the shift, the width is made smaller, and Newton goes on: the
-method of multipliers (Yan & Li, "An efficient augmented Lagrangian method for support vector
-machine", 2020). For a smooth loss the second is 0.
+half the squared gradient, plus the cost of smoothing. Newton's steps reduce the first term. Once
+the second term is larger, u becomes the shift, the width becomes smaller, and Newton's method
+continues. This is the method of multipliers (Yan & Li, "An efficient augmented Lagrangian method
+for support vector machine", 2020). For a smooth loss the second term is 0.
 
     repeat
         u, bends ← slopes and second derivatives at z; b ← where Σ C_i u_i y_i = 0

@@ -9,11 +9,11 @@ through its dual, with β on the simplex and β_0 the share of the zero cut:
 Any feasible β gives a lower bound on the master problem. The bound is computed
 from the cuts themselves, not from G, so that rounding in G cannot lift it.
 
-The solver works on points with the geometry of the cuts. Short vectors are points
-themselves. For others a Cholesky factor of G has as many coordinates as there are
-cuts, but only half the digits: it errs by C·|a|² times the rounding unit. Where that is
-too much the vectors themselves are taken unless they are very long; then the solution
-is refined, with gradients computed from w.
+The solver works on points with the geometry of the cuts. If the vectors a_j are short,
+they are the points. Otherwise the points are the rows of a Cholesky factor of G, which have
+one coordinate per cut but only half the digits: their error is C·|a|² times the rounding
+unit. If this is too much, the solver takes the vectors after all. If they are very long, it
+refines the solution instead, with gradients computed from w.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The loop with a kernel: coordinates in the span of the cuts, and what sampling changes.
 
-Cuts from samples lie below the risk with high probability only, so the lower bound is an
-estimate, unless no cut was sampled. The span grows with every cut; when many cuts have been dropped
-it is built anew from those that are left and the best point.
+Cuts from samples lie below the risk only with high probability. So the lower bound is an estimate,
+unless no cut was sampled. The span grows with every cut. When many cuts have been dropped, the loop
+builds it anew from the remaining cuts and the best point.
 
-In the constant-time method the risk is known on samples only. The point is then always the
-solution of the reduced problem, and the run ends when p samples in a row show no violation
-above ε; between these no cut is added, and the reported risk is the mean over the samples.
+The constant-time method knows the risk on samples only. Its point is always the solution of the
+reduced problem. The run ends when p samples in a row show no violation above ε. During these the
+loop adds no cut, and the reported risk is their mean.
 """
 
 from __future__ import annotations

@@ -11,24 +11,23 @@ regulariser; ``loops.stochastic`` has the formula of a step.
   with replacement. The paper suggests 100/λ steps, which is 100·C/rows epochs: that many are the
   default, but at least 1 and at most 100.
 
-An epoch visits every row of positive weight once. Data often comes sorted, by label or by place,
-and then random orders of blocks and of the rows within a block do not mix enough: on aclimdb, which
-lists one class first, the objective after 10 epochs was 4 times that of mixed rows, on covtype
-(C = 1) 1.5 times. So the rows are shuffled once, into a second copy of the data; an epoch then
-works through one block of them after another, each while it is in cache.
+An epoch visits every row of positive weight once. Data are often sorted, by label or by place. Then
+random orders of the blocks, and of the rows within a block, do not mix enough: on aclimdb, which
+lists one class first, the objective after 10 epochs was 4 times that of mixed rows, and on covtype
+(C = 1) 1.5 times. So the solver shuffles the rows once, into a second copy of the data. An epoch
+then takes one block after the other, each while it is in the cache.
 
-After every epoch F is evaluated and the lower bound renewed; neither steers the steps, and their
-time is kept apart ("certificate" beside "sgd"). The derivatives of the loss that the rows of an
-epoch used are a dual point and so make a cut (``RowOracle.dual_cut``); so does their average over
-epochs, and the epoch's last point has a cut of its own. The reduced problem over all these cuts is
-the best lower bound they hold. Measured on a9a, MNIST and covtype: an average over the second half
-of the epochs is much tighter than one over all (whose first epochs are far off) or than the last
-epoch alone. The epochs' own cuts bring the hinge a little more (its average is one of their
-combinations, rarely the best), the points' cuts matter with an unregularised bias and close to the
-optimum.
+After every epoch the solver evaluates F and renews the lower bound. Neither changes the steps, and
+their time is separate ("certificate" beside "sgd"). The derivatives of the loss at the rows of an
+epoch are a dual point, so they make a cut (``RowOracle.dual_cut``). Their average over epochs makes
+another, and the last point of the epoch a third. The reduced problem over all these cuts gives the
+best lower bound of any combination. On a9a, MNIST and covtype an average over the second half of
+the epochs is much tighter than an average over all (the first epochs are far off) or the last epoch
+alone. The cuts of single epochs improve the bound of the hinge a little. The cuts of the points
+matter with an unregularised bias and close to the optimum.
 
-With an unregularised bias the steps move a bias of their own, and the oracle finds the exact one
-for each epoch's w.
+With an unregularised bias the steps move their own bias, and the oracle finds the exact bias for
+the w of each epoch.
 """
 
 from __future__ import annotations
