@@ -170,16 +170,6 @@ def products(values, indices, starts, rows, w, out):
 
 
 @jit
-def squared_norms(values, starts, out):
-    """out[i] = |x_i|²."""
-    for i in range(out.shape[0]):
-        s = 0.0
-        for p in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
-            s += np.float64(values[p]) * values[p]
-        out[i] = s
-
-
-@jit
 def deal(rows, tiles, size, together, out):
     """out = the rows in tiles of ``size`` neighbours, a row of each of some tiles in turn.
 

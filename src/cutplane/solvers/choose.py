@@ -18,7 +18,10 @@ method costs in passes of descent.
 - Small data: Newton's method in one compiled call.
 - Newton's method at once where it is cheap: where it costs no more than 4·STEPS passes, four for a
   step on a loss with kinks; and for the logistic loss, whose directions can do without the factor,
-  and whose steps of descent are expensive.
+  and whose steps of descent are expensive. But not if few passes of descent are expected: if C is
+  so small that a row alone hardly moves its own score. When the slope of row i changes by 1, its
+  score changes by c_i·|x_i|² through its own part of w. If that is less than it takes, on a loss
+  with kinks, to change the slope by 1, most steps end at a bound, and stay there.
 - Otherwise descent. A gap that was P, the objective, and is now G after the work W will have come
   down to the tolerance after about W·log(1/tol)/log(P/G). If what is left of that is more than
   Newton's method costs, that begins, cold: a start from descent does not speed it up. The first
@@ -38,6 +41,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..exec import SerialExecutor
 from ..objective import Cut, Oracle, Point, RowOracle
 from ..result import Iteration, Status
 from . import constants
@@ -121,11 +125,11 @@ class AutoSolver(IterativeSolver):
         if _is_sum_of_losses(oracle):
             in_memory = oracle.matrix.whole is not None
             cost = self._newton_cost = newton_cost(oracle)
-            cheap = _is_cheap(oracle, cost)
             rows, features = oracle.matrix.shape
             step = (rows + features) * (features + 1) ** 2
             if rows * features <= SMALL and step <= SMALL_STEP:
                 yield SmallNewtonSolver(oracle, C, self._stop(), self._observe, warm)
+            cheap = _is_cheap(oracle, cost) and not (in_memory and _is_held(oracle, C))
             if in_memory and not cheap:
                 observe = self._observe_descent
                 yield CoordinateSolver(oracle, C, self._stop(), self._rng, observe, warm)
@@ -213,6 +217,15 @@ def _is_sum_of_losses(oracle: Oracle) -> bool:
 def _is_cheap(oracle: RowOracle, cost: float) -> bool:
     """Whether Newton's method has its turn before all others."""
     return cost <= 4.0 * constants.STEPS or needs_no_factor(oracle)
+
+
+def _is_held(oracle: RowOracle, C: float) -> bool:
+    """Whether rows alone hardly move their own scores, so that few passes of descent do."""
+    matrix, risk = oracle.matrix, oracle.risk
+    if risk.loss.curvature is not None:
+        return False
+    alone = C / max(1, len(matrix)) * float(np.mean(matrix.squared_norms(SerialExecutor())))
+    return alone <= risk.dual_unit(oracle.targets, oracle.free_bias)
 
 
 def newton_cost(oracle: RowOracle) -> float:

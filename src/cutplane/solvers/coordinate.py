@@ -31,8 +31,6 @@ changes u or w of the passes.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..data import BlockedMatrix
@@ -98,7 +96,7 @@ class CoordinateSolver(IterativeSolver):
         self._labels = targets.labels
         self._signs = direction(self.loss, targets.labels) * np.ones(len(matrix))  # dz/ds
         self._costs = C * targets.weights / targets.total
-        self._squares = _squared_norms(matrix, self._rows)
+        self._squares = matrix.squared_norms(SerialExecutor())
         square = oracle.constant**2
         if oracle.free_bias:
             unit = oracle.risk.dual_unit(targets, True)
@@ -371,13 +369,3 @@ def flat_rows(matrix: BlockedMatrix) -> FlatRows:
         None if lists[0] is None else read_only(np.concatenate(lists)),
         np.concatenate([*joined, ends[-1:]]),
     )
-
-
-def _squared_norms(matrix: BlockedMatrix, rows: Any) -> np.ndarray:
-    """|x_i|² of all rows, computed once for a matrix."""
-    if "squared norms" not in matrix.facts:
-        squares = np.empty(len(matrix))
-        loops.squared_norms(rows[0], rows[2], squares)
-        matrix.facts["squared norms"] = read_only(squares)
-    known: np.ndarray = matrix.facts["squared norms"]
-    return known
