@@ -25,8 +25,8 @@ do; then the best part of the clipped step is taken. If that gained more per wor
 half as many passes come before the next time, otherwise twice as many.
 
 **A certificate** looks at a copy of u, of which the heavier class is scaled down until τ = 0: its D
-is the bound; its w, scaled by the best factor, is where the best point moves to on a line. It never
-changes u or w of the passes.
+is the bound; its w, scaled by the best factor unless it is good enough as it is, is where the best
+point moves to on a line. It never changes u or w of the passes.
 """
 
 from __future__ import annotations
@@ -310,7 +310,7 @@ class CoordinateSolver(IterativeSolver):
 
     def _certify(self) -> Status | None:
         """Renew bound and best point; says whether that is the end."""
-        oracle, trial, scaled = self.oracle, self.trial, self._scaled
+        oracle, trial = self.oracle, self.trial
         with self.watch.phase("certificate"):
             coef = self._coef()
             cut = oracle.dual_cut(coef)
@@ -321,16 +321,30 @@ class CoordinateSolver(IterativeSolver):
             trial.tolerance = self.line_tolerance * gap / self.C
             oracle.evaluate(-self.C * cut.a, trial)
             self._judge(trial)
-            scaled.copy(self._origin)
-            self.oracle.descend(self._line(scaled, trial, dot(trial.w, trial.w)))
-            line = self._line(self.point, scaled, dot(scaled.w, scaled.w))
-            step = self.oracle.descend(line)
-            step = self._keep_if_better(self.point, step)
+            step = self._move(trial)
             self._work += CERTIFICATE * 2.0 * self._row_work * len(self._u)
         status = self._end_iteration(self._objective(trial), step, 1)
         if status is None and self.stop.max_iter is None and self.passes >= MOST_PASSES:
             status = Status.MAX_ITER
         return status
+
+    def _move(self, trial: Point) -> float:
+        """Move the best point towards another one; returns the step.
+
+        Or to it, if that is the end: most runs with few passes end there.
+        """
+        objective = self._objective(trial)
+        if objective < self.best.primal and self.stop.converged(objective, self.dual, self.C):
+            self.point.copy(trial)
+            self._keep(self.point)
+            return 1.0
+        towards = trial
+        if np.any(self.point.w):  # else the line is the same
+            towards = self._scaled
+            towards.copy(self._origin)
+            self.oracle.descend(self._line(towards, trial, dot(trial.w, trial.w)))
+        line = self._line(self.point, towards, dot(towards.w, towards.w))
+        return self._keep_if_better(self.point, self.oracle.descend(line))
 
     def _judge(self, at: Point) -> None:
         """Find the active rows by the scores of a point."""
