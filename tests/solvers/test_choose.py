@@ -63,7 +63,7 @@ def go(monkeypatch):
         if "cost" in wanted:
             monkeypatch.setattr(choose, "SMALL", 0)
             monkeypatch.setattr(choose, "newton_cost", lambda oracle: wanted["cost"])
-            monkeypatch.setattr(choose, "_is_cheap", lambda oracle, cost: wanted["cheap"])
+            monkeypatch.setattr(choose, "_is_cheap", lambda oracle, C, cost: wanted["cheap"])
         return on_disk(oracle) if wanted.get("on_disk") else oracle
 
     return patch
@@ -177,12 +177,23 @@ def table_like(rows=20_000, features=30, seed=1):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_who_goes_first(loss):
     assert first_stage(oracle_of(table_like(500, 10), loss=loss)) is SMALL
-    assert first_stage(oracle_of(table_like(), loss=loss)) is NEWTON
+    assert first_stage(oracle_of(table_like(), loss=loss), C=1e4) is NEWTON
     made = LOSSES[loss]()
     gradients = made.curvature is not None and made.conjugate_curvature is None  # conjugate ones
     assert first_stage(oracle_of(text_like(), loss=loss)) is (NEWTON if gradients else DESCENT)
     assert first_stage(on_disk(oracle_of(table_like(), loss=loss))) is NEWTON
     assert first_stage(on_disk(oracle_of(text_like(), loss=loss))) is PLANES
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_descent_where_rows_hardly_move_their_own_scores(scale):
+    """c_i·|x_i|² is C·30/20,000 here, and the same if x is longer and C smaller."""
+    few, many = 300.0 / scale**2, 1500.0 / scale**2
+    X = scale * table_like()
+    assert first_stage(oracle_of(X), few) is DESCENT
+    assert first_stage(oracle_of(X), many) is NEWTON
+    assert first_stage(oracle_of(X, loss="squared_hinge"), few) is NEWTON  # no bound to stay at
+    assert first_stage(on_disk(oracle_of(X)), few) is NEWTON
 
 
 def test_cutting_planes_for_other_risks(all_cases, make_problem):

@@ -129,7 +129,7 @@ class AutoSolver(IterativeSolver):
             step = (rows + features) * (features + 1) ** 2
             if rows * features <= SMALL and step <= SMALL_STEP:
                 yield SmallNewtonSolver(oracle, C, self._stop(), self._observe, warm)
-            cheap = _is_cheap(oracle, cost) and not (in_memory and _is_held(oracle, C))
+            cheap = _is_cheap(oracle, C, cost)
             if in_memory and not cheap:
                 observe = self._observe_descent
                 yield CoordinateSolver(oracle, C, self._stop(), self._rng, observe, warm)
@@ -214,15 +214,15 @@ def _is_sum_of_losses(oracle: Oracle) -> bool:
     )
 
 
-def _is_cheap(oracle: RowOracle, cost: float) -> bool:
+def _is_cheap(oracle: RowOracle, C: float, cost: float) -> bool:
     """Whether Newton's method has its turn before all others."""
-    return cost <= 4.0 * constants.STEPS or needs_no_factor(oracle)
+    return needs_no_factor(oracle) or (cost <= 4.0 * constants.STEPS and not _is_easy(oracle, C))
 
 
-def _is_held(oracle: RowOracle, C: float) -> bool:
-    """Whether rows alone hardly move their own scores, so that few passes of descent do."""
+def _is_easy(oracle: RowOracle, C: float) -> bool:
+    """Whether few passes of descent are expected: a row alone hardly moves its own score."""
     matrix, risk = oracle.matrix, oracle.risk
-    if risk.loss.curvature is not None:
+    if matrix.whole is None or risk.loss.curvature is not None:
         return False
     alone = C / max(1, len(matrix)) * float(np.mean(matrix.squared_norms(SerialExecutor())))
     return alone <= risk.dual_unit(oracle.targets, oracle.free_bias)

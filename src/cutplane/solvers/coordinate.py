@@ -31,6 +31,8 @@ point moves to on a line. It never changes u or w of the passes.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..data import BlockedMatrix
@@ -38,7 +40,7 @@ from ..data.blocks import Block, read_only
 from ..exec import SerialExecutor
 from ..loops import dual_rows as loops
 from ..losses import direction
-from ..objective import Cut, Point, RowOracle
+from ..objective import Cut, Line, Point, RowOracle
 from ..objective.linear import FlatRows, flat_block
 from ..result import Status
 from . import constants
@@ -345,6 +347,10 @@ class CoordinateSolver(IterativeSolver):
             self.oracle.descend(self._line(towards, trial, dot(trial.w, trial.w)))
         line = self._line(self.point, towards, dot(towards.w, towards.w))
         return self._keep_if_better(self.point, self.oracle.descend(line))
+
+    def _line(self, point: Point, trial: Point, trial_squared_norm: float) -> Line:
+        # Trial points have the best bias, and get better whatever a line finds.
+        return replace(super()._line(point, trial, trial_squared_norm), straight=True)
 
     def _judge(self, at: Point) -> None:
         """Find the active rows by the scores of a point."""
