@@ -14,7 +14,7 @@ from cutplane import LinearSVC, linear_svc_path
 from cutplane.exec import SerialExecutor
 from cutplane.losses import CLASSIFICATION, LOSSES
 from cutplane.objective import RowOracle
-from cutplane.result import Status
+from cutplane.result import Iteration, Status
 from cutplane.solvers import (
     AdaptivePosition,
     AutoSolver,
@@ -216,6 +216,40 @@ def test_the_cost_of_newtons_method():
     wide = choose.newton_cost(oracle_of(text_like(2000, 5000)))
     assert 4.0 * constants.STEPS < wide < math.inf
     assert first_stage(oracle_of(text_like(), loss="logistic")) is NEWTON
+
+
+def test_steps_of_newtons_method_by_the_objective():
+    """One more for every time that the objective leaves room for the next smaller width only."""
+    for loss, more in (("hinge", 1.0), ("squared_hinge", 0.0)):
+        solver = AutoSolver(oracle_of(table_like(), loss=loss), 100.0, StopRule(relative=1e-3))
+        assert solver._more_steps(100.0) == 1.0
+        three = solver._more_steps(100.0 * constants.NARROWER**3)
+        assert three == pytest.approx(1.0 + 3.0 * more / constants.STEPS)
+
+
+def gives_up(monkeypatch, course, cost):
+    """Whether descent ends in a course of (work, relative gap)."""
+    oracle = oracle_of(text_like())
+    solver = AutoSolver(oracle, 1.0, StopRule(relative=1e-3))
+    solver._stage = DESCENT(oracle, 1.0, solver.stop, np.random.default_rng(0))
+    solver._newton_cost = cost
+    monkeypatch.setattr(solver, "_observe", solver.trace.append)
+    for work, gap in course:
+        monkeypatch.setattr(DESCENT, "passes", work)
+        record = Iteration(len(solver.trace) + 1, 1.0, 1.0 - gap, 1.0, 1.0, 1, 0.0)
+        if solver._observe_descent(record):
+            return True
+    return False
+
+
+def test_descent_gives_up_by_its_pace(monkeypatch):
+    """From 0.5 after 100 passes it takes 900 more; from 0.35 560, or 430 at the last pace."""
+    steady, faster = [(50, 0.7), (100, 0.5)], [(25, 0.97), (100, 0.35)]
+    assert not gives_up(monkeypatch, steady, 1000.0)
+    assert gives_up(monkeypatch, steady, 800.0)
+    assert not gives_up(monkeypatch, faster, 500.0)
+    assert gives_up(monkeypatch, faster, 400.0)
+    assert not gives_up(monkeypatch, [(9, 0.999)], 100.0)  # the first passes tell little
 
 
 # -- how runs end ---------------------------------------------------------------------
