@@ -20,9 +20,10 @@ b + s²τ. A regularised bias is the same with b = 0 for ever and s the constant
 **Conjugate gradients** help where many rows whose u is inside the domain depend on one another,
 as those on hard margins do. On these rows D is a quadratic if ℓ* is one, perhaps between kinks. Its
 maximiser is approached until clipping to the domain, or to the kinks, would cost more than a
-little, or a quarter as many iterations as there were passes have gained less per work than passes
-do; then the best part of the clipped step is taken. If that gained more per work than passes do,
-half as many passes come before the next time, otherwise twice as many.
+little, and the last direction is followed as far as that allows; or until a quarter as many
+iterations as there were passes have gained less per work than passes do. Then the best part of the
+clipped step is taken. If that gained more per work than passes do, half as many passes come before
+the next time, otherwise twice as many.
 
 **A certificate** looks at a copy of u, of which the heavier class is scaled down until τ = 0: its D
 is the bound; its w, scaled by the best factor unless it is good enough as it is, is where the best
@@ -240,6 +241,9 @@ class CoordinateSolver(IterativeSolver):
         def clipped(x: np.ndarray) -> np.ndarray:
             return costs * (np.clip(u + x / costs, low, high) - u)
 
+        def fits(x: np.ndarray) -> bool:
+            return dot(gradient, clipped(x)) >= (1.0 - constants.LITTLE) * dot(gradient, x)
+
         x, residual = np.zeros(len(free)), gradient
         direction = residual / diagonal
         size = dot(residual, direction)
@@ -253,7 +257,10 @@ class CoordinateSolver(IterativeSolver):
                 break
             k = size / bend
             new = x + k * direction
-            if dot(gradient, clipped(new)) < (1.0 - constants.LITTLE) * dot(gradient, new):
+            if not fits(new):
+                while k > 0.0 and not fits(x + k * direction):
+                    k *= 0.5
+                x = x + k * direction
                 break
             x, residual = new, residual - k * change
             gains.append(0.5 * k * size)
