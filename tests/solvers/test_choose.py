@@ -14,7 +14,7 @@ from cutplane import LinearSVC, linear_svc_path
 from cutplane.exec import SerialExecutor
 from cutplane.losses import CLASSIFICATION, LOSSES
 from cutplane.objective import RowOracle
-from cutplane.result import Status
+from cutplane.result import Iteration, Status
 from cutplane.solvers import (
     AdaptivePosition,
     AutoSolver,
@@ -63,7 +63,7 @@ def go(monkeypatch):
         if "cost" in wanted:
             monkeypatch.setattr(choose, "SMALL", 0)
             monkeypatch.setattr(choose, "newton_cost", lambda oracle: wanted["cost"])
-            monkeypatch.setattr(choose, "_is_cheap", lambda oracle, cost: wanted["cheap"])
+            monkeypatch.setattr(choose, "_is_cheap", lambda oracle, C, cost: wanted["cheap"])
         return on_disk(oracle) if wanted.get("on_disk") else oracle
 
     return patch
@@ -177,12 +177,23 @@ def table_like(rows=20_000, features=30, seed=1):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_who_goes_first(loss):
     assert first_stage(oracle_of(table_like(500, 10), loss=loss)) is SMALL
-    assert first_stage(oracle_of(table_like(), loss=loss)) is NEWTON
+    assert first_stage(oracle_of(table_like(), loss=loss), C=1e4) is NEWTON
     made = LOSSES[loss]()
     gradients = made.curvature is not None and made.conjugate_curvature is None  # conjugate ones
     assert first_stage(oracle_of(text_like(), loss=loss)) is (NEWTON if gradients else DESCENT)
     assert first_stage(on_disk(oracle_of(table_like(), loss=loss))) is NEWTON
     assert first_stage(on_disk(oracle_of(text_like(), loss=loss))) is PLANES
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_descent_where_rows_hardly_move_their_own_scores(scale):
+    """c_i·|x_i|² is C·30/20,000 here, and the same if x is longer and C smaller."""
+    few, many = 300.0 / scale**2, 1500.0 / scale**2
+    X = scale * table_like()
+    assert first_stage(oracle_of(X), few) is DESCENT
+    assert first_stage(oracle_of(X), many) is NEWTON
+    assert first_stage(oracle_of(X, loss="squared_hinge"), few) is NEWTON  # no bound to stay at
+    assert first_stage(on_disk(oracle_of(X)), few) is NEWTON
 
 
 def test_cutting_planes_for_other_risks(all_cases, make_problem):
@@ -205,6 +216,40 @@ def test_the_cost_of_newtons_method():
     wide = choose.newton_cost(oracle_of(text_like(2000, 5000)))
     assert 4.0 * constants.STEPS < wide < math.inf
     assert first_stage(oracle_of(text_like(), loss="logistic")) is NEWTON
+
+
+def test_steps_of_newtons_method_by_the_objective():
+    """One more for every time that the objective leaves room for the next smaller width only."""
+    for loss, more in (("hinge", 1.0), ("squared_hinge", 0.0)):
+        solver = AutoSolver(oracle_of(table_like(), loss=loss), 100.0, StopRule(relative=1e-3))
+        assert solver._more_steps(100.0) == 1.0
+        three = solver._more_steps(100.0 * constants.NARROWER**3)
+        assert three == pytest.approx(1.0 + 3.0 * more / constants.STEPS)
+
+
+def gives_up(monkeypatch, course, cost):
+    """Whether descent ends in a course of (work, relative gap)."""
+    oracle = oracle_of(text_like())
+    solver = AutoSolver(oracle, 1.0, StopRule(relative=1e-3))
+    solver._stage = DESCENT(oracle, 1.0, solver.stop, np.random.default_rng(0))
+    solver._newton_cost = cost
+    monkeypatch.setattr(solver, "_observe", solver.trace.append)
+    for work, gap in course:
+        monkeypatch.setattr(DESCENT, "passes", work)
+        record = Iteration(len(solver.trace) + 1, 1.0, 1.0 - gap, 1.0, 1.0, 1, 0.0)
+        if solver._observe_descent(record):
+            return True
+    return False
+
+
+def test_descent_gives_up_by_its_pace(monkeypatch):
+    """From 0.5 after 100 passes it takes 900 more; from 0.35 560, or 430 at the last pace."""
+    steady, faster = [(50, 0.7), (100, 0.5)], [(25, 0.97), (100, 0.35)]
+    assert not gives_up(monkeypatch, steady, 1000.0)
+    assert gives_up(monkeypatch, steady, 800.0)
+    assert not gives_up(monkeypatch, faster, 500.0)
+    assert gives_up(monkeypatch, faster, 400.0)
+    assert not gives_up(monkeypatch, [(9, 0.999)], 100.0)  # the first passes tell little
 
 
 # -- how runs end ---------------------------------------------------------------------

@@ -91,9 +91,7 @@ class CSRBlock:
         kernel(self.values, self.indices, self.starts, coef, out)
 
     def squared_norms(self, out: np.ndarray) -> None:
-        row_of = np.repeat(np.arange(self.rows), np.diff(self.starts))
-        values = self.values.astype(np.float64)
-        out[:] = np.bincount(row_of, values * values, minlength=self.rows)
+        products.csr_squared_norms(self.values, self.starts, out)
 
 
 @dataclass(frozen=True)
@@ -210,10 +208,13 @@ class BlockedMatrix:
         self.run(lambda k, block: block.scores(w, out[self.slice(k)]), executor)
 
     def squared_norms(self, executor: Executor) -> np.ndarray:
-        """|x_i|² of every row, in one pass."""
-        out = np.empty(len(self))
-        self.run(lambda k, block: block.squared_norms(out[self.slice(k)]), executor)
-        return out
+        """|x_i|² of every row, in one pass the first time."""
+        if "squared norms" not in self.facts:
+            out = np.empty(len(self))
+            self.run(lambda k, block: block.squared_norms(out[self.slice(k)]), executor)
+            self.facts["squared norms"] = read_only(out)
+        known: np.ndarray = self.facts["squared norms"]
+        return known
 
 
 class RowsInBlocks(ABC):

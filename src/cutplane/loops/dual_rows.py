@@ -55,7 +55,7 @@ def _ask_for(values, indices, starts, rows, labels, costs, squares, u):
                 prefetch(indices, p)
 
 
-@jit
+@jit(reassociate=True)
 def visit(
     loss,
     curvature,
@@ -142,7 +142,7 @@ def judge(loss, scores, offset, labels, costs, squares, square, reach, u, idle):
     return squared, count
 
 
-@jit
+@jit(reassociate=True)
 def pulls(loss, values, indices, starts, rows, labels, bias, w, u, out):
     """out[k] = z − ℓ*'(u) of the row rows[k], whose u is inside the domain and off kinks."""
     offset = bias[2] + bias[0] * bias[1]
@@ -152,7 +152,7 @@ def pulls(loss, values, indices, starts, rows, labels, bias, w, u, out):
         out[k] = _pull(loss, u[i], argument(loss, score + offset, labels[i]))
 
 
-@jit
+@jit(reassociate=True)
 def add_rows(values, indices, starts, rows, coef, w):
     """w += Σ_k coef[k]·x_rows[k]."""
     for k in range(rows.shape[0]):
@@ -161,22 +161,12 @@ def add_rows(values, indices, starts, rows, coef, w):
             add(values, indices, np.uint64(starts[i]), np.uint64(starts[i + 1]), coef[k], w)
 
 
-@jit
+@jit(reassociate=True)
 def products(values, indices, starts, rows, w, out):
     """out[k] = <w, x_rows[k]>."""
     for k in range(rows.shape[0]):
         i = rows[k]
         out[k] = dot(values, indices, np.uint64(starts[i]), np.uint64(starts[i + 1]), w)
-
-
-@jit
-def squared_norms(values, starts, out):
-    """out[i] = |x_i|²."""
-    for i in range(out.shape[0]):
-        s = 0.0
-        for p in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
-            s += np.float64(values[p]) * values[p]
-        out[i] = s
 
 
 @jit

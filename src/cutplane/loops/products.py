@@ -67,6 +67,17 @@ def csr_add_gradient(values, indices, starts, coef, gradient):
                 gradient[indices[p]] += c * values[p]
 
 
+@jit(reassociate=True)
+def csr_squared_norms(values, starts, out):
+    """out[i] = |x_i|²."""
+    for i in range(out.shape[0]):
+        total = 0.0
+        for p in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
+            value = np.float64(values[p])
+            total += value * value
+        out[i] = total
+
+
 @jit
 def csr_scores_equal(values, indices, starts, w, scores):
     """As ``csr_scores`` for rows of equal values.

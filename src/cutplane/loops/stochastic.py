@@ -40,7 +40,7 @@ def _squares(values, first, stop):
     return total
 
 
-@jit
+@jit(reassociate=True)
 def visit(
     values,
     indices,

@@ -96,7 +96,8 @@ class Line:
 
         ½·curvature·k² + slope·k + R(start + k(end − start))   over 0 ≤ k ≤ longest,
 
-    to within ``tolerance`` of the minimum.
+    to within ``tolerance`` of the minimum. With ``straight`` a free bias moves along with w;
+    otherwise every point of the line may have the best one.
     """
 
     start: Point
@@ -105,6 +106,7 @@ class Line:
     slope: float
     tolerance: float
     longest: float = np.inf
+    straight: bool = False
 
     def value(self, k: float, risk: float) -> float:
         """The function at k, from the risk there."""

@@ -433,7 +433,7 @@ class RowScoreRisk(ScoreRisk):
             self.blend(start, end, k, point)
         if self.free_bias:
             won = start.risk - line.value(k, point.risk) if k > 0.0 else 0.0
-            if k == 0.0 or won < ENOUGH * line.tolerance:
+            if not line.straight and (k == 0.0 or won < ENOUGH * line.tolerance):
                 search = self._steps(line, STEPS[[0, 3]], 1)
                 steps, bracket = next(search)
                 while len(steps):

@@ -18,11 +18,17 @@ passes of descent.
 - Small data: Newton's method in one compiled call.
 - Newton's method at once where it is cheap: where it costs no more than 4·STEPS passes, four for a
   step on a loss with kinks; and for the logistic loss, whose directions can do without the factor,
-  and whose steps of descent are expensive.
-- Otherwise descent. A gap that was P, the objective, and is now G after the work W will have come
-  down to the tolerance after about W·log(1/tol)/log(P/G). If what is left of that is more than
-  Newton's method costs, that begins, cold: a start from descent does not speed it up. The first
-  passes tell little, so that this is believed only after LITTLE of what Newton's method costs.
+  and whose steps of descent are expensive. But not if few passes of descent are expected: if C is
+  so small that a row alone hardly moves its own score. When the slope of row i changes by 1, its
+  score changes by c_i·|x_i|² through its own part of w. If that is less than it takes, on a loss
+  with kinks, to change the slope by 1, most steps end at a bound, and stay there.
+- Otherwise descent. A gap that was P, the objective, and is now G after the work W has come down by
+  log(P/G)/W a pass; or faster, if it did in the second half of the work, because descent speeds up
+  once it knows which rows are at a bound. If at this pace what is left takes longer than Newton's
+  method, that begins, cold: a start from descent does not speed it up. The first passes tell
+  little, so that this is believed only after LITTLE of what Newton's method costs. Of its steps
+  there are STEPS to the tolerance of the objective at w = 0. The width in the end, and so the
+  number of steps, follows the objective down.
 - Cutting planes where the risk is no sum of losses of a score, on disk unless Newton's method is
   cheap, and as the last resort where rounding has stopped Newton's method or descent has used up
   its passes.
@@ -35,9 +41,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from ..exec import SerialExecutor
 from ..objective import Cut, Oracle, Point, RowOracle
 from ..result import Iteration, Status
 from . import constants
@@ -81,6 +89,7 @@ class AutoSolver(IterativeSolver):
         self._before: Best | None = None  # of the stages before
         self._gave_up = False
         self._newton_cost = math.inf
+        self._course: list[tuple[float, float]] = []  # of descent: work, and log(gap/tolerance)
 
     def active_cuts(self) -> tuple[Cut, ...]:
         return () if self._stage is None else self._stage.active_cuts()
@@ -121,11 +130,11 @@ class AutoSolver(IterativeSolver):
         if _is_sum_of_losses(oracle):
             in_memory = oracle.matrix.whole is not None
             cost = self._newton_cost = newton_cost(oracle)
-            cheap = _is_cheap(oracle, cost)
             rows, features = oracle.matrix.shape
             step = (rows + features) * (features + 1) ** 2
             if rows * features <= SMALL and step <= SMALL_STEP:
                 yield SmallNewtonSolver(oracle, C, self._stop(), self._observe, warm)
+            cheap = _is_cheap(oracle, C, cost)
             if in_memory and not cheap:
                 observe = self._observe_descent
                 yield CoordinateSolver(oracle, C, self._stop(), self._rng, observe, warm)
@@ -191,13 +200,31 @@ class AutoSolver(IterativeSolver):
         assert isinstance(self._stage, CoordinateSolver)
         now, work = self.trace[-1], self._stage.passes
         enough = self.stop.enough(now.primal, self.C)
-        if now.gap <= enough or work < constants.LITTLE * self._newton_cost:
+        if now.gap <= enough or enough <= 0.0:
             return False
-        orders = math.log(now.primal / enough) if enough > 0.0 else math.inf
-        closed = math.log(now.primal / now.gap)
-        to_come = work * (orders / closed - 1.0) if closed > 0.0 else math.inf
-        self._gave_up = to_come > self._newton_cost
+        left = math.log(now.gap / enough)
+        pace = (math.log(now.primal / enough) - left) / work
+        recent = [known for known in self._course if known[0] <= 0.5 * work]
+        if recent:
+            then, left_then = recent[-1]
+            pace = max(pace, (left_then - left) / (work - then))
+        self._course.append((work, left))
+        cost = self._newton_cost * self._more_steps(now.primal)
+        to_come = left / pace if pace > 0.0 else math.inf
+        self._gave_up = work >= constants.LITTLE * cost and to_come > cost
         return self._gave_up
+
+    def _more_steps(self, primal: float) -> float:
+        """How many times STEPS Newton's method needs where the objective is far below that of 0.
+
+        A width costs C times its size, about, and must cost little of the objective.
+        """
+        oracle: Any = self.oracle
+        if oracle.risk.loss.curvature is not None:
+            return 1.0
+        highest = self.C * oracle.risk.dual_unit(oracle.targets, oracle.free_bias)
+        more = math.log(max(1.0, highest / primal)) / -math.log(constants.NARROWER)
+        return 1.0 + more / constants.STEPS
 
 
 def _is_sum_of_losses(oracle: Oracle) -> bool:
@@ -210,9 +237,18 @@ def _is_sum_of_losses(oracle: Oracle) -> bool:
     )
 
 
-def _is_cheap(oracle: RowOracle, cost: float) -> bool:
+def _is_cheap(oracle: RowOracle, C: float, cost: float) -> bool:
     """Whether Newton's method has its turn before all others."""
-    return cost <= 4.0 * constants.STEPS or needs_no_factor(oracle)
+    return needs_no_factor(oracle) or (cost <= 4.0 * constants.STEPS and not _is_easy(oracle, C))
+
+
+def _is_easy(oracle: RowOracle, C: float) -> bool:
+    """Whether few passes of descent are expected: a row alone hardly moves its own score."""
+    matrix, risk = oracle.matrix, oracle.risk
+    if matrix.whole is None or risk.loss.curvature is not None:
+        return False
+    alone = C / max(1, len(matrix)) * float(np.mean(matrix.squared_norms(SerialExecutor())))
+    return alone <= risk.dual_unit(oracle.targets, oracle.free_bias)
 
 
 def newton_cost(oracle: RowOracle) -> float:

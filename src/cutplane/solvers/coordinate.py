@@ -20,18 +20,19 @@ b + s²τ. A regularised bias is the same with b = 0 for ever and s the constant
 **Conjugate gradients** help where many rows whose u is inside the domain depend on one another,
 as those on hard margins do. On these rows D is a quadratic if ℓ* is one, perhaps between kinks. Its
 maximiser is approached until clipping to the domain, or to the kinks, would cost more than a
-little, or a quarter as many iterations as there were passes have gained less per work than passes
-do; then the best part of the clipped step is taken. If that gained more per work than passes do,
-half as many passes come before the next time, otherwise twice as many.
+little, and the last direction is followed as far as that allows; or until a quarter as many
+iterations as there were passes have gained less per work than passes do. Then the best part of the
+clipped step is taken. If that gained more per work than passes do, half as many passes come before
+the next time, otherwise twice as many.
 
 **A certificate** looks at a copy of u, of which the heavier class is scaled down until τ = 0: its D
-is the bound; its w, scaled by the best factor, is where the best point moves to on a line. It never
-changes u or w of the passes.
+is the bound; its w, scaled by the best factor unless it is good enough as it is, is where the best
+point moves to on a line. It never changes u or w of the passes.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -40,7 +41,7 @@ from ..data.blocks import Block, read_only
 from ..exec import SerialExecutor
 from ..loops import dual_rows as loops
 from ..losses import direction
-from ..objective import Cut, Point, RowOracle
+from ..objective import Cut, Line, Point, RowOracle
 from ..objective.linear import FlatRows, flat_block
 from ..result import Status
 from . import constants
@@ -98,7 +99,7 @@ class CoordinateSolver(IterativeSolver):
         self._labels = targets.labels
         self._signs = direction(self.loss, targets.labels) * np.ones(len(matrix))  # dz/ds
         self._costs = C * targets.weights / targets.total
-        self._squares = _squared_norms(matrix, self._rows)
+        self._squares = matrix.squared_norms(SerialExecutor())
         square = oracle.constant**2
         if oracle.free_bias:
             unit = oracle.risk.dual_unit(targets, True)
@@ -240,6 +241,9 @@ class CoordinateSolver(IterativeSolver):
         def clipped(x: np.ndarray) -> np.ndarray:
             return costs * (np.clip(u + x / costs, low, high) - u)
 
+        def fits(x: np.ndarray) -> bool:
+            return dot(gradient, clipped(x)) >= (1.0 - constants.LITTLE) * dot(gradient, x)
+
         x, residual = np.zeros(len(free)), gradient
         direction = residual / diagonal
         size = dot(residual, direction)
@@ -253,7 +257,10 @@ class CoordinateSolver(IterativeSolver):
                 break
             k = size / bend
             new = x + k * direction
-            if dot(gradient, clipped(new)) < (1.0 - constants.LITTLE) * dot(gradient, new):
+            if not fits(new):
+                while k > 0.0 and not fits(x + k * direction):
+                    k *= 0.5
+                x = x + k * direction
                 break
             x, residual = new, residual - k * change
             gains.append(0.5 * k * size)
@@ -312,7 +319,7 @@ class CoordinateSolver(IterativeSolver):
 
     def _certify(self) -> Status | None:
         """Renew bound and best point; says whether that is the end."""
-        oracle, trial, scaled = self.oracle, self.trial, self._scaled
+        oracle, trial = self.oracle, self.trial
         with self.watch.phase("certificate"):
             coef = self._coef()
             cut = oracle.dual_cut(coef)
@@ -323,16 +330,34 @@ class CoordinateSolver(IterativeSolver):
             trial.tolerance = self.line_tolerance * gap / self.C
             oracle.evaluate(-self.C * cut.a, trial)
             self._judge(trial)
-            scaled.copy(self._origin)
-            self.oracle.descend(self._line(scaled, trial, dot(trial.w, trial.w)))
-            line = self._line(self.point, scaled, dot(scaled.w, scaled.w))
-            step = self.oracle.descend(line)
-            step = self._keep_if_better(self.point, step)
+            step = self._move(trial)
             self._work += CERTIFICATE * 2.0 * self._row_work * len(self._u)
         status = self._end_iteration(self._objective(trial), step, 1)
         if status is None and self.stop.max_iter is None and self.passes >= MOST_PASSES:
             status = Status.MAX_ITER
         return status
+
+    def _move(self, trial: Point) -> float:
+        """Move the best point towards another one; returns the step.
+
+        Or to it, if that is the end: most runs with few passes end there.
+        """
+        objective = self._objective(trial)
+        if objective < self.best.primal and self.stop.converged(objective, self.dual, self.C):
+            self.point.copy(trial)
+            self._keep(self.point)
+            return 1.0
+        towards = trial
+        if np.any(self.point.w):  # else the line is the same
+            towards = self._scaled
+            towards.copy(self._origin)
+            self.oracle.descend(self._line(towards, trial, dot(trial.w, trial.w)))
+        line = self._line(self.point, towards, dot(towards.w, towards.w))
+        return self._keep_if_better(self.point, self.oracle.descend(line))
+
+    def _line(self, point: Point, trial: Point, trial_squared_norm: float) -> Line:
+        # Trial points have the best bias, and get better whatever a line finds.
+        return replace(super()._line(point, trial, trial_squared_norm), straight=True)
 
     def _judge(self, at: Point) -> None:
         """Find the active rows by the scores of a point."""
@@ -371,13 +396,3 @@ def flat_rows(matrix: BlockedMatrix) -> FlatRows:
         None if lists[0] is None else read_only(np.concatenate(lists)),
         np.concatenate([*joined, ends[-1:]]),
     )
-
-
-def _squared_norms(matrix: BlockedMatrix, rows: Any) -> np.ndarray:
-    """|x_i|² of all rows, computed once for a matrix."""
-    if "squared norms" not in matrix.facts:
-        squares = np.empty(len(matrix))
-        loops.squared_norms(rows[0], rows[2], squares)
-        matrix.facts["squared norms"] = read_only(squares)
-    known: np.ndarray = matrix.facts["squared norms"]
-    return known
