@@ -247,3 +247,23 @@ def high_product(typing_context, a, b):  # type: ignore[no-untyped-def]
         return builder.trunc(builder.lshr(product, wide(64)), ir.IntType(64))
 
     return types.uint64(types.uint64, types.uint64), generate
+
+
+@intrinsic
+def bits(typing_context, number):  # type: ignore[no-untyped-def]
+    """The 64 bits of a float64, as an integer."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def from_bits(typing_context, number):  # type: ignore[no-untyped-def]
+    """The float64 of these 64 bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
