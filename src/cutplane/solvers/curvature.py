@@ -33,7 +33,7 @@ DENSE_SPEED = 8.0
 # Numbers gathered, or products of a compiled call, at a time.
 PIECE_NUMBERS, PIECE_WORK = 1 << 18, 1 << 26
 # Parts of the matrix that threads compute, and products in each of them per number of its own.
-MOST_PARTS, PART_WORK = 8, 8
+MOST_PARTS, PART_WORK = 8, 16
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> float:
@@ -199,6 +199,9 @@ class Factor:
         self._ranks: np.ndarray = np.empty(0, np.float32)
         self._kept: tuple[np.ndarray, np.ndarray] | None = None  # the last matrix and its bends
         self._updates = 0
+        # The matrix, then a sum for every part but the first one. To have new ones in every step
+        # takes as long as to fill them.
+        self._sums: list[np.ndarray] = []
 
     def prepare(self, bends: np.ndarray, sample: bool = False) -> Factor:
         """Factorise the matrix; with ``sample`` a sample may stand for many rows."""
@@ -252,7 +255,10 @@ class Factor:
         if total is None:
             self._updates = 0
             total = self._sum(rows, bends)
-        self._kept = (total.copy(), bends.copy())
+        if self._kept is None:
+            self._kept = np.empty_like(total), np.empty_like(bends)
+        np.copyto(self._kept[0], total)
+        np.copyto(self._kept[1], bends)
         return total
 
     def _updated(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray | None:
@@ -273,12 +279,15 @@ class Factor:
         if 2 * len(changed) >= len(rows):
             return None
         self._updates += 1
-        return factor * matrix + self._sum(changed, changes)
+        total = self._sum(changed, changes)
+        total += np.multiply(matrix, factor, out=matrix)
+        return total
 
     def _sum(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
-        """Σ bend·x xᵀ over some rows."""
+        """Σ bend·x xᵀ over some rows, good until the next call."""
         source = self._oracle.matrix
-        total = np.zeros((self._size, self._size))
+        total = self._room(0)
+        total[...] = 0.0
         if source.whole is not None:
             self._add(source.whole, rows, bends, total)
         else:
@@ -303,9 +312,13 @@ class Factor:
             numbers = PIECE_WORK / max(1.0, self._length**2)
         piece = max(1, int(numbers))
 
-        def part(k: int) -> np.ndarray:
+        halves = [total, *map(self._room, range(1, parts))]
+
+        def part(k: int) -> None:
             mine = rows[len(rows) * k // parts : len(rows) * (k + 1) // parts]
-            half = np.zeros_like(total)
+            half = halves[k]
+            if k > 0:
+                half[...] = 0.0
             for first in range(0, len(mine), piece):
                 some = mine[first : first + piece]
                 if isinstance(block, CSRBlock):
@@ -316,10 +329,16 @@ class Factor:
                         if len(own):
                             gathered = self._gather(block, own, np.sqrt(sign * bends[own]))
                             half += sign * (gathered.T @ gathered)
-            return half
 
-        for half in self._oracle.executor.run(part, parts):
+        self._oracle.executor.run(part, parts)
+        for half in halves[1:]:
             total += half
+
+    def _room(self, k: int) -> np.ndarray:
+        """A matrix to add up in."""
+        while len(self._sums) <= k:
+            self._sums.append(np.empty((self._size, self._size)))
+        return self._sums[k]
 
     def _gather(self, block: Block, rows: np.ndarray, roots: np.ndarray) -> np.ndarray:
         """Dense rows times numbers, with the constant last."""
