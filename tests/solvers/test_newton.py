@@ -146,7 +146,7 @@ def test_directions_solve_the_equation(monkeypatch, bias, layout):
         matrix[-1, -1] -= 1.0
     gradient = rng.normal(size=len(matrix))
     found = np.linalg.solve(matrix, -gradient)
-    factor = curvature.Factor(oracle, kinks=False)
+    factor = curvature.Factor(oracle)
     gradients = curvature.ConjugateGradients(oracle, lambda: False, 10**6)
     for directions in (factor, gradients):
         directions.prepare(bends)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -70,10 +71,14 @@ def factor_cost(oracle: RowOracle) -> float:
     return 0.5 * sample * length**2 / faster + size**3 / 3.0 / DENSE_SPEED
 
 
+def is_piecewise_quadratic(loss: Any) -> bool:
+    """Whether bends of the loss, or of the smoothed loss, change at kinks only."""
+    return loss.curvature is None or loss.conjugate_curvature is not None
+
+
 def needs_no_factor(oracle: RowOracle) -> bool:
     """Whether conjugate gradients may give the directions; on disk they would read too often."""
-    loss, in_memory = oracle.risk.loss, oracle.matrix.whole is not None
-    return in_memory and loss.curvature is not None and loss.conjugate_curvature is None
+    return oracle.matrix.whole is not None and not is_piecewise_quadratic(oracle.risk.loss)
 
 
 def make_directions(
@@ -83,7 +88,7 @@ def make_directions(
     most = int(min(factor_cost(oracle) / (2.0 * oracle.matrix.n_stored + 1.0), 2.0**31))
     if needs_no_factor(oracle) and most >= 1:
         return ConjugateGradients(oracle, out_of_time, most)
-    return Factor(oracle, kinks=oracle.risk.loss.curvature is None)
+    return Factor(oracle)
 
 
 class ConjugateGradients:
@@ -115,7 +120,7 @@ class ConjugateGradients:
         Returns what gives the direction: this, or a factor if that is the cheaper way.
         """
         if self._dear:
-            return Factor(self._oracle, kinks=False).prepare(bends, sample)
+            return Factor(self._oracle).prepare(bends, sample)
         self._bends = bends
         matrix, features = self._oracle.matrix, self._oracle.matrix.shape[1]
 
@@ -143,14 +148,19 @@ class ConjugateGradients:
     def judge(self, step: float) -> None:
         """There is no sample of rows here that could mislead."""
 
-    def solve(self, gradient: np.ndarray) -> np.ndarray:
-        """The direction for a gradient."""
+    def solve(self, gradient: np.ndarray, enough: float = 0.0) -> np.ndarray:
+        """The direction for a gradient.
+
+        The residual is what a full step leaves of the gradient, but for what is not quadratic, and
+        half its square what it leaves of the gap. If that is ``enough`` the direction is done.
+        """
         x, residual = np.zeros_like(gradient), -gradient
         direction = residual / self._diagonal
         size = dot(residual, direction)
-        enough = constants.LITTLE**2 * size
+        little = constants.LITTLE**2 * size
         for count in range(len(gradient)):
-            if size <= enough or self._out_of_time():
+            left = residual[: self._features]
+            if size <= little or 0.5 * dot(left, left) <= enough or self._out_of_time():
                 break
             if count == self._most:
                 self._dear = True
@@ -182,13 +192,13 @@ class Factor:
     Parameters
     ----------
     oracle : RowOracle
-    kinks : bool
-        Whether the loss has kinks: bends of most rows then change by the same factor from step to
-        step, and the matrix is brought up to date. Elsewhere every sample is a new one.
+        Where the loss is piecewise quadratic the bends of most rows change by the same factor from
+        step to step, and the matrix is brought up to date. Elsewhere every sample is a new one.
     """
 
-    def __init__(self, oracle: RowOracle, kinks: bool) -> None:
-        self._kinks = kinks
+    def __init__(self, oracle: RowOracle) -> None:
+        self._kinks = oracle.risk.loss.curvature is None
+        self._steady = is_piecewise_quadratic(oracle.risk.loss)
         self._oracle = oracle
         matrix = oracle.matrix
         self._constant = 1.0 if oracle.free_bias else oracle.constant
@@ -229,8 +239,8 @@ class Factor:
         if step < constants.LITTLE and not self._kinks:
             self._enough *= 2.0
 
-    def solve(self, gradient: np.ndarray) -> np.ndarray:
-        """The direction for a gradient; zeros if there is none."""
+    def solve(self, gradient: np.ndarray, enough: float = 0.0) -> np.ndarray:
+        """The direction for a gradient, exact whatever is ``enough``; zeros if there is none."""
         if self._failed:
             return -gradient / np.maximum(self._diagonal, 1.0)
         way, _ = scipy.linalg.lapack.dpotrs(self._factor, -gradient, lower=0)
@@ -242,14 +252,14 @@ class Factor:
         if sample and len(rows) > 2 * self._enough:
             # Rows are drawn by their bends, which are then divided by the chance.
             chance = np.minimum(bends[rows] * (self._enough / bends.sum()), 1.0)
-            if not (self._kinks and len(self._ranks)):
+            if not (self._steady and len(self._ranks)):
                 self._ranks = self._rng.random(len(bends), np.float32)
             drawn = self._ranks[rows] < chance
             rows, chance = rows[drawn], chance[drawn]
             drawn_bends = np.zeros_like(bends)
             drawn_bends[rows] = bends[rows] / chance
             bends = drawn_bends
-        if not (sample and self._kinks):
+        if not (sample and self._steady):
             return self._sum(rows, bends)
         total = self._updated(rows, bends)
         if total is None:

@@ -40,11 +40,14 @@ from ..objective.search import newton
 from ..result import Status
 from . import constants
 from .base import IterativeSolver, Observer, StopRule
-from .curvature import Factor, dot, make_directions
+from .curvature import Factor, dot, is_piecewise_quadratic, make_directions
 from .interior import InteriorPoint
 
 # Steps on the smoothed loss before interior point steps; these may then take twice as many.
 PATIENCE = 4 * constants.STEPS
+# A step of the logistic loss at most. Far from the minimum its curvature falls along a step, so that
+# a step of 1 is too short.
+LONGEST = 4.0
 
 
 class NewtonSolver(IterativeSolver):
@@ -116,7 +119,8 @@ class NewtonSolver(IterativeSolver):
                     self._certify(self._settle())
                 with self.watch.phase("newton"):
                     directions = directions.prepare(self._bends, sample=True)
-                    way = directions.solve(self._full_gradient())
+                    enough = constants.LITTLE * self.stop.enough(self.best.primal, self.C)
+                    way = directions.solve(self._full_gradient(), enough)
                 step, fall = self._step(way)
                 directions.judge(step)
                 objective = self._settle()
@@ -278,27 +282,42 @@ class NewtonSolver(IterativeSolver):
             risk = sum(self.oracle.score_risk.run(part)) / self.oracle.targets.total
             return self.C * risk + mixed + step * squared
 
-        return line_step(slope, dot(self._gradient, way))
+        # Where a loss is quadratic, a longer step than Newton's leads to the next kink only.
+        longest = 1.0 if is_piecewise_quadratic(self._loss) else LONGEST
+        return line_step(slope, dot(self._gradient, way), longest)
 
 
-def line_step(slope: Callable[[float], float], first: float) -> float:
-    """The step, at most 1, at which a slope that rises is little of ``first``, that at 0.
+def line_step(slope: Callable[[float], float], first: float, longest: float = 1.0) -> float:
+    """The step at which a slope that rises is little of ``first``, that at 0.
 
-    By false position, where an end that stays counts half (Illinois); 0 if ``first`` is no descent.
+    If the slope falls at 1, that is the step; with a ``longest`` it is where straight lines through
+    the slopes are zero, as long as the slope falls there. Otherwise by false position, where an end
+    that stays counts half (Illinois). Only a step of 1 may be beyond the minimum: after a kink, or
+    where curvature vanishes, a small slope may lead uphill far. 0 if ``first`` is no descent.
     """
     if not first < 0.0:
         return 0.0
-    low, high, step = 0.0, 1.0, 1.0
-    at_low, at_high = first, 0.0
-    for turn in range(12):
+    little = constants.LITTLE * -first
+    low, at_low = 0.0, first
+    step, here = 1.0, slope(1.0)
+    if here <= little and (here >= -little or longest == 1.0):
+        return step
+    while here < -little and step < longest:
+        low, at_low = step, here
+        step = min(step * max(first / (first - here), 1.5), longest)
         here = slope(step)
-        if abs(here) <= constants.LITTLE * -first or (turn == 0 and here < 0.0):
-            return step
+    if here <= 0.0:
+        return step
+    high, at_high = step, here
+    for _ in range(11):
+        step = low + (high - low) * min(max(at_low / (at_low - at_high), 0.1), 0.9)
+        here = slope(step)
+        if -little <= here <= 0.0:
+            break
         if here < 0.0:
             low, at_low = step, here
             at_high *= 0.5
         else:
             high, at_high = step, here
-            at_low *= 0.5 if turn else 1.0
-        step = low + (high - low) * min(max(at_low / (at_low - at_high), 0.1), 0.9)
+            at_low *= 0.5
     return step
