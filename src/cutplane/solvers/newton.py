@@ -45,8 +45,8 @@ from .interior import InteriorPoint
 
 # Steps on the smoothed loss before interior point steps; these may then take twice as many.
 PATIENCE = 4 * constants.STEPS
-# A step of the logistic loss at most. Far from the minimum its curvature falls along a step, so that
-# a step of 1 is too short.
+# A step of the logistic loss at most. Far from the minimum its curvature falls along a step, and a
+# step of 1 is too short.
 LONGEST = 4.0
 
 
