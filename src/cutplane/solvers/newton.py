@@ -76,7 +76,8 @@ class NewtonSolver(IterativeSolver):
         super().__init__(oracle, C, stop, observer)
         rows = len(oracle.targets.labels)
         self._loss = oracle.risk.loss
-        self._width = constants.WIDTH * oracle.risk.dual_unit(oracle.targets, oracle.free_bias)
+        self._unit = oracle.risk.dual_unit(oracle.targets, oracle.free_bias)
+        self._width = constants.WIDTH * self._unit
         self._shift = np.zeros(rows)
         self._coef = np.zeros(rows)
         self._warm = dual_point is not None
@@ -107,7 +108,7 @@ class NewtonSolver(IterativeSolver):
             self._bound_of(self._coef)
             # The gap is of second order in the distance from the best dual point.
             gap = (self.best.primal - self.dual) / self.best.primal
-            self._width *= min(1.0, max(gap, 1e-6)) ** 0.5
+            self._width = self._unit * min(1.0, max(gap, 1e-6)) ** 0.5
         with single_threaded_blas():
             directions = make_directions(self.oracle, self._out_of_time)
             inside = self._loss.conjugate_slope is not None and isinstance(directions, Factor)
@@ -262,7 +263,9 @@ class NewtonSolver(IterativeSolver):
         with self.watch.phase("line_search"):
             self._ways += bias_way
             step = self._search(way)
-            if step < 1.0:
+            # A bound cannot end the run while smoothing costs far more than the gap that is asked.
+            enough = self.stop.enough(self.best.primal, self.C)
+            if step < 1.0 and constants.LITTLE * self._slack <= enough:
                 self._bound_of_full_step()
             self._ways -= bias_way
             self.trial.w = self.trial.w + step * way
