@@ -51,7 +51,7 @@ from typing import Any
 
 from numba.extending import overload, register_jitable
 
-from ._jit import bits, from_bits
+from ._jit import NO_ENTRY, bits, from_bits
 
 # Rounding errors of a few operations, relative to the result.
 FEW_ROUNDINGS = 8 * 2.0**-53
@@ -161,7 +161,7 @@ _A4, _A5, _A6 = 2.222219843214978396e-01, 1.818357216161805012e-01, 1.5313837699
 _A7 = 1.479819860511658591e-01
 
 # As written but for fused products: the parts of log 2 must be taken off one after the other.
-_AS_WRITTEN = {"fastmath": {"contract"}, "forceinline": True}
+_AS_WRITTEN = {"fastmath": {"contract"}, "forceinline": True, **NO_ENTRY}
 
 
 @overload(_exp, jit_options=_AS_WRITTEN)
@@ -227,7 +227,7 @@ def _log1p_of(x):
     return log1p
 
 
-@register_jitable
+@register_jitable(**NO_ENTRY)
 def _entropy(p: float) -> float:
     """p·log p, 0 at 0."""
     return p * _log(p if p > 0.0 else 1.0)
@@ -306,7 +306,7 @@ class HuberisedHinge(Loss, namedtuple("HuberisedHinge", ("delta",), defaults=(0.
         return min(max((h * u + z - 1.0) / (h + self.delta), -1.0), 0.0)
 
 
-@register_jitable
+@register_jitable(**NO_ENTRY)
 def _shrunk(t: float, by: float) -> float:
     """t, nearer to 0."""
     return math.copysign(max(abs(t) - by, 0.0), t)
@@ -444,7 +444,7 @@ def _method(function: Any) -> Any:
         return getattr(arguments[0].instance_class, function.__name__)
 
     method.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    overload(function)(method)
+    overload(function, jit_options=NO_ENTRY)(method)
     return function
 
 
@@ -537,20 +537,20 @@ def direction(loss, y):
     return 1.0 if loss.regression else y
 
 
-@overload(domain)
+@overload(domain, jit_options=NO_ENTRY)
 def _domain(self):
     ends = self.instance_class.domain
     return ends.fget if isinstance(ends, property) else lambda self: ends
 
 
-@overload(smoothed_slope)
+@overload(smoothed_slope, jit_options=NO_ENTRY)
 def _smoothed_slope(self, u, z, h):
     if self.instance_class.curvature is None:
         return self.instance_class.dual_step
     return lambda self, u, z, h: slope(self, z)
 
 
-@overload(smoothed_bend)
+@overload(smoothed_bend, jit_options=NO_ENTRY)
 def _smoothed_bend(loss, shift, z, h, u):
     if loss.instance_class.curvature is None:
 
@@ -563,14 +563,14 @@ def _smoothed_bend(loss, shift, z, h, u):
     return lambda loss, shift, z, h, u: curvature(loss, z)
 
 
-@overload(smoothing_cost)
+@overload(smoothing_cost, jit_options=NO_ENTRY)
 def _smoothing_cost(loss, z, u, lost):
     if loss.instance_class.curvature is None:
         return lambda loss, z, u, lost: lost - u * z + conjugate(loss, u)
     return lambda loss, z, u, lost: 0.0
 
 
-@overload(highest, jit_options={"forceinline": True})
+@overload(highest, jit_options={"forceinline": True, **NO_ENTRY})
 def _highest(loss, z, low, error):
     if loss.instance_class.of_margin is not None:
 
@@ -589,14 +589,14 @@ def _highest(loss, z, low, error):
 
 
 # In just this order wherever it is called: two loops must find a row on the same side of a kink.
-@overload(argument, jit_options={"fastmath": False})
+@overload(argument, jit_options={"fastmath": False, **NO_ENTRY})
 def _argument(loss, s, y):
     if loss.instance_class.regression:
         return lambda loss, s, y: s - y
     return lambda loss, s, y: y * s
 
 
-@overload(direction)
+@overload(direction, jit_options=NO_ENTRY)
 def _direction(loss, y):
     if loss.instance_class.regression:
         return lambda loss, y: 1.0
