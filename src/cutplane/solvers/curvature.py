@@ -94,6 +94,8 @@ def make_directions(
 class ConjugateGradients:
     """Directions by conjugate gradients, with the matrix's diagonal as preconditioner.
 
+    A free bias is eliminated: with it the equation for w has centred rows, and fewer iterations do.
+
     Parameters
     ----------
     oracle : RowOracle
@@ -135,14 +137,11 @@ class ConjugateGradients:
                 return np.einsum("ji,ji,i->j", x, x, own, dtype=np.float64)
             return np.einsum("ij,ij,i->j", block.x, block.x, own, dtype=np.float64)
 
-        total = float(bends.sum())
-        last = []
-        if self._oracle.free_bias:
-            last = [total if total > 0.0 else 1.0]
-        elif self._oracle.constant:
-            last = [1.0 + self._oracle.constant**2 * total]
-        found = 1.0 + sum(matrix.run(sums, self._oracle.executor))
-        self._diagonal = np.append(found, last)
+        self._total = float(bends.sum())
+        self._diagonal = 1.0 + sum(matrix.run(sums, self._oracle.executor))
+        if self._oracle.constant:
+            last = 1.0 + self._oracle.constant**2 * self._total
+            self._diagonal = np.append(self._diagonal, last)
         return self
 
     def judge(self, step: float) -> None:
@@ -154,36 +153,45 @@ class ConjugateGradients:
         The residual is what a full step leaves of the gradient, but for what is not quadratic, and
         half its square what it leaves of the gap. If that is ``enough`` the direction is done.
         """
-        x, residual = np.zeros_like(gradient), -gradient
+        bias = 0.0
+        residual = -gradient[: self._features]
+        if self._oracle.free_bias and self._total > 0.0:
+            bias = -float(gradient[-1]) / self._total
+            if bias:
+                residual = residual - bias * self._products.gradient(self._bends)
+        x = np.zeros_like(residual)
         direction = residual / self._diagonal
         size = dot(residual, direction)
         little = constants.LITTLE**2 * size
         for count in range(len(gradient)):
-            left = residual[: self._features]
-            if size <= little or 0.5 * dot(left, left) <= enough or self._out_of_time():
+            if size <= little or 0.5 * dot(residual, residual) <= enough or self._out_of_time():
                 break
             if count == self._most:
                 self._dear = True
                 break
-            change = self._times(direction)
+            change, mean = self._times(direction)
             bend = dot(direction, change)
             if not bend > 0.0:
                 break
             x += (size / bend) * direction
+            bias -= (size / bend) * mean
             residual = residual - (size / bend) * change
             before, size = size, dot(residual, residual / self._diagonal)
             direction = residual / self._diagonal + (size / before) * direction
-        return x
+        return np.append(x, bias) if self._oracle.free_bias else x
 
-    def _times(self, direction: np.ndarray) -> np.ndarray:
-        """The matrix times a direction."""
-        way = direction[: self._features]
-        self._products.scores(way, self._ways)
-        if self._oracle.free_bias:
-            self._ways += direction[-1]
+    def _times(self, direction: np.ndarray) -> tuple[np.ndarray, float]:
+        """The matrix times a direction, whose bias is the best one: minus the mean of its scores.
+
+        Returns that mean, too, in which a row counts by its bend.
+        """
+        mean = 0.0
+        self._products.scores(direction, self._ways)
+        if self._oracle.free_bias and self._total > 0.0:
+            mean = dot(self._ways, self._bends) / self._total
+            self._ways -= mean
         self._ways *= self._bends
-        change = way + self._products.gradient(self._ways)
-        return np.append(change, self._ways.sum()) if self._oracle.free_bias else change
+        return direction + self._products.gradient(self._ways), mean
 
 
 class Factor:

@@ -21,7 +21,7 @@ machine", 2020). For a smooth loss the second is 0.
         keep the point and the bound of u; stop if the gap is small enough
         if ½|w − v|² ≤ what smoothing costs:  shift ← u, width ← NARROWER·width; u, bends anew
         d ← −(I + Σ bend_i x_i x_iᵀ)⁻¹ (w − v)
-        w ← w + t·d, t ≤ 1 about the minimum along d
+        w ← w + t·d, t about the minimum along d, at most 1, or 4 for the logistic loss
 
 The matrix and its factor, and conjugate gradients in place of it, are in ``curvature``.
 """
@@ -316,11 +316,11 @@ def line_step(slope: Callable[[float], float], first: float, longest: float = 1.
         step = low + (high - low) * min(max(at_low / (at_low - at_high), 0.1), 0.9)
         here = slope(step)
         if -little <= here <= 0.0:
-            break
+            return step
         if here < 0.0:
             low, at_low = step, here
             at_high *= 0.5
         else:
             high, at_high = step, here
             at_low *= 0.5
-    return step
+    return low or step
