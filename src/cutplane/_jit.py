@@ -27,7 +27,7 @@ from numba.extending import intrinsic
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 
 # Functions have an entry from C, which nobody uses and which takes a tenth of the compilation.
-NO_ENTRY = {"no_cfunc_wrapper": True}
+NO_ENTRY: Any = {"no_cfunc_wrapper": True}
 
 
 def jit(

@@ -161,7 +161,7 @@ _A4, _A5, _A6 = 2.222219843214978396e-01, 1.818357216161805012e-01, 1.5313837699
 _A7 = 1.479819860511658591e-01
 
 # As written but for fused products: the parts of log 2 must be taken off one after the other.
-_AS_WRITTEN = {"fastmath": {"contract"}, "forceinline": True, **NO_ENTRY}
+_AS_WRITTEN: Any = {"fastmath": {"contract"}, "forceinline": True, **NO_ENTRY}
 
 
 @overload(_exp, jit_options=_AS_WRITTEN)
