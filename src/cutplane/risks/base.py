@@ -154,7 +154,7 @@ class LossRisk(Risk):
 
     @property
     def work(self) -> float:  # type: ignore[override]
-        return 3.0 if self.loss.transcendental else 1.0
+        return 10.0 if self.loss.transcendental else 1.0
 
     def value(self, scores: Scores, targets: Targets) -> float:
         return loops.value(self.loss, scores.values, scores.bias, targets.labels, targets.weights)

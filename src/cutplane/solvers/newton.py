@@ -295,8 +295,9 @@ def line_step(slope: Callable[[float], float], first: float, longest: float = 1.
 
     If the slope falls at 1, that is the step; with a ``longest`` it is where straight lines through
     the slopes are zero, as long as the slope falls there. Otherwise by false position, where an end
-    that stays counts half (Illinois). Only a step of 1 may be beyond the minimum: after a kink, or
-    where curvature vanishes, a small slope may lead uphill far. 0 if ``first`` is no descent.
+    that stays counts half (Illinois). A step beyond the minimum is 1, or the last of eleven tries:
+    after a kink, or where curvature vanishes, a small slope may lead uphill far. 0 if ``first`` is
+    no descent.
     """
     if not first < 0.0:
         return 0.0
@@ -323,4 +324,4 @@ def line_step(slope: Callable[[float], float], first: float, longest: float = 1.
         else:
             high, at_high = step, here
             at_low *= 0.5
-    return low or step
+    return step
