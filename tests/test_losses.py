@@ -117,3 +117,35 @@ def test_reach_bounds_the_slope_times_the_argument(loss):
     z = np.linspace(-50.0, 50.0, 100_001)
     largest = max(-x * loss.slope(x) for x in z.tolist())
     assert loss.reach is None or largest <= loss.reach * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("function", "exact", "arguments"),
+    [
+        (losses._exp, np.exp, -np.geomspace(1e-300, 708.0, 100_000)),
+        (losses._log, np.log, np.geomspace(1e-300, 1e300, 100_000)),
+        (losses._log, np.log, np.linspace(1.0, 0.0, 100_000, endpoint=False)),
+        (losses._log1p, np.log1p, np.geomspace(1e-300, 1.0, 100_000)),
+        (losses._log1p, np.log1p, np.linspace(0.0, 1.0, 100_000)),
+    ],
+    ids=["exp", "log", "log below 1", "log1p", "log1p below 1"],
+)
+def test_compiled_exponentials_are_off_by_a_few_roundings(function, exact, arguments):
+    found = numba.vectorize(["f8(f8)"])(lambda x: function(x))(arguments)
+    right = exact(arguments.astype(np.longdouble))
+    error = np.abs(found - right).astype(float)
+    assert np.all(error <= 4 * 2.0**-53 * np.abs(right).astype(float))
+
+
+def test_compiled_exponentials_at_the_ends():
+    arguments = np.array([0.0, -0.0, -1e4, -np.inf, np.nan])
+    with np.errstate(invalid="ignore"):
+        found = numba.vectorize(["f8(f8)"])(lambda x: losses._exp(x))(arguments)
+    assert found[:2].tolist() == [1.0, 1.0]
+    assert np.all((found[2:4] >= 0.0) & (found[2:4] < 1e-300))
+    assert np.isnan(found[4])
+    # The logistic loss has no overflow, and what is not a number stays so.
+    value = numba.njit(lambda loss, z: losses.value(loss, z))
+    assert value(losses.Logistic(), -1e300) == 1e300
+    assert 0.0 <= value(losses.Logistic(), 1e300) < 1e-300
+    assert math.isnan(value(losses.Logistic(), math.nan))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -146,7 +148,7 @@ def test_directions_solve_the_equation(monkeypatch, bias, layout):
         matrix[-1, -1] -= 1.0
     gradient = rng.normal(size=len(matrix))
     found = np.linalg.solve(matrix, -gradient)
-    factor = curvature.Factor(oracle, kinks=False)
+    factor = curvature.Factor(oracle)
     gradients = curvature.ConjugateGradients(oracle, lambda: False, 10**6)
     for directions in (factor, gradients):
         directions.prepare(bends)
@@ -293,3 +295,27 @@ def test_rare_features_that_a_sample_of_rows_misses(loss):
     ).run()
     assert found.status is Status.CONVERGED
     assert found.n_iter <= 20
+
+
+def slopes(kind, t):
+    """Derivatives, which rise, of convex functions of a step."""
+    return {
+        "exponential": lambda: 0.01 * t - math.exp(-t),
+        "quadratic": lambda: t - 1.0,
+        "kink": lambda: -1.0 if t < 0.01 else 0.05 + 0.5 * t,
+        "far": lambda: -1.0 + 1e-3 * t,
+    }[kind]()
+
+
+@pytest.mark.parametrize("longest", [1.0, module.LONGEST])
+@pytest.mark.parametrize("kind", ["exponential", "quadratic", "kink", "far"])
+def test_steps_lead_downhill_and_no_farther_than_allowed(kind, longest):
+    step = module.line_step(lambda t: slopes(kind, t), slopes(kind, 0.0), longest)
+    assert 0.0 < step <= longest
+    assert step == 1.0 or slopes(kind, step) <= 0.0 or step == pytest.approx(0.01, rel=0.05)
+    if kind in ("exponential", "far"):  # the slope falls at 1
+        assert step == 1.0 if longest == 1.0 else step > 1.5
+
+
+def test_no_step_uphill():
+    assert module.line_step(lambda t: 1.0 + t, 1.0) == 0.0

@@ -69,14 +69,16 @@ def coefficients(loss, scores, low, high, part, labels, weights, coef):
         coef[i] = weights[i] * losses.direction(loss, y) * slope
 
 
-@jit
+@jit(reassociate=True)
 def offset(loss, coef, labels, weights):
     """Σ −weight·conjugate(coef/weight): the height of the plane with these coefficients at 0."""
     total = 0.0
-    for i in range(coef.shape[0]):
-        if weights[i] > 0.0:
-            y = labels[i]
-            # Zero for classification, where the score does not enter the argument's offset.
-            u = losses.direction(loss, y) * coef[i] / weights[i]
-            total -= weights[i] * (losses.conjugate(loss, u) - u * losses.argument(loss, 0.0, y))
+    for i in range(coef.shape[0]):  # no branch, for vector instructions
+        y = labels[i]
+        weight = weights[i]
+        counts = weight > 0.0
+        u = losses.direction(loss, y) * (coef[i] if counts else 0.0) / (weight if counts else 1.0)
+        # Zero for classification, where the score does not enter the argument's offset.
+        here = losses.conjugate(loss, u) - u * losses.argument(loss, 0.0, y)
+        total -= weight * here if counts else 0.0
     return total

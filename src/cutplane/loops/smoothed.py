@@ -176,25 +176,20 @@ def _add_dense_squares(x, bends, free, rows, matrix):
     n, d = x.shape
     size = matrix.shape[0]
     for p in range(size):
-        for q in range(p):
-            matrix[p, q] = 0.0
-        matrix[p, p] = 1.0 if p < d else 0.0
+        for q in range(p + 1):
+            matrix[p, q] = 1.0 if p == q < d else 0.0
     k = 0
     while k < n:
-        count = 0
-        while k < n and count < 4:
-            if bends[k] != 0.0:
-                root = math.sqrt(bends[k])
-                for j in range(d):
-                    rows[count, j] = root * x[k, j]
-                if free:
-                    rows[count, d] = root
-                count += 1
+        for count in range(4):
+            while k < n and bends[k] == 0.0:
+                k += 1
+            i = min(k, n - 1)
+            root = math.sqrt(bends[i]) if k < n else 0.0
+            for j in range(d):
+                rows[count, j] = root * x[i, j]
+            if free:
+                rows[count, d] = root
             k += 1
-        while count < 4:
-            for j in range(size):
-                rows[count, j] = 0.0
-            count += 1
         for p in range(size):
             a, b, c, e = rows[0, p], rows[1, p], rows[2, p], rows[3, p]
             for q in range(p + 1):
@@ -304,13 +299,12 @@ def small_newton(
             loss, width, scores, bias, free and moved, labels, weights, shift, coef, bends, sums
         )  # fmt: skip
         for j in range(d):
-            gradient[j] = 0.0
+            gradient[j] = w[j]
         dense_add_gradient(x, coef, gradient)
         squared = 0.0
         apart = 0.0
         for j in range(d):
             squared += w[j] * w[j]
-            gradient[j] += w[j]
             apart += 0.5 * gradient[j] * gradient[j]
         objective = 0.5 * squared + sums[0]
         dual = objective - apart - sums[1]

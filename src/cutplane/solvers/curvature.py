@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -33,7 +34,7 @@ DENSE_SPEED = 8.0
 # Numbers gathered, or products of a compiled call, at a time.
 PIECE_NUMBERS, PIECE_WORK = 1 << 18, 1 << 26
 # Parts of the matrix that threads compute, and products in each of them per number of its own.
-MOST_PARTS, PART_WORK = 8, 8
+MOST_PARTS, PART_WORK = 8, 16
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> float:
@@ -70,10 +71,14 @@ def factor_cost(oracle: RowOracle) -> float:
     return 0.5 * sample * length**2 / faster + size**3 / 3.0 / DENSE_SPEED
 
 
+def is_piecewise_quadratic(loss: Any) -> bool:
+    """Whether bends of the loss, or of the smoothed loss, change at kinks only."""
+    return loss.curvature is None or loss.conjugate_curvature is not None
+
+
 def needs_no_factor(oracle: RowOracle) -> bool:
     """Whether conjugate gradients may give the directions; on disk they would read too often."""
-    loss, in_memory = oracle.risk.loss, oracle.matrix.whole is not None
-    return in_memory and loss.curvature is not None and loss.conjugate_curvature is None
+    return oracle.matrix.whole is not None and not is_piecewise_quadratic(oracle.risk.loss)
 
 
 def make_directions(
@@ -83,11 +88,13 @@ def make_directions(
     most = int(min(factor_cost(oracle) / (2.0 * oracle.matrix.n_stored + 1.0), 2.0**31))
     if needs_no_factor(oracle) and most >= 1:
         return ConjugateGradients(oracle, out_of_time, most)
-    return Factor(oracle, kinks=oracle.risk.loss.curvature is None)
+    return Factor(oracle)
 
 
 class ConjugateGradients:
     """Directions by conjugate gradients, with the matrix's diagonal as preconditioner.
+
+    A free bias is eliminated: with it the equation for w has centred rows, and fewer iterations do.
 
     Parameters
     ----------
@@ -115,7 +122,7 @@ class ConjugateGradients:
         Returns what gives the direction: this, or a factor if that is the cheaper way.
         """
         if self._dear:
-            return Factor(self._oracle, kinks=False).prepare(bends, sample)
+            return Factor(self._oracle).prepare(bends, sample)
         self._bends = bends
         matrix, features = self._oracle.matrix, self._oracle.matrix.shape[1]
 
@@ -130,50 +137,61 @@ class ConjugateGradients:
                 return np.einsum("ji,ji,i->j", x, x, own, dtype=np.float64)
             return np.einsum("ij,ij,i->j", block.x, block.x, own, dtype=np.float64)
 
-        total = float(bends.sum())
-        last = []
-        if self._oracle.free_bias:
-            last = [total if total > 0.0 else 1.0]
-        elif self._oracle.constant:
-            last = [1.0 + self._oracle.constant**2 * total]
-        found = 1.0 + sum(matrix.run(sums, self._oracle.executor))
-        self._diagonal = np.append(found, last)
+        self._total = float(bends.sum())
+        self._diagonal = 1.0 + sum(matrix.run(sums, self._oracle.executor))
+        if self._oracle.constant:
+            last = 1.0 + self._oracle.constant**2 * self._total
+            self._diagonal = np.append(self._diagonal, last)
         return self
 
     def judge(self, step: float) -> None:
         """There is no sample of rows here that could mislead."""
 
-    def solve(self, gradient: np.ndarray) -> np.ndarray:
-        """The direction for a gradient."""
-        x, residual = np.zeros_like(gradient), -gradient
+    def solve(self, gradient: np.ndarray, enough: float = 0.0) -> np.ndarray:
+        """The direction for a gradient.
+
+        The residual is what a full step leaves of the gradient, but for what is not quadratic, and
+        half its square what it leaves of the gap. If that is ``enough`` the direction is done.
+        """
+        bias = 0.0
+        residual = -gradient[: self._features]
+        if self._oracle.free_bias and self._total > 0.0:
+            bias = -float(gradient[-1]) / self._total
+            if bias:
+                residual = residual - bias * self._products.gradient(self._bends)
+        x = np.zeros_like(residual)
         direction = residual / self._diagonal
         size = dot(residual, direction)
-        enough = constants.LITTLE**2 * size
+        little = constants.LITTLE**2 * size
         for count in range(len(gradient)):
-            if size <= enough or self._out_of_time():
+            if size <= little or 0.5 * dot(residual, residual) <= enough or self._out_of_time():
                 break
             if count == self._most:
                 self._dear = True
                 break
-            change = self._times(direction)
+            change, mean = self._times(direction)
             bend = dot(direction, change)
             if not bend > 0.0:
                 break
             x += (size / bend) * direction
+            bias -= (size / bend) * mean
             residual = residual - (size / bend) * change
             before, size = size, dot(residual, residual / self._diagonal)
             direction = residual / self._diagonal + (size / before) * direction
-        return x
+        return np.append(x, bias) if self._oracle.free_bias else x
 
-    def _times(self, direction: np.ndarray) -> np.ndarray:
-        """The matrix times a direction."""
-        way = direction[: self._features]
-        self._products.scores(way, self._ways)
-        if self._oracle.free_bias:
-            self._ways += direction[-1]
+    def _times(self, direction: np.ndarray) -> tuple[np.ndarray, float]:
+        """The matrix times a direction, whose bias is the best one: minus the mean of its scores.
+
+        Returns that mean, too, in which a row counts by its bend.
+        """
+        mean = 0.0
+        self._products.scores(direction, self._ways)
+        if self._oracle.free_bias and self._total > 0.0:
+            mean = dot(self._ways, self._bends) / self._total
+            self._ways -= mean
         self._ways *= self._bends
-        change = way + self._products.gradient(self._ways)
-        return np.append(change, self._ways.sum()) if self._oracle.free_bias else change
+        return direction + self._products.gradient(self._ways), mean
 
 
 class Factor:
@@ -182,13 +200,13 @@ class Factor:
     Parameters
     ----------
     oracle : RowOracle
-    kinks : bool
-        Whether the loss has kinks: bends of most rows then change by the same factor from step to
-        step, and the matrix is brought up to date. Elsewhere every sample is a new one.
+        Where the loss is piecewise quadratic the bends of most rows change by the same factor from
+        step to step, and the matrix is brought up to date. Elsewhere every sample is a new one.
     """
 
-    def __init__(self, oracle: RowOracle, kinks: bool) -> None:
-        self._kinks = kinks
+    def __init__(self, oracle: RowOracle) -> None:
+        self._kinks = oracle.risk.loss.curvature is None
+        self._steady = is_piecewise_quadratic(oracle.risk.loss)
         self._oracle = oracle
         matrix = oracle.matrix
         self._constant = 1.0 if oracle.free_bias else oracle.constant
@@ -199,6 +217,9 @@ class Factor:
         self._ranks: np.ndarray = np.empty(0, np.float32)
         self._kept: tuple[np.ndarray, np.ndarray] | None = None  # the last matrix and its bends
         self._updates = 0
+        # The matrix, then a sum for every part but the first one. To have new ones in every step
+        # takes as long as to fill them.
+        self._sums: list[np.ndarray] = []
 
     def prepare(self, bends: np.ndarray, sample: bool = False) -> Factor:
         """Factorise the matrix; with ``sample`` a sample may stand for many rows."""
@@ -226,8 +247,8 @@ class Factor:
         if step < constants.LITTLE and not self._kinks:
             self._enough *= 2.0
 
-    def solve(self, gradient: np.ndarray) -> np.ndarray:
-        """The direction for a gradient; zeros if there is none."""
+    def solve(self, gradient: np.ndarray, enough: float = 0.0) -> np.ndarray:
+        """The direction for a gradient, exact whatever is ``enough``; zeros if there is none."""
         if self._failed:
             return -gradient / np.maximum(self._diagonal, 1.0)
         way, _ = scipy.linalg.lapack.dpotrs(self._factor, -gradient, lower=0)
@@ -239,20 +260,23 @@ class Factor:
         if sample and len(rows) > 2 * self._enough:
             # Rows are drawn by their bends, which are then divided by the chance.
             chance = np.minimum(bends[rows] * (self._enough / bends.sum()), 1.0)
-            if not (self._kinks and len(self._ranks)):
+            if not (self._steady and len(self._ranks)):
                 self._ranks = self._rng.random(len(bends), np.float32)
             drawn = self._ranks[rows] < chance
             rows, chance = rows[drawn], chance[drawn]
             drawn_bends = np.zeros_like(bends)
             drawn_bends[rows] = bends[rows] / chance
             bends = drawn_bends
-        if not (sample and self._kinks):
+        if not (sample and self._steady):
             return self._sum(rows, bends)
         total = self._updated(rows, bends)
         if total is None:
             self._updates = 0
             total = self._sum(rows, bends)
-        self._kept = (total.copy(), bends.copy())
+        if self._kept is None:
+            self._kept = np.empty_like(total), np.empty_like(bends)
+        np.copyto(self._kept[0], total)
+        np.copyto(self._kept[1], bends)
         return total
 
     def _updated(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray | None:
@@ -273,12 +297,15 @@ class Factor:
         if 2 * len(changed) >= len(rows):
             return None
         self._updates += 1
-        return factor * matrix + self._sum(changed, changes)
+        total = self._sum(changed, changes)
+        total += np.multiply(matrix, factor, out=matrix)
+        return total
 
     def _sum(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
-        """Σ bend·x xᵀ over some rows."""
+        """Σ bend·x xᵀ over some rows, good until the next call."""
         source = self._oracle.matrix
-        total = np.zeros((self._size, self._size))
+        total = self._room(0)
+        total[...] = 0.0
         if source.whole is not None:
             self._add(source.whole, rows, bends, total)
         else:
@@ -303,9 +330,13 @@ class Factor:
             numbers = PIECE_WORK / max(1.0, self._length**2)
         piece = max(1, int(numbers))
 
-        def part(k: int) -> np.ndarray:
+        halves = [total, *map(self._room, range(1, parts))]
+
+        def part(k: int) -> None:
             mine = rows[len(rows) * k // parts : len(rows) * (k + 1) // parts]
-            half = np.zeros_like(total)
+            half = halves[k]
+            if k > 0:
+                half[...] = 0.0
             for first in range(0, len(mine), piece):
                 some = mine[first : first + piece]
                 if isinstance(block, CSRBlock):
@@ -316,10 +347,16 @@ class Factor:
                         if len(own):
                             gathered = self._gather(block, own, np.sqrt(sign * bends[own]))
                             half += sign * (gathered.T @ gathered)
-            return half
 
-        for half in self._oracle.executor.run(part, parts):
+        self._oracle.executor.run(part, parts)
+        for half in halves[1:]:
             total += half
+
+    def _room(self, k: int) -> np.ndarray:
+        """A matrix to add up in."""
+        while len(self._sums) <= k:
+            self._sums.append(np.empty((self._size, self._size)))
+        return self._sums[k]
 
     def _gather(self, block: Block, rows: np.ndarray, roots: np.ndarray) -> np.ndarray:
         """Dense rows times numbers, with the constant last."""

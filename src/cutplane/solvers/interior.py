@@ -54,7 +54,7 @@ class InteriorPoint:
         self._products = RowProducts(
             oracle.matrix, self.point.w.shape, oracle.constant, oracle.executor, updates=False
         )
-        self._factor = Factor(oracle, kinks=False)
+        self._factor = Factor(oracle)
         loops.begin(loss, *loss.domain, *self._dual)
         self.coef = oracle.targets.weights * self._dual[0] * direction(loss, oracle.targets.labels)
 

@@ -21,7 +21,7 @@ for support vector machine", 2020). For a smooth loss the second term is 0.
         keep the point and the bound of u; stop if the gap is small enough
         if ½|w − v|² ≤ what smoothing costs:  shift ← u, width ← NARROWER·width; u, bends anew
         d ← −(I + Σ bend_i x_i x_iᵀ)⁻¹ (w − v)
-        w ← w + t·d, t ≤ 1 about the minimum along d
+        w ← w + t·d, t about the minimum along d, at most 1, or 4 for the logistic loss
 
 The matrix and its factor, and conjugate gradients in place of it, are in ``curvature``.
 """
@@ -40,11 +40,14 @@ from ..objective.search import newton
 from ..result import Status
 from . import constants
 from .base import IterativeSolver, Observer, StopRule
-from .curvature import Factor, dot, make_directions
+from .curvature import Factor, dot, is_piecewise_quadratic, make_directions
 from .interior import InteriorPoint
 
 # Steps on the smoothed loss before interior point steps; these may then take twice as many.
 PATIENCE = 4 * constants.STEPS
+# A step of the logistic loss at most. Far from the minimum its curvature falls along a step, and a
+# step of 1 is too short.
+LONGEST = 4.0
 
 
 class NewtonSolver(IterativeSolver):
@@ -73,7 +76,8 @@ class NewtonSolver(IterativeSolver):
         super().__init__(oracle, C, stop, observer)
         rows = len(oracle.targets.labels)
         self._loss = oracle.risk.loss
-        self._width = constants.WIDTH * oracle.risk.dual_unit(oracle.targets, oracle.free_bias)
+        self._unit = oracle.risk.dual_unit(oracle.targets, oracle.free_bias)
+        self._width = constants.WIDTH * self._unit
         self._shift = np.zeros(rows)
         self._coef = np.zeros(rows)
         self._warm = dual_point is not None
@@ -104,7 +108,7 @@ class NewtonSolver(IterativeSolver):
             self._bound_of(self._coef)
             # The gap is of second order in the distance from the best dual point.
             gap = (self.best.primal - self.dual) / self.best.primal
-            self._width *= min(1.0, max(gap, 1e-6)) ** 0.5
+            self._width = self._unit * min(1.0, max(gap, 1e-6)) ** 0.5
         with single_threaded_blas():
             directions = make_directions(self.oracle, self._out_of_time)
             inside = self._loss.conjugate_slope is not None and isinstance(directions, Factor)
@@ -116,7 +120,8 @@ class NewtonSolver(IterativeSolver):
                     self._certify(self._settle())
                 with self.watch.phase("newton"):
                     directions = directions.prepare(self._bends, sample=True)
-                    way = directions.solve(self._full_gradient())
+                    enough = constants.LITTLE * self.stop.enough(self.best.primal, self.C)
+                    way = directions.solve(self._full_gradient(), enough)
                 step, fall = self._step(way)
                 directions.judge(step)
                 objective = self._settle()
@@ -258,7 +263,9 @@ class NewtonSolver(IterativeSolver):
         with self.watch.phase("line_search"):
             self._ways += bias_way
             step = self._search(way)
-            if step < 1.0:
+            # A bound cannot end the run while smoothing costs far more than the gap that is asked.
+            enough = self.stop.enough(self.best.primal, self.C)
+            if step < 1.0 and constants.LITTLE * self._slack <= enough:
                 self._bound_of_full_step()
             self._ways -= bias_way
             self.trial.w = self.trial.w + step * way
@@ -278,27 +285,43 @@ class NewtonSolver(IterativeSolver):
             risk = sum(self.oracle.score_risk.run(part)) / self.oracle.targets.total
             return self.C * risk + mixed + step * squared
 
-        return line_step(slope, dot(self._gradient, way))
+        # Where a loss is quadratic, a longer step than Newton's leads to the next kink only.
+        longest = 1.0 if is_piecewise_quadratic(self._loss) else LONGEST
+        return line_step(slope, dot(self._gradient, way), longest)
 
 
-def line_step(slope: Callable[[float], float], first: float) -> float:
-    """The step, at most 1, at which a slope that rises is little of ``first``, that at 0.
+def line_step(slope: Callable[[float], float], first: float, longest: float = 1.0) -> float:
+    """The step at which a slope that rises is little of ``first``, that at 0.
 
-    By false position, where an end that stays counts half (Illinois); 0 if ``first`` is no descent.
+    If the slope falls at 1, that is the step; with a ``longest`` it is where straight lines through
+    the slopes are zero, as long as the slope falls there. Otherwise by false position, where an end
+    that stays counts half (Illinois). A step beyond the minimum is 1, or the last of eleven tries:
+    after a kink, or where curvature vanishes, a small slope may lead uphill far. 0 if ``first`` is
+    no descent.
     """
     if not first < 0.0:
         return 0.0
-    low, high, step = 0.0, 1.0, 1.0
-    at_low, at_high = first, 0.0
-    for turn in range(12):
+    little = constants.LITTLE * -first
+    low, at_low = 0.0, first
+    step, here = 1.0, slope(1.0)
+    if here <= little and (here >= -little or longest == 1.0):
+        return step
+    while here < -little and step < longest:
+        low, at_low = step, here
+        step = min(step * max(first / (first - here), 1.5), longest)
         here = slope(step)
-        if abs(here) <= constants.LITTLE * -first or (turn == 0 and here < 0.0):
+    if here <= 0.0:
+        return step
+    high, at_high = step, here
+    for _ in range(11):
+        step = low + (high - low) * min(max(at_low / (at_low - at_high), 0.1), 0.9)
+        here = slope(step)
+        if -little <= here <= 0.0:
             return step
         if here < 0.0:
             low, at_low = step, here
             at_high *= 0.5
         else:
             high, at_high = step, here
-            at_low *= 0.5 if turn else 1.0
-        step = low + (high - low) * min(max(at_low / (at_low - at_high), 0.1), 0.9)
+            at_low *= 0.5
     return step
