@@ -68,7 +68,8 @@ def jit(
 def _sources() -> tuple[tuple[int, int], ...]:
     """Age and size of every file that compiled code is made from."""
     here = Path(__file__).parent
-    files = [Path(__file__), here / "losses.py", *sorted((here / "loops").glob("*.py"))]
+    single = (Path(__file__), here / "_elementary.py", here / "losses.py")
+    files = (*single, *sorted((here / "loops").glob("*.py")))
     return tuple((stat.st_mtime_ns, stat.st_size) for stat in map(os.stat, files))
 
 
