@@ -276,6 +276,8 @@ def test_samples_are_drawn_from_a_bounded_pool(monkeypatch):
         assert bounded.n_basis_ <= 150 < free.n_basis_
         assert several.n_basis_ <= 150  # the problems share the pool
         assert bounded.certificate_.kind == "estimated"
+        assert bounded.sampling_bound() == np.inf  # no theorem is about such samples
+        assert np.isfinite(free.sampling_bound())
         assert bounded.certificate_.primal == pytest.approx(objective(bounded, X, y), rel=1e-6)
         assert bounded.certificate_.primal > free.certificate_.primal
 

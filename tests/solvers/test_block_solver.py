@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 
 from cutplane import ChainTagger, Status, StructuredSVM
+from cutplane.exec import SerialExecutor
 from cutplane.solvers import blocks
 from cutplane.structured import MulticlassProblem, Problem
 
@@ -64,6 +65,38 @@ def test_chains_take_a_part_of_the_inference(oracles):
     for solver in ("auto", "ocas"):
         ChainTagger(1.0, solver=solver).fit(X, y)
     assert oracles[0].passes < oracles[1].passes
+
+
+@pytest.mark.parametrize("chains", [True, False])
+def test_steps_in_the_span_raise_the_dual_by_what_they_say(matchings, monkeypatch, chains):
+    """The dual and w of the mixtures, computed anew before and after each of these steps."""
+    C, plain, seen = 1.0, blocks.Trail._go_on, []
+
+    def dual(kind, count):
+        cut = kind.plane(SerialExecutor())
+        w = -C * count * cut.a
+        np.testing.assert_allclose(kind.w, w, atol=1e-9 * np.abs(w).max())
+        return C * count * cut.offset - 0.5 * w @ w
+
+    def checked(trail):
+        kind, count = trail._blocks, len(trail._blocks.gaps)
+        before = dual(kind, count)
+        grown = plain(trail)
+        seen.append((grown, dual(kind, count) - before))
+        return grown
+
+    monkeypatch.setattr(blocks.Trail, "_go_on", checked)
+    if chains:
+        rng = np.random.default_rng(0)
+        X = [rng.normal(size=(n, 40)) for n in rng.integers(0, 8, 200)]
+        hidden = rng.normal(size=(40, 20))
+        y = [np.argmax(x @ hidden + rng.normal(size=(len(x), 20)), axis=1) for x in X]
+        ChainTagger(C, solver="bcfw", boundaries=True).fit(X, y)
+    else:
+        StructuredSVM(Counting(), C, solver="bcfw").fit(*matchings)
+    said, grown = np.transpose(seen)
+    assert np.all(said >= 0.0) and np.any(said > 0.0)
+    np.testing.assert_allclose(grown, said, rtol=1e-6, atol=1e-7)
 
 
 def test_few_weights_at_a_large_cost_are_for_cutting_planes(oracles):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -105,7 +106,8 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         Most rows that predictions are computed from. With a number, a model with more rows is
         projected to the span of so many of them; ``basis_error_`` bounds what that changes.
         'pool': with ``method='linear'`` all samples are drawn from the same 20,000 rows, taken
-        at random, and the estimated bound is that of models of these rows. None: no limit.
+        at random. The objective is that of all rows; the estimated bound and the gap compare it
+        with the best model of these 20,000 rows alone, not with the best of all. None: no limit.
     max_iter : int or None, default=None
         Largest number of iterations per problem.
     time_limit : float or None, default=None
@@ -138,8 +140,9 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
     n_iter_ : int
     certificate_ : Certificate
         In the objective above; with several problems of the sum of theirs. ``kind`` is 'estimated'
-        where cuts were sampled: the lower bound then holds approximately, and with
-        ``method='constant'`` the objective is an estimate, too. It is 'withheld' if the kernel is
+        where cuts were sampled: the lower bound then holds approximately, with
+        ``max_basis='pool'`` only for models of the pool, and with ``method='constant'`` the
+        objective is an estimate, too. It is 'withheld' if the kernel is
         not positive semidefinite, and 'conditional' if neither its form nor a factorisation proves
         that it is.
     certificates_ : list of Certificate
@@ -267,12 +270,15 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         return kernel_matrix(kernel, X, executor, single=single, sums=not self._joint())
 
     def _sampling(self, problem: CutBasisProblem, matrix: KernelMatrix) -> Sampling:
+        radius = float(np.sqrt(max(0.0, np.max(matrix.diagonal))))
+        if self.max_basis == "pool" and not problem.oracle.exact:
+            radius = math.inf  # the theorems are about samples of all rows
         return Sampling(
             exact=problem.oracle.exact,
             constant=self.method == "constant",
             centred=self.solver == "ocas",
             size=int(self.sample_size),
-            radius=float(np.sqrt(max(0.0, np.max(matrix.diagonal)))),
+            radius=radius,
             C=float(self.C) * problem.total,
         )
 
@@ -372,7 +378,8 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         """How far the objective is above the optimum at most, with this probability.
 
         From Theorems 2 and 3 of Yu & Joachims (2008). It holds for any data and is very much
-        larger than what one sees; where no cut was sampled it is the gap.
+        larger than what one sees; where no cut was sampled it is the gap. With
+        ``max_basis='pool'`` it is infinite: samples are not of all rows.
 
         Parameters
         ----------

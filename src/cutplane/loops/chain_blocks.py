@@ -382,6 +382,58 @@ def visit(tokens, sequences, mixtures, weights, order, gaps, inference):
 
 
 @jit
+def copy_shares(starts, mixtures, out):
+    """out = the shares of all labellings, sequence by sequence; returns Σ_i Σ_a α_a·loss(a)."""
+    n = 0
+    total = 0.0
+    for s in range(mixtures.counts.shape[0]):
+        shares, losses, _, _ = region(mixtures, s, starts[s + 1] - starts[s])
+        for m in range(mixtures.counts[s]):
+            out[n] = shares[m]
+            total += shares[m] * losses[m]
+            n += 1
+    return total
+
+
+@jit
+def as_shares(target):
+    """Make negative shares of an example 0 and scale the others, so that their sum is 1."""
+    total = 0.0
+    for m in range(target.shape[0]):
+        target[m] = max(0.0, target[m])
+        total += target[m]
+    target /= total
+
+
+@jit
+def set_shares(tokens, sequences, mixtures, weights, target):
+    """Make the shares of all labellings the nearest to ``target`` that can be, and w follow."""
+    longest = sequences.alpha.shape[0]
+    amounts = np.empty(weights.emissions.shape[1])
+    tokens_that_differ = np.empty(longest, np.int64)
+    steps_that_differ = np.empty(longest, np.int64)
+    n = 0
+    for s in range(mixtures.counts.shape[0]):
+        count = mixtures.counts[s]
+        changes = target[n : n + count]
+        n += count
+        if count < 2:
+            continue
+        a = sequences.starts[s]
+        shares, _, _, paths = region(mixtures, s, sequences.starts[s + 1] - a)
+        as_shares(changes)
+        for m in range(count):
+            new = changes[m]
+            changes[m] = sequences.cost * (shares[m] - new)
+            shares[m] = new
+        if np.any(changes != 0.0):
+            found, found_steps = differing(paths[:count], tokens_that_differ, steps_that_differ)
+            where, steps = tokens_that_differ[:found], steps_that_differ[:found_steps]
+            known = paths[:count], where, steps, changes
+            move_weights(tokens, sequences.boundaries, weights, a, *known, amounts)
+
+
+@jit
 def differences(sequences, mixtures, shares, transitions, begin, finish):
     """The features of all mixtures less those of the truth; returns the sum of their losses.
 

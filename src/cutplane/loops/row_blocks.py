@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._jit import jit
-from .chain_blocks import move_shares
+from .chain_blocks import as_shares, move_shares
 
 
 class Kept(NamedTuple):
@@ -65,6 +65,12 @@ class Kept(NamedTuple):
     def visit(self, cost: float, w: np.ndarray) -> tuple[float, float]:
         """Move shares, and w with them: growth of the dual, and the gap before."""
         return visit(*self, cost, w)
+
+    def move_to(self, target: np.ndarray, cost: float, w: np.ndarray) -> None:
+        """Make the shares the nearest to ``target`` that can be, and let w follow."""
+        as_shares(target)
+        add_rows(self.starts, self.indices, self.values, cost * (self.shares - target), w)
+        self.shares[...] = target
 
     def add_to(self, weight: float, a: np.ndarray) -> float:
         """a += weight·Σ α_m·r_m; returns Σ α_m·Δ_m. Shares that rounding made too large shrink."""
