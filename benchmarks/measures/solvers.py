@@ -20,8 +20,8 @@ import scipy.sparse as sp
 import sklearn.svm
 
 from cutplane import MeasureSVC, OrdinalSVC, RankSVM
-from cutplane.estimators.rank_svm import _ranked_weight
 from cutplane.objective import ListwiseScoreRisk
+from cutplane.risks.pairs import PairRisk
 
 from .. import risks
 from ..datasets import DataSet
@@ -155,10 +155,8 @@ def estimator(problem: MeasureProblem, **settings: Any) -> Any:
     y, qid = problem.data.y, problem.data.qid
     C = problem.C / len(y)
     if problem.loss == "ranking":
-        queries = (
-            np.zeros(len(y), np.int64) if qid is None else np.unique(qid, return_inverse=True)[1]
-        )
-        return RankSVM(problem.C / _ranked_weight(queries, y, np.ones(len(y))), **settings)
+        queries = None if qid is None else np.unique(qid, return_inverse=True)[1]
+        return RankSVM(problem.C / len(PairRisk(y, queries=queries).ranked_rows), **settings)
     if problem.loss == "ordinal":
         return OrdinalSVC(C, **settings)
     if problem.loss == "error_rate":
