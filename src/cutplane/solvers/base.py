@@ -138,6 +138,8 @@ class IterativeSolver(ABC):
 
     Attributes
     ----------
+    creeping : float
+        The part of the gap that ``STALLED_ITERATIONS`` must close, or the run ends.
     start_point : Point or None
         The start with its scores and its risk, if they are known, and if it is better than 0.
     watched : bool
@@ -153,6 +155,7 @@ class IterativeSolver(ABC):
         self.stop = stop
         self.observer = observer
         self.watched = observer is not None
+        self.creeping = CREEPING
         self.line_tolerance = LINE_TOLERANCE
         self.watch = Stopwatch()
         self.trace: list[Iteration] = []
@@ -330,7 +333,7 @@ class IterativeSolver(ABC):
         before, now = self.trace[-1 - STALLED_ITERATIONS], self.trace[-1]
         closed = before.gap - now.gap
         # What is not a number is no progress either.
-        return not closed > max(ROUNDING * now.primal, CREEPING * now.gap)
+        return not closed > max(ROUNDING * now.primal, self.creeping * now.gap)
 
     def _end_iteration(self, trial: float, step: float, cuts: int) -> Status | None:
         """Record an iteration and ask whether it was the last; see ``Iteration`` for the arguments.

@@ -45,6 +45,10 @@ from .interior import InteriorPoint
 
 # Steps on the smoothed loss before interior point steps; these may then take twice as many.
 PATIENCE = 4 * constants.STEPS
+# The part of the gap that twenty steps on a loss without kinks must close. Good steps close a tenth
+# each. Where a huge C makes the matrix singular in double precision, directions are wrong, and
+# thousands of steps of 1e-6 would follow.
+CREEPING = 1e-3
 # A step of the logistic loss at most. Far from the minimum its curvature falls along a step, and a
 # step of 1 is too short.
 LONGEST = 4.0
@@ -76,6 +80,8 @@ class NewtonSolver(IterativeSolver):
         super().__init__(oracle, C, stop, observer)
         rows = len(oracle.targets.labels)
         self._loss = oracle.risk.loss
+        if self._loss.curvature is not None:
+            self.creeping = CREEPING
         self._unit = oracle.risk.dual_unit(oracle.targets, oracle.free_bias)
         self._width = constants.WIDTH * self._unit
         self._shift = np.zeros(rows)
