@@ -137,7 +137,7 @@ def test_threads_give_the_same_bits(monkeypatch, tmp_path):
     one = load_svmlight(path, n_jobs=1, **options)
     for size in (1000, 4096, 1 << 16):
         monkeypatch.setattr(svmlight, "PIECE", size)
-        for n_jobs in (1, 2, 8, None, -1, -2):
+        for n_jobs in (1, 2, 8, None, -1, -2, -5000, 5000):
             assert same(load_svmlight(path, n_jobs=n_jobs, **options), one)
 
 

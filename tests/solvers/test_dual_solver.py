@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import scipy.optimize
 from sklearn import svm
 
 from cutplane.exec import SerialExecutor, ThreadExecutor
-from cutplane.kernels import Kernel, PrecomputedMatrix, ProductMatrix, points_of
+from cutplane.kernels import CallableMatrix, Kernel, PrecomputedMatrix, ProductMatrix, points_of
 from cutplane.loops import decomposition as loops
 from cutplane.result import Status
 from cutplane.solvers.decomposition.problem import DualProblem, DualSettings
@@ -534,6 +535,25 @@ def test_a_time_limit_leaves_room_for_the_proof(some, monkeypatch):
     result = some.solver(tol=1e-6, working_set_size=10, time_limit=1e6).run()
     assert result.status is Status.TIME_LIMIT and result.n_iter == 1
     assert -np.inf < result.certificate.dual <= -some.optimum <= result.certificate.primal
+
+
+def test_the_time_of_the_proof_is_told_by_all_values_computed(some, monkeypatch):
+    """Also by those among a working set, which belong to no row in the cache."""
+    now = [0.0]
+
+    def values(A, B):
+        now[0] += len(A) * len(B)  # a second each
+        return ProductMatrix(some.kernel, points_of(A), points_of(B), SerialExecutor()).rows(
+            np.arange(len(A))
+        )
+
+    clock = SimpleNamespace(perf_counter=lambda: now[0])
+    monkeypatch.setattr("cutplane.solvers.decomposition.solver.time", clock)
+    settings = DualSettings(working_set_size=80, max_iter=1)
+    matrix = CallableMatrix(values, some.X)
+    solver = DualSolver(matrix, some.problem, settings, SerialExecutor())
+    support = np.count_nonzero(solver.run().w)
+    assert solver._proof_seconds() == pytest.approx(support * len(some.X))
 
 
 def test_interrupt_before_the_first_point_is_passed_on(some, monkeypatch):

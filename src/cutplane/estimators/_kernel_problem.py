@@ -123,11 +123,13 @@ class KernelRows:
         """
         self._groups = self._places = groups
         rows = self._X.shape[0]
+        if self._stored is not None or rows * rows * 8 > self.settings.cache_bytes:
+            return
         few = rows <= ONE_MATRIX
         if not few and len(groups) > 1 and self._exact is not None:
             pair = sum(sorted(map(len, groups))[-2:])
             few = pair <= SMALL and self._product(self._exact, None).compiled() is None
-        if self._stored is not None or not few or rows * rows * 8 > self.settings.cache_bytes:
+        if not few:
             return
         if self._exact is None:
             self._stored = PrecomputedMatrix(self._matrix(None).whole())

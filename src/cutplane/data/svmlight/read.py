@@ -73,7 +73,8 @@ def load_svmlight(
     max_features : int, default=2**31 - 1
         An index beyond this is an error, found before memory is taken for it.
     n_jobs : int, optional
-        Threads: None or −1 for all cores, −2 for all but one. The result does not depend on it.
+        Threads, at most 1024: None or −1 for all cores, −2 for all but one. The result does not
+        depend on it.
 
     Returns
     -------

@@ -504,6 +504,7 @@ class DualSolver:
         if len(missing):
             among = cache.matrix.restricted(active.columns[chosen])
             among.fill(rows[missing], np.arange(len(missing)), room)
+            cache.computed_values += len(missing) * count
         return (room, lines[place]), own
 
     def _jump(self) -> bool:
