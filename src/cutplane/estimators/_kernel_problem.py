@@ -38,16 +38,17 @@ from ._kernel import KernelModel, kernel_of
 from .checkpoint import Checkpoint
 
 STOPPING = ("relative", "absolute", "epsilon", "kkt")
-# Beyond this, rounding of a kernel in single precision would show in the objective.
+# With a smaller tolerance, or with coefficients above SINGLE_BOUND, rounding of a kernel in single
+# precision would show in the objective.
 SINGLE_TOL = 1e-4
 SINGLE_BOUND = 1e2
-# Powers of ten between the ranges of features that are on unlike scales.
+# Features are on unlike scales if their ranges differ by this power of ten.
 FAR_APART = 2.0
-# A relative gap that is told even if the rule asked for does not mind it.
+# A larger relative gap gives a warning, even if the stopping rule has been met.
 LARGE_GAP = 0.01
-# Up to so many rows double precision costs next to nothing.
+# With at most so many rows, double precision costs almost nothing.
 FEW_ROWS = 500
-# All problems of a fit take their values from one matrix if it is this small.
+# With at most so many rows, all problems of a fit take their kernel values from one matrix.
 ONE_MATRIX = 2500
 # Variables of a problem that is solved without looking at limits, and the seconds that it may take.
 # Pairs of 1,150 rows, 26 classes: the general solver takes 1.15 (rbf) and 1.4 times (poly) as long.
