@@ -482,7 +482,7 @@ class _Fit:
                 )
                 ready = problem.solver(run)
                 self.solver = ready.solver
-                # ``run`` catches interrupts. The result is stored at once, so that a later interrupt
+                # ``run`` catches interrupts, and the result is stored at once, so that an interrupt
                 # cannot lose it.
                 self.results.append(ready.solver.run(ready.start, *ready.more))
             self.spent += time.perf_counter() - began
