@@ -170,11 +170,11 @@ class ChunkSums:
 
 
 def share_parts(sizes: Sequence[float], powers: Sequence[float]) -> list[tuple[int, int]]:
-    """Divide parts among several holders, in proportion to their powers.
+    """Divide parts among several workers, in proportion to their powers.
 
-    Each holder gets consecutive parts. With fewer parts than holders, the last holders get none and
+    Each worker gets consecutive parts. With fewer parts than workers, the last workers get none and
     are left out of the result. Of several ends that are about as good, the function takes the one
-    highest in the tree, because holders then send fewer sums: with 2ᵏ equal holders mostly one
+    highest in the tree, because workers then send fewer sums: with 2ᵏ equal workers mostly one
     each.
     """
     parts, count = len(sizes), min(len(sizes), len(powers))
