@@ -93,9 +93,8 @@ class Calibration:
             return np.column_stack([1.0 - columns[0], columns[0]])
         each = np.column_stack(columns)
         total = each.sum(axis=1, keepdims=True)
-        alike = np.full_like(
-            each, 1.0 / len(columns)
-        )  # for rows in which all classes have probability 0
+        # For rows in which all classes have probability 0.
+        alike = np.full_like(each, 1.0 / len(columns))
         return np.divide(each, total, out=alike, where=total > 0.0)
 
     def log_probabilities(self, scores: np.ndarray) -> np.ndarray:
